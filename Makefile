@@ -1,0 +1,54 @@
+# Every target sets up .venv by itself: all that a machine needs is make and a Python of 3.11 or newer.
+# Another interpreter:     make test PYTHON=/path/to/python3.12
+# Arguments for a command: make test ARGS="-k relu", make demo ARGS="--device cuda"
+
+PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+		>/dev/null 2>&1 && command -v "$$python" && break; done)
+WORKERS ?= 2
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check bench setup clean
+
+help:
+	@echo 'make demo   train a small network on real handwritten digits'
+	@echo 'make test   run the tests'
+	@echo 'make check  ruff, ruff format, mypy and the doctests'
+	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, write docs/benchmarks.md'
+	@echo 'make setup  install what make test needs, and nothing else'
+	@echo 'make clean  remove what the other targets made, .venv included'
+
+demo: .venv/demo.stamp
+	$(BIN)/python docs/examples/digits.py $(ARGS)
+
+# Each worker has a core to itself, so the numerical libraries must not start threads of their own.
+test: .venv/test.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+check: .venv/check.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --doctest-modules oneflow_lite
+
+bench: .venv/bench.stamp
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+setup: .venv/test.stamp
+
+# One stamp for each extra: installed once, and again when the requirements change.
+.venv/%.stamp: setup.cfg pyproject.toml | $(BIN)/pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+# pip is the last thing that a new environment gets: without it, an interrupted set-up starts again.
+$(BIN)/pip:
+	@test -n '$(PYTHON)' || { echo 'No Python >= 3.11 with its venv module was found. Install one,' \
+		'or name it: make PYTHON=/path/to/python3' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,62 @@
+"""Scalars that are written into a tensor: checked against its dtype before anything is written."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
+
+
+def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a scalar as the Python number that an element of `dtype` takes.
+
+    Floats lose their fraction in an integer tensor, as in PyTorch. What does not fit raises.
+
+    Raises
+    ------
+    ArgumentTypeError
+        When `value` is not a number.
+    DTypeError
+        When it overflows the dtype, or is complex and the dtype real.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            argument,
+            expected="a number",
+            got=type(value).__name__,
+            mend="pass a Python number or a tensor",
+        )
+    kind = dtype.kind
+    if kind == "c":
+        return complex(value)
+    if isinstance(value, complex):
+        if value.imag:
+            raise _does_not_fit(op, argument, value, dtype)
+        value = value.real
+    if kind == "b":
+        return bool(value)
+    if kind == "f":
+        if math.isfinite(value) and abs(value) > np.finfo(dtype).max:
+            raise _does_not_fit(op, argument, value, dtype)
+        return float(value)
+    if not math.isfinite(value) or not np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max:
+        raise _does_not_fit(op, argument, value, dtype)
+    return int(value)
+
+
+def _does_not_fit(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Exception:
+    return bad_argument(
+        DTypeError,
+        op,
+        argument,
+        expected=f"a value that {dtype} can hold",
+        got=value,
+        mend="pass a smaller value or convert the tensor",
+    )

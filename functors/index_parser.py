@@ -1,0 +1,236 @@
+"""What stands between the brackets of x[...]: split into a basic index and index tensors.
+
+PyTorch's order is kept: ints, slices and None are applied first, as a view, and index tensors
+then choose from that view. So an int never counts as an index array, as it does in NumPy.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oneflow_lite.device import CPU, to_device
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DimError,
+    FlowError,
+    IndexRangeError,
+    bad_argument,
+)
+from oneflow_lite.tensor import Tensor, make_tensor
+
+ALL = slice(None)
+
+
+class ParsedIndex(NamedTuple):
+    """`x[basic]` is a view; `tensors` choose from it, each beginning at the dimension in `dims`."""
+
+    basic: tuple[Any, ...]
+    tensors: tuple[Tensor, ...]
+    dims: tuple[int, ...]
+
+    @property
+    def chooses_all(self) -> bool:
+        """Whether `x[basic]` is x itself."""
+        return all(item is ... or (type(item) is slice and item == ALL) for item in self.basic)
+
+
+def is_plain_slice(item: slice) -> bool:
+    """Return whether a slice is made of ints and None only and has a step."""
+    start, stop, step = item.start, item.stop, item.step
+    return (
+        (start is None or type(start) is int)
+        and (stop is None or type(stop) is int)
+        and (step is None or (type(step) is int and step != 0))
+    )
+
+
+def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
+    """Check an index against the shape of `input` and split it.
+
+    Raises
+    ------
+    IndexRangeError
+        For an int outside its dimension, a mask of another shape, index tensors that do not
+        broadcast, or what is no index.
+    DimError
+        For more indices than dimensions.
+    """
+    shape = input._data.shape
+    items = [_item(op, input, item) for item in (index if type(index) is tuple else (index,))]
+    items = _expanded(op, _without_scalar_tensors(items), len(shape))
+    basic: list[Any] = []
+    tensors: list[Tensor] = []
+    dims: list[int] = []
+    dim = place = 0  # in `input`, and in the view that the basic index makes
+    for item in items:
+        if isinstance(item, Tensor):
+            consumed = _consumed(item)
+            if item._data.dtype.kind == "b" and item.shape != shape[dim : dim + consumed]:
+                raise _error(
+                    op,
+                    f"a mask of shape {shape[dim : dim + item.ndim]}",
+                    f"a mask of shape {item.shape}",
+                    "make the mask's sizes those of the dimensions it stands for",
+                )
+            tensors.append(item)
+            dims.append(place)
+            basic += [ALL] * consumed
+            dim += consumed
+            place += consumed
+            continue
+        basic.append(item)
+        if type(item) is int:
+            if not -shape[dim] <= item < shape[dim]:
+                raise _error(
+                    op,
+                    f"{-shape[dim]} to {shape[dim] - 1} for dimension {dim} of shape {shape}"
+                    if shape[dim]
+                    else f"no index for dimension {dim} of shape {shape}",
+                    item,
+                    "stay inside the tensor",
+                )
+            dim += 1
+        else:
+            dim += item is not None
+            place += 1
+    _check_broadcast(op, tensors)
+    return ParsedIndex((*basic, ...), tuple(tensors), tuple(dims))
+
+
+def _consumed(item: Any) -> int:
+    """Return how many dimensions of the input an item stands for."""
+    if item is None or item is ...:
+        return 0
+    if isinstance(item, Tensor) and item._data.dtype.kind == "b":
+        return item._data.ndim  # type: ignore[no-any-return]
+    return 1
+
+
+def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
+    """Replace Ellipsis by the slices it stands for."""
+    missing = ndim - sum([_consumed(item) for item in items])
+    if missing < 0:
+        raise bad_argument(
+            DimError,
+            op,
+            "index",
+            expected=f"at most {ndim} indices for a tensor of {ndim} dimensions",
+            got=ndim - missing,
+            mend="drop the surplus ones" if ndim else "use item() to get the number",
+        )
+    places = [i for i, item in enumerate(items) if item is ...]
+    if len(places) > 1:
+        raise _error(op, "one Ellipsis", len(places), "write the other one as slices")
+    for i in places:
+        items[i : i + 1] = [ALL] * missing
+    return items
+
+
+def _item(op: str, input: Tensor, item: Any) -> Any:
+    """Return one item of an index as an int, slice, None, Ellipsis or Tensor."""
+    if item is None or item is ... or type(item) is int:
+        return item
+    if isinstance(item, slice):
+        return item if is_plain_slice(item) else _slice_of_ints(op, item)
+    if isinstance(item, Tensor):
+        return _checked(op, item)
+    if isinstance(item, (bool, np.bool_)):
+        return _tensor(input, np.array(bool(item)))
+    if isinstance(item, (list, tuple, range, np.ndarray)):
+        try:
+            array = np.array(item)
+        except ValueError:
+            raise _error(
+                op, "nested lists of equal lengths", "a ragged list", "make the rows equally long"
+            ) from None
+        if array.dtype.kind == "O":
+            raise _error(
+                op,
+                "a list of ints or bools",
+                "a list of other objects",
+                "write several indices as a tuple, x[a, b]",
+            )
+        if not array.size and not isinstance(item, np.ndarray):
+            array = array.astype(np.int64)
+        return _checked(op, _tensor(input, array))
+    if hasattr(item, "__index__"):
+        return operator.index(item)
+    kind: type[FlowError] = ArgumentTypeError if isinstance(item, str) else IndexRangeError
+    raise bad_argument(
+        kind,
+        op,
+        "index",
+        expected="ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools",
+        got=type(item).__name__,
+        mend="convert it with int()",
+    )
+
+
+def _tensor(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+    device = input.device
+    return make_tensor(array if device is CPU else to_device(array, device))
+
+
+def _checked(op: str, tensor: Tensor) -> Tensor:
+    dtype = tensor._data.dtype
+    if dtype.kind == "b" or (dtype.kind in "iu" and dtype != np.uint8):
+        return tensor
+    raise _error(
+        op,
+        "an index of integer or bool dtype",
+        dtype,
+        "convert it with .bool() if it is a mask, else with .long()",
+    )
+
+
+def _slice_of_ints(op: str, item: slice) -> slice:
+    parts = []
+    for part in (item.start, item.stop, item.step):
+        if part is not None and not hasattr(part, "__index__"):
+            raise bad_argument(
+                ArgumentTypeError,
+                op,
+                "index",
+                expected="slices of ints or None",
+                got=item,
+                mend="convert the bounds with int()",
+            )
+        parts.append(None if part is None else operator.index(part))
+    if parts[2] == 0:
+        raise bad_argument(
+            ArgumentError, op, "index", expected="a slice step other than 0", got=item, mend="use 1"
+        )
+    return slice(*parts)
+
+
+def _without_scalar_tensors(items: list[Any]) -> list[Any]:
+    """Turn 0-d integer tensors into ints where they stand beside larger index tensors.
+
+    There PyTorch, too, reads their value. On their own they stay tensors and nothing is read.
+    """
+    tensors = [item for item in items if isinstance(item, Tensor)]
+    scalars = [t for t in tensors if not t._data.ndim and t._data.dtype.kind != "b"]
+    if not scalars or len(scalars) == len(tensors):
+        return items
+    return [int(item) if any(item is s for s in scalars) else item for item in items]
+
+
+def _check_broadcast(op: str, tensors: list[Tensor]) -> None:
+    shapes = [t.shape for t in tensors if t._data.dtype.kind != "b"]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise _error(
+            op,
+            "index tensors whose shapes broadcast together",
+            " and ".join(map(str, shapes)),
+            "make their sizes equal or 1",
+        ) from None
+
+
+def _error(op: str, expected: str, got: object, mend: str) -> FlowError:
+    return bad_argument(IndexRangeError, op, "index", expected=expected, got=got, mend=mend)

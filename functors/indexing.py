@@ -1,0 +1,269 @@
+"""x[index], x[index] = value, narrow and select: what users call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.device import CPU, to_device
+from oneflow_lite.errors import (
+    ArgumentTypeError,
+    DimError,
+    IndexRangeError,
+    ShapeError,
+    bad_argument,
+)
+from oneflow_lite.functors.checks import check_dim, check_int, check_tensor
+from oneflow_lite.functors.fill_value import fill_value
+from oneflow_lite.functors.index_parser import is_plain_slice, parse_index
+from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import register_functor
+from oneflow_lite.tensor import Tensor, make_tensor, to_array
+
+GETITEM = op_expr("getitem")
+GETITEM_ADVANCED = op_expr("getitem_advanced")
+SETITEM = op_expr("setitem_")
+NARROW = op_expr("narrow")
+SELECT = op_expr("select")
+CAST = op_expr("cast")
+RESHAPE = op_expr("reshape")
+
+
+@register_functor("getitem")
+def getitem(input: Tensor, index: Any) -> Tensor:
+    """Return `input[index]`.
+
+    Ints, slices, None and Ellipsis give a view, which shares memory with `input`. Tensors, arrays
+    and lists of ints or bools choose elements and copy them, after the other items were applied.
+
+    Two things differ from PyTorch: slices may have a negative step, as in NumPy, and a 0-d integer
+    tensor on its own copies too, so that its value is read only where the index is used.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape.
+    index : int, slice, None, Ellipsis, Tensor, array, list, or a tuple of these
+        Ints count from the end when negative. A mask stands for as many dimensions as it has.
+
+    Raises
+    ------
+    IndexRangeError
+        For an index outside the tensor or of another type, a mask of another shape, or index
+        tensors that do not broadcast together. On CUDA the values of index tensors are not looked
+        at, and one outside counts around the end.
+    DimError
+        For more indices than dimensions.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([[1., 2.], [3., 4.], [5., 6.]])
+    >>> x[0], x[::2, 1], x[[2, 0], 0], x[x > 4]
+    (tensor([1., 2.]), tensor([2., 6.]), tensor([5., 1.]), tensor([5., 6.]))
+    """
+    # The two indices of every loop come first; what is wrong with one is found by the parser.
+    if type(index) is int:
+        shape = check_tensor("getitem", "input", input)._data.shape
+        if shape and -shape[0] <= index < shape[0]:
+            return dispatch1(GETITEM, input, {"index": (index, ...)})  # type: ignore[no-any-return]
+    elif type(index) is slice and is_plain_slice(index):
+        if check_tensor("getitem", "input", input)._data.ndim:
+            return dispatch1(GETITEM, input, {"index": (index,)})  # type: ignore[no-any-return]
+    parsed = parse_index("getitem", check_tensor("getitem", "input", input), index)
+    if not parsed.tensors:
+        return dispatch1(GETITEM, input, {"index": parsed.basic})  # type: ignore[no-any-return]
+    view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
+    return dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})  # type: ignore[no-any-return]
+
+
+@register_functor("setitem")
+def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
+    """Write `value` into `input[index]` in place and return `input`.
+
+    Of several values for one element the last one stays, and only that one gets a gradient.
+    (PyTorch gives the overwritten ones a gradient as well. On CUDA it is not said which one stays.)
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape and dtype; no leaf that requires a gradient.
+    index
+        As for `getitem`.
+    value : Tensor, array, list or number
+        Broadcast to the indexed elements and cast to the dtype of `input`.
+
+    Raises
+    ------
+    IndexRangeError, DimError
+        As for `getitem`.
+    ShapeError
+        When `value` does not broadcast.
+    DTypeError
+        When a number does not fit the dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.zeros(2, 3)
+    >>> x[0, 1:] = 5
+    >>> x[:, 0] = flow.tensor([1., 2.])
+    >>> x
+    tensor([[1., 5., 5.],
+            [2., 0., 0.]])
+    """
+    data = check_tensor("setitem", "input", input)._data
+    parsed = parse_index("setitem", input, index)
+    fill = None
+    if isinstance(value, Tensor):
+        tensor: Tensor | None = value
+    elif isinstance(value, (np.ndarray, list, tuple)):
+        array = to_array("setitem", value)
+        device = input.device
+        tensor = make_tensor(array if device is CPU else to_device(array, device))
+    else:
+        tensor = None
+        fill = _fill("setitem", value, data.dtype)
+    if tensor is not None:
+        tensor = _matching(tensor, data.dtype)
+        if not parsed.tensors:
+            _check_value(data[parsed.basic].shape, tensor.shape)
+    attrs = {"index": parsed.basic, "dims": parsed.dims, "fill": fill}
+    return dispatch(SETITEM, (input, tensor, *parsed.tensors), attrs)  # type: ignore[no-any-return]
+
+
+def _fill(op: str, value: Any, dtype: Any) -> Any:
+    if value is None or isinstance(value, str):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            "value",
+            expected="a Tensor, an array or a number",
+            got=type(value).__name__,
+            mend="wrap the value with flow.tensor(...)",
+        )
+    return fill_value(op, "value", value, dtype)
+
+
+def _matching(value: Tensor, dtype: Any) -> Tensor:
+    """Return a value in this dtype and without leading dimensions of size 1."""
+    if value._data.dtype is not dtype:
+        value = dispatch1(CAST, value, {"dtype": dtype})
+    shape = value._data.shape
+    leading = 0
+    while leading < len(shape) and shape[leading] == 1:
+        leading += 1
+    return dispatch1(RESHAPE, value, {"shape": shape[leading:]}) if leading else value  # type: ignore[no-any-return]
+
+
+def _check_value(want: tuple[int, ...], have: tuple[int, ...]) -> None:
+    fits = len(have) <= len(want) and all(
+        h in (1, w) for h, w in zip(have[::-1], want[::-1], strict=False)
+    )
+    if not fits:
+        raise bad_argument(
+            ShapeError,
+            "setitem",
+            "value",
+            expected=f"a shape that broadcasts to the indexed elements, {want}",
+            got=f"shape {have}",
+            mend="give one value, or one for each element",
+        )
+
+
+@register_functor("narrow")
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Return a view of `length` entries of one dimension, beginning at `start`.
+
+    Raises
+    ------
+    IndexRangeError
+        When `start` lies outside -size … size.
+    ShapeError
+        When fewer than `length` entries follow it, or `input` is 0-d.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.narrow(flow.tensor([1, 2, 3, 4]), 0, 1, 2)
+    tensor([2, 3])
+    """
+    shape = check_tensor("narrow", "input", input)._data.shape
+    dim = check_dim("narrow", dim, len(shape))
+    if not shape:
+        raise bad_argument(
+            ShapeError,
+            "narrow",
+            "input",
+            expected="at least one dimension",
+            got="a 0-d tensor",
+            mend="unsqueeze it",
+        )
+    size = shape[dim]
+    begin = check_int("narrow", "start", start)
+    if not -size <= begin <= size:
+        raise bad_argument(
+            IndexRangeError,
+            "narrow",
+            "start",
+            expected=f"{-size} to {size} for dimension {dim} of shape {shape}",
+            got=start,
+            mend="stay inside the tensor",
+        )
+    begin += size if begin < 0 else 0
+    count = check_int("narrow", "length", length)
+    if not 0 <= count <= size - begin:
+        raise bad_argument(
+            ShapeError,
+            "narrow",
+            "length",
+            expected=f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}",
+            got=length,
+            mend="shorten it",
+        )
+    return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": count})  # type: ignore[no-any-return]
+
+
+@register_functor("select")
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """Return a view of one entry of a dimension; the dimension is gone.
+
+    Raises
+    ------
+    IndexRangeError
+        When `index` lies outside the dimension.
+    DimError
+        When `input` is 0-d, or has no such dimension.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.select(flow.tensor([[1, 2], [3, 4]]), 1, 0)
+    tensor([1, 3])
+    """
+    shape = check_tensor("select", "input", input)._data.shape
+    if not shape:
+        raise bad_argument(
+            DimError,
+            "select",
+            "input",
+            expected="at least one dimension",
+            got="a 0-d tensor",
+            mend="use the tensor itself",
+        )
+    dim = check_dim("select", dim, len(shape))
+    size = shape[dim]
+    place = check_int("select", "index", index)
+    if not -size <= place < size:
+        raise bad_argument(
+            IndexRangeError,
+            "select",
+            "index",
+            expected=f"{-size} to {size - 1} for dimension {dim} of shape {shape}",
+            got=index,
+            mend="stay inside the tensor",
+        )
+    attrs = {"dim": dim, "index": place + size if place < 0 else place}
+    return dispatch1(SELECT, input, attrs)  # type: ignore[no-any-return]

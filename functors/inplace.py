@@ -1,0 +1,152 @@
+"""In-place twins, made from the out-of-place functors: compute, write, move the history."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite.autograd.function_node import next_sequence_nr
+from oneflow_lite.autograd.mode import local, with_grad_mode
+from oneflow_lite.dtype import can_cast
+from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.shape import cast, expand, transfer
+from oneflow_lite.interpreter import check_writable, dispatch, rebase_history
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.storage import Storage
+from oneflow_lite.tensor import Tensor, scalar_tensor
+
+_COPY_ = op_expr("copy_")
+_FILL_ = op_expr("fill_")
+
+TWINS = (
+    "abs acos acosh add addcdiv addcmul addmm asin asinh atan atanh baddbmm ceil celu clamp "
+    "clamp_max clamp_min cos cosh cumprod cumsum div elu erf erfc exp exp2 expm1 "
+    "floor floor_divide fmod frac hardsigmoid hardswish hardtanh hypot index_add index_fill "
+    "leaky_relu lerp log log10 log1p log2 logit masked_fill masked_scatter mish mul nan_to_num neg "
+    "pow reciprocal relu relu6 remainder round rsqrt scatter scatter_add selu sigmoid sign silu "
+    "sin sinc sinh softplus sqrt square sub tan tanh tril triu trunc xlogy"
+).split()
+
+
+def make_inplace(name: str) -> Callable[..., Tensor]:
+    """Make `name_` from the functor `name`: it writes its result into its first argument.
+
+    The result's node becomes the node of the tensor that was written. What that node saved of the
+    old content is copied first, as PyTorch does; what it saved of the result is the tensor itself.
+    """
+    functor = FUNCTORS.get(name)
+    own_name = f"{name}_"
+
+    @functools.wraps(functor)
+    def inplace(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        check_tensor(own_name, "input", input)
+        recording = local.state.grad_enabled
+        if recording:
+            check_writable(own_name, input)
+        first_new = next_sequence_nr()
+        result = functor(input, *args, **kwargs)
+        if result is input:
+            return input
+        result = _fit(own_name, input, result)
+        edge = result._edge
+        if edge is not None:
+            check_writable(own_name, input, needs_grad=True)
+            _keep_old_content(edge[0], first_new, input)
+        _write(input, result)
+        if edge is not None:
+            for saved in edge[0].saved or ():
+                if saved.data is result._data:
+                    saved.data, saved.storage = input._data, input.storage
+                    saved.version = input.storage.version
+            rebase_history(input, edge)
+        return input
+
+    inplace.__name__ = inplace.__qualname__ = own_name
+    inplace.__doc__ = f"Write the result of `{name}` into the tensor, and return the tensor."
+    return register_functor(own_name)(inplace)
+
+
+def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
+    """Check that a result can be stored in `input`, and cast it to its dtype."""
+    if result.shape != input.shape:
+        raise bad_argument(
+            ShapeError,
+            op,
+            "other",
+            expected=f"operands that broadcast to the tensor's shape {input.shape}",
+            got=f"a result of shape {result.shape}",
+            mend=f"use the out-of-place {op[:-1]}()",
+        )
+    if not can_cast(result.dtype, input.dtype):
+        raise bad_argument(
+            DTypeError,
+            op,
+            "other",
+            expected=f"a result that can be stored as {input.dtype}",
+            got=result.dtype,
+            mend="convert the tensor to a floating point dtype first",
+        )
+    return cast(result, input.dtype)
+
+
+def _keep_old_content(node: Any, first_new: int, input: Tensor) -> None:
+    """Copy what the nodes of this call saved of the content that is about to be overwritten."""
+    if input._storage is None:
+        return
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node.sequence_nr < first_new:
+            continue
+        for saved in node.saved or ():
+            if saved.storage is input._storage:
+                saved.data, saved.storage = saved.data.copy(), Storage()
+                saved.version = 0
+        stack.extend(next_node for next_node, _ in node.edges if next_node is not None)
+
+
+def _write(input: Tensor, value: Tensor) -> None:
+    """Write without recording."""
+    before = local.state
+    local.state = with_grad_mode(False)
+    try:
+        dispatch(_COPY_, (input, value))
+    finally:
+        local.state = before
+
+
+@register_functor("copy_")
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write `src`, broadcast and converted, into the tensor, and return the tensor."""
+    check_tensor("copy_", "input", input)
+    if not isinstance(src, Tensor):
+        return fill_(input, src)
+    value = expand(cast(transfer(src, input.device), input.dtype), input.shape)
+    return dispatch(_COPY_, (input, value))  # type: ignore[no-any-return]
+
+
+@register_functor("fill_")
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Write one number, or a 0-d tensor, into every element, and return the tensor."""
+    check_tensor("fill_", "input", input)
+    if not isinstance(value, Tensor):
+        value = scalar_tensor(value, input.dtype, input.device)
+    elif value.ndim:
+        raise bad_argument(
+            ShapeError,
+            "fill_",
+            "value",
+            expected="a number or a 0-d tensor",
+            got=f"shape {value.shape}",
+            mend="use copy_() for tensors",
+        )
+    return dispatch(_FILL_, (input, cast(value, input.dtype)))  # type: ignore[no-any-return]
+
+
+@register_functor("zero_")
+def zero_(input: Tensor) -> Tensor:
+    """Write zeros into the tensor, and return the tensor."""
+    return fill_(input, 0)

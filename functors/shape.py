@@ -1,0 +1,387 @@
+"""Shapes, dtypes and devices: the same elements, seen or stored otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite.device import Device, as_device
+from oneflow_lite.dtype import as_dtype
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import (
+    check_dim,
+    check_dims,
+    check_ndim,
+    check_shape,
+    check_tensor,
+)
+from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import register_functor
+from oneflow_lite.tensor import Tensor, make_tensor
+
+_RESHAPE = op_expr("reshape")
+_TRANSPOSE = op_expr("transpose")
+_PERMUTE = op_expr("permute")
+_SQUEEZE = op_expr("squeeze")
+_UNSQUEEZE = op_expr("unsqueeze")
+_EXPAND = op_expr("expand")
+_SUM_TO = op_expr("sum_to")
+_CLONE = op_expr("clone")
+_REAL = op_expr("real")
+_IMAG = op_expr("imag")
+_CAST = op_expr("cast")
+_TO_DEVICE = op_expr("to_device")
+
+
+def _full_shape(op: str, input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Fill in the one size given as -1, and check the number of elements."""
+    known, unknown = 1, -1
+    for i, n in enumerate(shape):
+        if n == -1 and unknown < 0:
+            unknown = i
+        elif n < 0:
+            known = -1
+            break
+        else:
+            known *= n
+    total = input.numel()
+    if unknown >= 0 and known > 0 and total % known == 0:
+        return (*shape[:unknown], total // known, *shape[unknown + 1 :])
+    if unknown < 0 and known == total:
+        return shape
+    raise bad_argument(
+        ShapeError,
+        op,
+        "shape",
+        expected=f"sizes for {total} elements (shape {input.shape}), at most one of them -1",
+        got=shape,
+        mend="choose sizes whose product is the number of elements",
+    )
+
+
+@register_functor("reshape")
+def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+    """Return the elements in another shape: a view where the memory allows it, else a copy.
+
+    One size may be -1 and is then computed.
+
+    >>> import oneflow_lite as flow
+    >>> flow.arange(6).reshape(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    check_tensor("reshape", "input", input)
+    sizes = check_shape("reshape", (named.pop("shape"),) if "shape" in named else shape, "shape")
+    _no_more("reshape", named)
+    return dispatch1(_RESHAPE, input, {"shape": _full_shape("reshape", input, sizes)})  # type: ignore[no-any-return]
+
+
+def _no_more(op: str, named: dict[str, Any]) -> None:
+    for name in named:
+        raise ArgumentTypeError(f"{op}() has no argument {name!r}; leave it out")
+
+
+@register_functor("view")
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """Return the elements in another shape, sharing memory; raise where that needs a copy.
+
+    With a dtype of the same size instead of a shape, the bytes are read as that dtype.
+    """
+    check_tensor("view", "input", input)
+    result = reshape(input, *shape)
+    if input._data.size and not _shares(result._data, input._data):
+        raise bad_argument(
+            ShapeError,
+            "view",
+            "shape",
+            expected=f"a shape that the strides {input.stride()} of shape {input.shape} allow",
+            got=result.shape,
+            mend="use reshape(), which copies where it must",
+        )
+    return result
+
+
+def _shares(a: Any, b: Any) -> bool:
+    return a.base is not None and (a.base is b or a.base is b.base)
+
+
+@register_functor("view_as")
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return `input` viewed in the shape of `other`."""
+    return view(input, check_tensor("view_as", "other", other).shape)
+
+
+@register_functor("reshape_as")
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return `input` in the shape of `other`."""
+    return reshape(input, check_tensor("reshape_as", "other", other).shape)
+
+
+@register_functor("flatten")
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Return the tensor with the dimensions from `start_dim` to `end_dim` made one.
+
+    >>> import oneflow_lite as flow
+    >>> flow.zeros(2, 3, 4).flatten(1).shape
+    (2, 12)
+    """
+    shape = check_tensor("flatten", "input", input).shape
+    first = check_dim("flatten", start_dim, len(shape), "start_dim")
+    last = check_dim("flatten", end_dim, len(shape), "end_dim")
+    if first > last:
+        raise bad_argument(
+            ShapeError,
+            "flatten",
+            "end_dim",
+            expected=f"at least start_dim = {first}",
+            got=last,
+            mend="swap the dimensions",
+        )
+    if not shape:
+        return reshape(input, 1)
+    size = 1
+    for n in shape[first : last + 1]:
+        size *= n
+    return reshape(input, (*shape[:first], size, *shape[last + 1 :]))
+
+
+@register_functor("ravel")
+def ravel(input: Tensor) -> Tensor:
+    """Return the elements in one dimension."""
+    return reshape(input, (check_tensor("ravel", "input", input).numel(),))
+
+
+@register_functor("unflatten")
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """Return the tensor with one dimension split into several; one size may be -1."""
+    shape = check_tensor("unflatten", "input", input).shape
+    dim = check_dim("unflatten", dim, len(shape))
+    sizes = check_shape("unflatten", (sizes,), "sizes")
+    part = make_tensor(input._data[(0,) * dim + (slice(None),) + (0,) * (len(shape) - dim - 1)]) if (
+        0 not in shape
+    ) else None
+    filled = _full_shape("unflatten", part, sizes) if part is not None else sizes
+    return reshape(input, (*shape[:dim], *filled, *shape[dim + 1 :]))
+
+
+@register_functor("squeeze")
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Return the tensor without the dimensions of size 1 (all of them, or those named)."""
+    shape = check_tensor("squeeze", "input", input).shape
+    dims = check_dims("squeeze", dim, len(shape)) if dim != () else ()
+    return dispatch1(_SQUEEZE, input, {"dim": tuple(d for d in dims if shape[d] == 1)})  # type: ignore[no-any-return]
+
+
+@register_functor("unsqueeze")
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """Return the tensor with a dimension of size 1 inserted before `dim`."""
+    rank = check_tensor("unsqueeze", "input", input)._data.ndim
+    return dispatch1(_UNSQUEEZE, input, {"dim": check_dim("unsqueeze", dim, rank + 1)})  # type: ignore[no-any-return]
+
+
+@register_functor("transpose")
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Return the tensor with two dimensions exchanged."""
+    rank = check_tensor("transpose", "input", input)._data.ndim
+    first = check_dim("transpose", dim0, rank, "dim0")
+    second = check_dim("transpose", dim1, rank, "dim1")
+    if not rank:
+        return permute(input, ())
+    return dispatch1(_TRANSPOSE, input, {"dim0": first, "dim1": second})  # type: ignore[no-any-return]
+
+
+@register_functor("t")
+def t(input: Tensor) -> Tensor:
+    """Return the transpose of a matrix; fewer dimensions stay as they are."""
+    rank = check_ndim("t", input, (0, 1, 2))._data.ndim
+    return transpose(input, 0, 1) if rank == 2 else permute(input, tuple(range(rank)))
+
+
+@register_functor("permute")
+def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+    """Return the tensor with its dimensions in another order.
+
+    >>> import oneflow_lite as flow
+    >>> flow.zeros(2, 3, 4).permute(2, 0, 1).shape
+    (4, 2, 3)
+    """
+    rank = check_tensor("permute", "input", input)._data.ndim
+    order = check_shape("permute", (named.pop("dims"),) if "dims" in named else dims, "dims")
+    _no_more("permute", named)
+    if len(order) != rank:
+        raise bad_argument(
+            ShapeError,
+            "permute",
+            "dims",
+            expected=f"{rank} dimensions, each once",
+            got=order,
+            mend="name every dimension once",
+        )
+    order = check_dims("permute", order, rank, "dims") if rank else ()
+    return dispatch1(_PERMUTE, input, {"dims": order})  # type: ignore[no-any-return]
+
+
+@register_functor("movedim")
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Return the tensor with dimensions moved to other places; the others keep their order."""
+    rank = check_tensor("movedim", "input", input)._data.ndim
+    single = isinstance(source, int)
+    sources = check_dims("movedim", (source,) if single else source, rank, "source")
+    places = check_dims(
+        "movedim", (destination,) if isinstance(destination, int) else destination, rank,
+        "destination",
+    )  # fmt: skip
+    if len(sources) != len(places):
+        raise bad_argument(
+            ShapeError,
+            "movedim",
+            "destination",
+            expected=f"{len(sources)} dimension(s), as many as in source",
+            got=destination,
+            mend="name one place per dimension",
+        )
+    order = [d for d in range(rank) if d not in sources]
+    for place, dim in sorted(zip(places, sources, strict=True)):
+        order.insert(place, dim)
+    return permute(input, tuple(order))
+
+
+@register_functor("expand")
+def expand(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+    """Return the tensor with dimensions of size 1 repeated, without using memory; -1 keeps a size.
+
+    >>> import oneflow_lite as flow
+    >>> flow.tensor([[1], [2]]).expand(-1, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    have = check_tensor("expand", "input", input).shape
+    sizes = check_shape("expand", (named.pop("shape"),) if "shape" in named else shape, "size")
+    _no_more("expand", named)
+    extra = len(sizes) - len(have)
+    kept = [
+        have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)
+    ]
+    if extra < 0 or any(n < 0 or (i >= extra and have[i - extra] not in (1, n)) for i, n in enumerate(kept)):
+        raise bad_argument(
+            ShapeError,
+            "expand",
+            "size",
+            expected=f"sizes to which {have} broadcasts",
+            got=sizes,
+            mend="change only dimensions of size 1, or add dimensions in front",
+        )
+    return dispatch1(_EXPAND, input, {"shape": tuple(kept)})  # type: ignore[no-any-return]
+
+
+@register_functor("broadcast_to")
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """Return the tensor broadcast to a size, without using memory."""
+    return expand(input, size)
+
+
+@register_functor("expand_as")
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor broadcast to the shape of `other`."""
+    return expand(input, check_tensor("expand_as", "other", other).shape)
+
+
+@register_functor("sum_to")
+def sum_to_size(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+    """Return the sum over those dimensions along which `shape` broadcasts to the input's shape."""
+    have = check_tensor("sum_to_size", "input", input).shape
+    sizes = check_shape("sum_to_size", (named.pop("shape"),) if "shape" in named else shape, "size")
+    _no_more("sum_to_size", named)
+    extra = len(have) - len(sizes)
+    if extra < 0 or any(n not in (1, have[extra + i]) for i, n in enumerate(sizes)):
+        raise bad_argument(
+            ShapeError,
+            "sum_to_size",
+            "size",
+            expected=f"sizes that broadcast to {have}",
+            got=sizes,
+            mend="use 1 where a dimension is to be summed",
+        )
+    return dispatch1(_SUM_TO, input, {"shape": sizes})  # type: ignore[no-any-return]
+
+
+@register_functor("clone")
+def clone(input: Tensor) -> Tensor:
+    """Return a copy that gradients flow through."""
+    return dispatch1(_CLONE, input)  # type: ignore[no-any-return]
+
+
+@register_functor("contiguous")
+def contiguous(input: Tensor) -> Tensor:
+    """Return the tensor itself when its memory is contiguous, else a contiguous copy."""
+    return input if check_tensor("contiguous", "input", input).is_contiguous() else clone(input)
+
+
+@register_functor("real")
+def real(input: Tensor) -> Tensor:
+    """Return a view of the real parts; a real tensor is returned as it is."""
+    return dispatch1(_REAL, input) if check_tensor("real", "input", input).is_complex() else input
+
+
+@register_functor("imag")
+def imag(input: Tensor) -> Tensor:
+    """Return a view of the imaginary parts of a complex tensor."""
+    if not check_tensor("imag", "input", input).is_complex():
+        raise bad_argument(
+            DTypeError,
+            "imag",
+            "input",
+            expected="a complex dtype",
+            got=input.dtype,
+            mend="a real tensor has no imaginary part",
+        )
+    return dispatch1(_IMAG, input)  # type: ignore[no-any-return]
+
+
+@register_functor("cast")
+def cast(input: Tensor, dtype: Any) -> Tensor:
+    """Return the tensor in another dtype; itself when it has that dtype."""
+    chosen = as_dtype("to", dtype)
+    if check_tensor("to", "input", input)._data.dtype is chosen:
+        return input
+    return dispatch1(_CAST, input, {"dtype": chosen})  # type: ignore[no-any-return]
+
+
+@register_functor("to_device")
+def transfer(input: Tensor, target: Any, source: Any = None) -> Tensor:
+    """Return a copy on another device; the tensor itself when it is there."""
+    target = as_device(target)
+    here = check_tensor("to", "input", input).device
+    if here == target:
+        return input
+    return dispatch1(_TO_DEVICE, input, {"target": target, "source": here})  # type: ignore[no-any-return]
+
+
+def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
+    """Convert dtype and device: `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
+
+    Returns the tensor itself when nothing has to change.
+
+    >>> import oneflow_lite as flow
+    >>> flow.ones(2).to(flow.int64)
+    tensor([1, 1])
+    """
+    check_tensor("to", "input", input)
+    device, dtype = named.pop("device", None), named.pop("dtype", None)
+    copy = named.pop("copy", False)
+    named.pop("non_blocking", None)
+    _no_more("to", named)
+    for value in args:
+        if isinstance(value, Tensor):
+            device, dtype = value.device, value.dtype
+        elif isinstance(value, Device) or (
+            isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda")
+        ):
+            device = value
+        elif isinstance(value, bool):  # non_blocking by position
+            continue
+        elif value is not None:
+            dtype = value
+    result = input if dtype is None else cast(input, dtype)
+    result = result if device is None else transfer(result, device)
+    return clone(result) if copy and result is input else result

@@ -1,0 +1,299 @@
+"""Exponentials, logarithms and what is made of them: what users call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite.functors.checks import check_tensor, floating
+from oneflow_lite.functors.elementwise_checks import check_number, real, real_floating
+from oneflow_lite.interpreter import dispatch1, dispatch2, promote
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import register_functor
+from oneflow_lite.tensor import Tensor
+
+EXP = op_expr("exp")
+EXP2 = op_expr("exp2")
+EXPM1 = op_expr("expm1")
+LOG = op_expr("log")
+LOG1P = op_expr("log1p")
+LOG2 = op_expr("log2")
+LOG10 = op_expr("log10")
+TANH = op_expr("tanh")
+SIGMOID = op_expr("sigmoid")
+ERF = op_expr("erf")
+ERFC = op_expr("erfc")
+LOGADDEXP = op_expr("logaddexp")
+XLOGY = op_expr("xlogy")
+
+
+@register_functor("exp")
+def exp(input: Tensor) -> Tensor:
+    """Return e to the power of each element.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.exp(flow.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    """
+    return dispatch1(EXP, floating("exp", input))  # type: ignore[no-any-return]
+
+
+@register_functor("exp2")
+def exp2(input: Tensor) -> Tensor:
+    """Return 2 to the power of each element.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.exp2(flow.tensor([-1.0, 3.0]))
+    tensor([0.5000, 8.0000])
+    """
+    return dispatch1(EXP2, floating("exp2", input))  # type: ignore[no-any-return]
+
+
+@register_functor("expm1")
+def expm1(input: Tensor) -> Tensor:
+    """Return exp(x) - 1 of each element x, with all its digits also near 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.expm1(flow.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.7183])
+    """
+    return dispatch1(EXPM1, floating("expm1", input))  # type: ignore[no-any-return]
+
+
+@register_functor("log")
+def log(input: Tensor) -> Tensor:
+    """Return the natural logarithm of each element: -inf at 0, nan below it.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.log(flow.tensor([1.0, 10.0]))
+    tensor([0.0000, 2.3026])
+    """
+    return dispatch1(LOG, floating("log", input))  # type: ignore[no-any-return]
+
+
+@register_functor("log1p")
+def log1p(input: Tensor) -> Tensor:
+    """Return log(1 + x) of each element x, with all its digits also near 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.log1p(flow.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.6931])
+    """
+    return dispatch1(LOG1P, floating("log1p", input))  # type: ignore[no-any-return]
+
+
+@register_functor("log2")
+def log2(input: Tensor) -> Tensor:
+    """Return the logarithm to base 2 of each element.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.log2(flow.tensor([0.5, 8.0]))
+    tensor([-1.,  3.])
+    """
+    return dispatch1(LOG2, floating("log2", input))  # type: ignore[no-any-return]
+
+
+@register_functor("log10")
+def log10(input: Tensor) -> Tensor:
+    """Return the logarithm to base 10 of each element.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.log10(flow.tensor([1.0, 1000.0]))
+    tensor([0., 3.])
+    """
+    return dispatch1(LOG10, floating("log10", input))  # type: ignore[no-any-return]
+
+
+@register_functor("tanh")
+def tanh(input: Tensor) -> Tensor:
+    """Return the hyperbolic tangent of each element.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.tanh(flow.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
+    return dispatch1(TANH, floating("tanh", input))  # type: ignore[no-any-return]
+
+
+@register_functor("sigmoid")
+def sigmoid(input: Tensor) -> Tensor:
+    """Return the logistic function 1 / (1 + exp(-x)) of each element x.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Integers and bools are computed in the default dtype.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.sigmoid(flow.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
+    return dispatch1(SIGMOID, floating("sigmoid", input))  # type: ignore[no-any-return]
+
+
+@register_functor("erf")
+def erf(input: Tensor) -> Tensor:
+    """Return the error function of each element, 2/√π times the integral of exp(-t²) from 0 to x.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, of any shape. Integers and bools are computed in the default dtype.
+
+    Raises
+    ------
+    DTypeError
+        When `input` is complex.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.erf(flow.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8427])
+    """
+    return dispatch1(ERF, floating("erf", real("erf", input)))  # type: ignore[no-any-return]
+
+
+@register_functor("erfc")
+def erfc(input: Tensor) -> Tensor:
+    """Return 1 - erf(x) of each element x, with all its digits also for large x.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, of any shape. Integers and bools are computed in the default dtype.
+
+    Raises
+    ------
+    DTypeError
+        When `input` is complex.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.erfc(flow.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.1573])
+    """
+    return dispatch1(ERFC, floating("erfc", real("erfc", input)))  # type: ignore[no-any-return]
+
+
+@register_functor("logaddexp")
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """Return log(exp(x) + exp(y)) without overflow.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Real floating tensors whose shapes broadcast together.
+
+    Raises
+    ------
+    DTypeError
+        When an argument is not a real floating tensor.
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.logaddexp(flow.tensor([0.0, 1000.0]), flow.tensor([0.0, 1000.0]))
+    tensor([6.9315e-01, 1.0007e+03])
+    """
+    real_floating("logaddexp", input)
+    real_floating("logaddexp", other, "other")
+    return dispatch2(LOGADDEXP, input, other)  # type: ignore[no-any-return]
+
+
+@register_functor("xlogy")
+def xlogy(input: Any, other: Any) -> Tensor:
+    """Return x log(y), which is 0 where x is 0 (unless y is nan).
+
+    Parameters
+    ----------
+    input, other : Tensor or number
+        At least one Tensor; real, of shapes that broadcast together. Integers and bools are
+        computed in the default dtype.
+
+    Raises
+    ------
+    ArgumentTypeError
+        When neither argument is a Tensor, or one is no number.
+    DTypeError
+        When an argument is complex.
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.xlogy(flow.tensor([0.0, 2.0]), flow.tensor([0.0, 3.0]))
+    tensor([0.0000, 2.1972])
+    """
+    if not isinstance(other, Tensor):
+        check_tensor("xlogy", "input", input)
+    operands = (("input", input), ("other", other))
+    x, y = promote(
+        "xlogy",
+        *(
+            real("xlogy", x, name) if isinstance(x, Tensor) else check_number("xlogy", name, x)
+            for name, x in operands
+        ),
+    )
+    return dispatch2(XLOGY, floating("xlogy", x), floating("xlogy", y))  # type: ignore[no-any-return]

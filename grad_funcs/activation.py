@@ -1,0 +1,122 @@
+"""Gradients of smooth activations; the engine calls them.
+
+A first derivative is one fused kernel, <op>_grad. The second is written with elementary functions,
+which have derivatives of any order.
+"""
+
+from __future__ import annotations
+
+import math
+
+from oneflow_lite.autograd.grad_function import register_grad_func
+
+_SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
+_INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
+_GELU_CUBIC = 0.044715
+
+
+@register_grad_func("gelu", saves="x")
+def gelu(F, ctx, dy):
+    return F.gelu_grad(dy, ctx.x, approximate=ctx.approximate)
+
+
+@register_grad_func("gelu_grad", wrt="dy", saves="x")
+def gelu_grad_ddy(F, ctx, dz):
+    return F.gelu_grad(dz, ctx.x, approximate=ctx.approximate)
+
+
+@register_grad_func("gelu_grad", wrt="x", saves="dy, x")
+def gelu_grad_dx(F, ctx, dz):
+    square = ctx.x * ctx.x
+    if ctx.approximate == "tanh":
+        # With u = √(2/π) (x + 0.044715 x³) and t = tanh(u):
+        # gelu'' = (1 - t²) (u' + x u''/2 - x t u'²)
+        cubic = _SQRT_2_OVER_PI * _GELU_CUBIC
+        t = F.tanh(ctx.x * (square * cubic + _SQRT_2_OVER_PI))
+        du = square * (3 * cubic) + _SQRT_2_OVER_PI
+        second = (1 - t * t) * (square * (6 * cubic) + _SQRT_2_OVER_PI - ctx.x * t * du * du)
+    else:
+        second = F.exp(square * -0.5) * (2 - square) * _INV_SQRT_2PI
+    return dz * ctx.dy * second
+
+
+@register_grad_func("silu", saves="x")
+def silu(F, ctx, dy):
+    return F.silu_grad(dy, ctx.x)
+
+
+@register_grad_func("silu_grad", wrt="dy", saves="x")
+def silu_grad_ddy(F, ctx, dz):
+    return F.silu_grad(dz, ctx.x)
+
+
+@register_grad_func("silu_grad", wrt="x", saves="dy, x")
+def silu_grad_dx(F, ctx, dz):
+    # σ (1 - σ) (2 + x (1 - 2σ))
+    sigma = F.sigmoid(ctx.x)
+    return dz * ctx.dy * sigma * (1 - sigma) * (ctx.x * (1 - 2 * sigma) + 2)
+
+
+@register_grad_func("elu", saves="x")
+def elu(F, ctx, dy):
+    return F.elu_grad(dy, ctx.x, alpha=ctx.alpha, scale=ctx.scale, input_scale=ctx.input_scale)
+
+
+@register_grad_func("elu_grad", wrt="dy", saves="x")
+def elu_grad_ddy(F, ctx, dz):
+    return F.elu_grad(dz, ctx.x, alpha=ctx.alpha, scale=ctx.scale, input_scale=ctx.input_scale)
+
+
+@register_grad_func("elu_grad", wrt="x", saves="dy, x")
+def elu_grad_dx(F, ctx, dz):
+    # Left of 0 the derivative is an exponential, its own derivative but for the factor.
+    dx = F.elu_grad(
+        dz * ctx.dy, ctx.x, alpha=ctx.alpha, scale=ctx.scale, input_scale=ctx.input_scale
+    )
+    return dx * (ctx.x < 0) * ctx.input_scale
+
+
+@register_grad_func("softplus", saves="x")
+def softplus(F, ctx, dy):
+    return F.softplus_grad(dy, ctx.x, beta=ctx.beta, threshold=ctx.threshold)
+
+
+@register_grad_func("softplus_grad", wrt="dy", saves="x")
+def softplus_grad_ddy(F, ctx, dz):
+    return F.softplus_grad(dz, ctx.x, beta=ctx.beta, threshold=ctx.threshold)
+
+
+@register_grad_func("softplus_grad", wrt="x", saves="dy, x")
+def softplus_grad_dx(F, ctx, dz):
+    z = ctx.x * ctx.beta
+    dx = F.sigmoid_grad(dz * ctx.dy, F.sigmoid(z))
+    return dx * (z <= ctx.threshold) * ctx.beta
+
+
+@register_grad_func("mish", saves="x")
+def mish(F, ctx, dy):
+    return F.mish_grad(dy, ctx.x)
+
+
+@register_grad_func("mish_grad", wrt="dy", saves="x")
+def mish_grad_ddy(F, ctx, dz):
+    return F.mish_grad(dz, ctx.x)
+
+
+@register_grad_func("mish_grad", wrt="x", saves="dy, x")
+def mish_grad_dx(F, ctx, dz):
+    # With t = tanh(softplus(x)) and t' = σ (1 - t²): mish'' = t' (2 + x (1 - σ - 2 t σ))
+    sigma = F.sigmoid(ctx.x)
+    t = F.tanh(F.softplus(ctx.x, beta=1.0, threshold=20.0))
+    second = sigma * (1 - t * t) * (ctx.x * (1 - sigma - 2 * t * sigma) + 2)
+    return dz * ctx.dy * second
+
+
+@register_grad_func("softsign", saves="x")
+def softsign(F, ctx, dy):
+    return dy / F.square(F.abs(ctx.x) + 1)
+
+
+@register_grad_func("logsigmoid", saves="x")
+def logsigmoid(F, ctx, dy):
+    return dy * F.sigmoid(-ctx.x)

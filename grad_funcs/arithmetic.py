@@ -1,0 +1,308 @@
+"""Gradients of arithmetic. Broadcasting is undone by the engine, never here."""
+
+from oneflow_lite.autograd.grad_function import register_grad_func
+
+
+@register_grad_func("add", wrt="x")
+def add_dx(F, ctx, dz):
+    return dz
+
+
+@register_grad_func("add", wrt="y")
+def add_dy(F, ctx, dz):
+    return dz
+
+
+@register_grad_func("sub", wrt="x")
+def sub_dx(F, ctx, dz):
+    return dz
+
+
+@register_grad_func("sub", wrt="y")
+def sub_dy(F, ctx, dz):
+    return -dz
+
+
+@register_grad_func("mul", wrt="x", saves="y")
+def mul_dx(F, ctx, dz):
+    return dz * ctx.y
+
+
+@register_grad_func("mul", wrt="y", saves="x")
+def mul_dy(F, ctx, dz):
+    return dz * ctx.x
+
+
+@register_grad_func("div", wrt="x", saves="y")
+def div_dx(F, ctx, dz):
+    return dz / ctx.y
+
+
+@register_grad_func("div", wrt="y", saves="x, y")
+def div_dy(F, ctx, dz):
+    return -dz * ((ctx.x / ctx.y) / ctx.y)
+
+
+@register_grad_func("floor_divide", wrt="x")
+def floor_divide_dx(F, ctx, dz):
+    return None
+
+
+@register_grad_func("floor_divide", wrt="y")
+def floor_divide_dy(F, ctx, dz):
+    return None
+
+
+@register_grad_func("div_trunc", wrt="x")
+def div_trunc_dx(F, ctx, dz):
+    return None
+
+
+@register_grad_func("div_trunc", wrt="y")
+def div_trunc_dy(F, ctx, dz):
+    return None
+
+
+@register_grad_func("pow", wrt="x", saves="x, y")
+def pow_dx(F, ctx, dz):
+    # y x^(y-1); 0 where y = 0, also at x = 0
+    return F.where(ctx.y == 0, 0.0, dz * (ctx.y * F.pow(ctx.x, ctx.y - 1)))
+
+
+@register_grad_func("pow", wrt="y", saves="x, y, out")
+def pow_dy(F, ctx, dz):
+    return F.pow_grad_exponent(dz, ctx.x, ctx.y, ctx.out)
+
+
+@register_grad_func("pow_grad_exponent", wrt="dz", saves="x, y, z")
+def pow_grad_exponent_ddz(F, ctx, d):
+    return F.pow_grad_exponent(d, ctx.x, ctx.y, ctx.z)
+
+
+@register_grad_func("pow_grad_exponent", wrt="x", saves="dz, x, y, z")
+def pow_grad_exponent_dx(F, ctx, d):
+    # d/dx of z log x with z held fixed; the dependence of z on x flows through z
+    return F.where(ctx.x == 0, 0.0, d * ctx.dz * ctx.z / ctx.x)
+
+
+@register_grad_func("pow_grad_exponent", wrt="y")
+def pow_grad_exponent_dy(F, ctx, d):
+    return None
+
+
+@register_grad_func("pow_grad_exponent", wrt="z", saves="dz, x")
+def pow_grad_exponent_dz(F, ctx, d):
+    return F.where(ctx.x == 0, 0.0, d * ctx.dz * F.log(F.where(ctx.x == 0, 1.0, ctx.x)))
+
+
+@register_grad_func("neg")
+def neg_grad(F, ctx, dy):
+    return -dy
+
+
+@register_grad_func("abs", saves="x")
+def abs_grad(F, ctx, dy):
+    return dy * F.sign(ctx.x)
+
+
+@register_grad_func("sign", saves="x, y")
+def sign_grad(F, ctx, dy):
+    if ctx.x.dtype.kind != "c":
+        return None
+    # z / |z| of a complex number turns with z: its derivative in the plain (real-linear) sense,
+    # conjugated around by the engine
+    size = F.abs(ctx.x)
+    inner = F.conj(dy)
+    along = F.real(inner * F.conj(ctx.y))
+    return F.conj(F.where(size == 0, 0.0, (inner - ctx.y * along) / F.where(size == 0, 1.0, size)))
+
+
+@register_grad_func("square", saves="x")
+def square_grad(F, ctx, dy):
+    return dy * ctx.x * 2
+
+
+@register_grad_func("sqrt", saves="y")
+def sqrt_grad(F, ctx, dy):
+    return dy / (ctx.y * 2)
+
+
+@register_grad_func("rsqrt", saves="y")
+def rsqrt_grad(F, ctx, dy):
+    return dy * -0.5 * (ctx.y * ctx.y * ctx.y)
+
+
+@register_grad_func("reciprocal", saves="y")
+def reciprocal_grad(F, ctx, dy):
+    return -dy * (ctx.y * ctx.y)
+
+
+@register_grad_func("floor")
+def floor_grad(F, ctx, dy):
+    return F.zeros_like(dy)
+
+
+@register_grad_func("ceil")
+def ceil_grad(F, ctx, dy):
+    return F.zeros_like(dy)
+
+
+@register_grad_func("trunc")
+def trunc_grad(F, ctx, dy):
+    return F.zeros_like(dy)
+
+
+@register_grad_func("round")
+def round_grad(F, ctx, dy):
+    return F.zeros_like(dy)
+
+
+@register_grad_func("frac")
+def frac_grad(F, ctx, dy):
+    return dy
+
+
+@register_grad_func("fmod", wrt="x")
+def fmod_dx(F, ctx, dz):
+    return dz
+
+
+@register_grad_func("fmod", wrt="y", saves="x, y")
+def fmod_dy(F, ctx, dz):
+    return -dz * F.trunc(ctx.x / ctx.y)
+
+
+@register_grad_func("remainder", wrt="x")
+def remainder_dx(F, ctx, dz):
+    return dz
+
+
+@register_grad_func("remainder", wrt="y", saves="x, y")
+def remainder_dy(F, ctx, dz):
+    return -dz * F.floor(ctx.x / ctx.y)
+
+
+@register_grad_func("maximum", wrt="x", saves="x, y")
+def maximum_dx(F, ctx, dz):
+    return F.extreme_grad(dz, ctx.x, ctx.y, largest=True)
+
+
+@register_grad_func("maximum", wrt="y", saves="x, y")
+def maximum_dy(F, ctx, dz):
+    return F.extreme_grad(dz, ctx.y, ctx.x, largest=True)
+
+
+@register_grad_func("minimum", wrt="x", saves="x, y")
+def minimum_dx(F, ctx, dz):
+    return F.extreme_grad(dz, ctx.x, ctx.y, largest=False)
+
+
+@register_grad_func("minimum", wrt="y", saves="x, y")
+def minimum_dy(F, ctx, dz):
+    return F.extreme_grad(dz, ctx.y, ctx.x, largest=False)
+
+
+@register_grad_func("extreme_grad", wrt="dz", saves="x, y")
+def extreme_grad_ddz(F, ctx, d):
+    return F.extreme_grad(d, ctx.x, ctx.y, largest=ctx.largest)
+
+
+@register_grad_func("extreme_grad", wrt="x")
+def extreme_grad_dx(F, ctx, d):
+    return None
+
+
+@register_grad_func("extreme_grad", wrt="y")
+def extreme_grad_dy(F, ctx, d):
+    return None
+
+
+@register_grad_func("clamp_min", wrt="x", saves="x, low")
+def clamp_min_dx(F, ctx, dy):
+    return F.mask_at_least(dy, ctx.x, ctx.low)
+
+
+@register_grad_func("clamp_min", wrt="low", saves="x, low")
+def clamp_min_dlow(F, ctx, dy):
+    return dy - F.mask_at_least(dy, ctx.x, ctx.low)
+
+
+@register_grad_func("clamp_max", wrt="x", saves="x, high")
+def clamp_max_dx(F, ctx, dy):
+    return F.mask_at_most(dy, ctx.x, ctx.high)
+
+
+@register_grad_func("clamp_max", wrt="high", saves="x, high")
+def clamp_max_dhigh(F, ctx, dy):
+    return dy - F.mask_at_most(dy, ctx.x, ctx.high)
+
+
+@register_grad_func("mask_at_least", saves="x, low")
+def mask_at_least_grad(F, ctx, d):
+    return F.mask_at_least(d, ctx.x, ctx.low), None, None
+
+
+@register_grad_func("mask_at_most", saves="x, high")
+def mask_at_most_grad(F, ctx, d):
+    return F.mask_at_most(d, ctx.x, ctx.high), None, None
+
+
+@register_grad_func("where", wrt="x", saves="condition")
+def where_dx(F, ctx, dz):
+    return F.where(ctx.condition, dz, 0.0)
+
+
+@register_grad_func("where", wrt="y", saves="condition")
+def where_dy(F, ctx, dz):
+    return F.where(ctx.condition, 0.0, dz)
+
+
+@register_grad_func("lerp", wrt="x", saves="weight")
+def lerp_dx(F, ctx, dz):
+    return dz * (1 - ctx.weight)
+
+
+@register_grad_func("lerp", wrt="end", saves="weight")
+def lerp_dend(F, ctx, dz):
+    return dz * ctx.weight
+
+
+@register_grad_func("lerp", wrt="weight", saves="x, end")
+def lerp_dweight(F, ctx, dz):
+    return dz * (ctx.end - ctx.x)
+
+
+@register_grad_func("nan_to_num", saves="x")
+def nan_to_num_grad(F, ctx, dy):
+    return F.mask_finite(dy, ctx.x)
+
+
+@register_grad_func("mask_finite", saves="x")
+def mask_finite_grad(F, ctx, d):
+    return F.mask_finite(d, ctx.x), None
+
+
+@register_grad_func("conj")
+def conj_grad(F, ctx, dy):
+    return F.conj(dy)
+
+
+@register_grad_func("angle", saves="x")
+def angle_grad(F, ctx, dy):
+    if ctx.x.dtype.kind != "c":
+        return F.zeros_like(dy)
+    real, imag = F.real(ctx.x), F.imag(ctx.x)
+    size = F.square(real) + F.square(imag)
+    scaled = F.where(size == 0, 0.0, dy / F.where(size == 0, 1.0, size))
+    return F.complex(-imag * scaled, real * scaled)
+
+
+@register_grad_func("complex", wrt="real")
+def complex_dreal(F, ctx, dz):
+    return F.real(dz)
+
+
+@register_grad_func("complex", wrt="imag")
+def complex_dimag(F, ctx, dz):
+    # dz arrives conjugated, and the engine conjugates (a real number) again
+    return -F.imag(dz)

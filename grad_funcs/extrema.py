@@ -1,0 +1,39 @@
+"""Gradients of extrema: dy goes to where the extremum stands, shared among ties or to one index."""
+
+from __future__ import annotations
+
+from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.grad_funcs.reduce import keep
+
+
+def _extremum_grad(F, ctx, dy):
+    dy = keep(F, dy, ctx.x.shape, ctx.dim, ctx.keepdim)
+    y = keep(F, ctx.y, ctx.x.shape, ctx.dim, ctx.keepdim)
+    return dy * F.tie_weights(ctx.x, y, dim=ctx.dim)
+
+
+register_grad_func("amax", saves="x, y")(_extremum_grad)
+register_grad_func("amin", saves="x, y")(_extremum_grad)
+
+
+@register_grad_func("tie_weights")
+def tie_weights_grad(F, ctx, dw):
+    return None, None  # constant wherever it has a derivative
+
+
+def _extremum_along_grad(F, ctx, dy, dindex):
+    return F.place_along(dy, ctx.y1, shape=ctx.x_shape, dim=ctx.dim)
+
+
+register_grad_func("max", saves="y1, x.shape")(_extremum_along_grad)
+register_grad_func("min", saves="y1, x.shape")(_extremum_along_grad)
+
+
+@register_grad_func("pick_along", wrt="x", saves="index, x.shape")
+def pick_along_dx(F, ctx, dy):
+    return F.place_along(dy, ctx.index, shape=ctx.x_shape, dim=ctx.dim)
+
+
+@register_grad_func("place_along", wrt="y", saves="index, y.shape")
+def place_along_dy(F, ctx, dx):
+    return F.reshape(F.pick_along(dx, ctx.index, dim=ctx.dim), shape=ctx.y_shape)

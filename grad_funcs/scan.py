@@ -1,0 +1,47 @@
+"""Gradients of running sums and products: scans that run the other way."""
+
+from __future__ import annotations
+
+from oneflow_lite.autograd.grad_function import register_grad_func
+
+
+@register_grad_func("cumsum")
+def cumsum_grad(F, ctx, dy):
+    return F.cumsum_grad(dy, dim=ctx.dim)
+
+
+@register_grad_func("cumsum_grad")
+def cumsum_grad_grad(F, ctx, ddx):
+    return F.cumsum(ddx, dim=ctx.dim)
+
+
+@register_grad_func("cumprod", saves="x, y")
+def cumprod_grad(F, ctx, dy):
+    """dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}: no division by x, which may be 0."""
+    before = F.shift(ctx.y, dim=ctx.dim, offset=1, fill=1)
+    following = F.shift(ctx.x, dim=ctx.dim, offset=-1, fill=0)
+    return before * F.recurrence(following, dy, dim=ctx.dim, reverse=True)
+
+
+@register_grad_func("shift")
+def shift_grad(F, ctx, dy):
+    return F.shift(dy, dim=ctx.dim, offset=-ctx.offset, fill=0)
+
+
+def _adjoint(F, ctx, ds):
+    """g_i = ds_i + a_{i+1} g_{i+1}: the same recurrence from the other end."""
+    step = 1 if ctx.reverse else -1
+    a = F.shift(ctx.a, dim=ctx.dim, offset=step, fill=0)
+    return F.recurrence(a, ds, dim=ctx.dim, reverse=not ctx.reverse)
+
+
+@register_grad_func("recurrence", wrt="a", saves="a, out")
+def recurrence_da(F, ctx, ds):
+    step = -1 if ctx.reverse else 1
+    previous = F.shift(ctx.out, dim=ctx.dim, offset=step, fill=0)
+    return _adjoint(F, ctx, ds) * previous
+
+
+@register_grad_func("recurrence", wrt="b", saves="a")
+def recurrence_db(F, ctx, ds):
+    return _adjoint(F, ctx, ds)

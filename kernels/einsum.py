@@ -1,0 +1,58 @@
+"""The kernel under einsum and tensordot: one contraction of two arrays by their labels."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from oneflow_lite.kernels.matmul import product
+from oneflow_lite.registry import register_kernel
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(xs, ys, zs):
+    """Sort the labels: in all three (batch), in x and y only (summed), in one and the result."""
+    batch = [c for c in zs if c in xs and c in ys]
+    left = [c for c in xs if c in zs and c not in ys]
+    right = [c for c in ys if c in zs and c not in xs]
+    summed = [c for c in xs if c in ys and c not in zs]
+    made = batch + left + right
+    return (
+        len(batch),
+        len(left),
+        len(summed),
+        tuple(xs.index(c) for c in batch + left + summed),
+        tuple(ys.index(c) for c in batch + summed + right),
+        tuple(made.index(c) for c in zs),
+    )
+
+
+def _spread(x, labels, zs):
+    """View x with its dimensions in the order of zs, and size 1 where it lacks one."""
+    x = x.transpose([labels.index(c) for c in zs if c in labels])
+    return x[tuple(slice(None) if c in labels else None for c in zs)]
+
+
+@register_kernel("contract")
+def contract(xp, x, y, *, xs, ys, zs):
+    """Σ over the labels of xs and ys that zs lacks of x[xs] y[ys], ordered as zs.
+
+    A label stands at most once in each, and each label of one stands in one of the others.
+    """
+    outer = not [c for c in xs if c not in zs]
+    if outer:
+        return _spread(x, xs, zs) * _spread(y, ys, zs)
+    if zs and zs[-1] in xs and zs[-1] not in ys:
+        # The result ends with a dimension of x: in the other order it need not be turned.
+        x, y, xs, ys = y, x, ys, xs
+    n_batch, n_left, n_summed, x_order, y_order, z_order = _plan(xs, ys, zs)
+    x, y = x.transpose(x_order), y.transpose(y_order)
+    batch, left = x.shape[:n_batch], x.shape[n_batch : n_batch + n_left]
+    right = y.shape[n_batch + n_summed :]
+    n = math.prod(x.shape[n_batch + n_left :])
+    z = product(
+        xp,
+        x.reshape(*batch, math.prod(left), n),
+        y.reshape(*batch, n, math.prod(right)),
+    )
+    return z.reshape(batch + left + right).transpose(z_order)

@@ -1,0 +1,48 @@
+"""Kernels of embedding and one_hot: rows and units named by class numbers."""
+
+from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
+from oneflow_lite.kernels.index_arrays import check_range, on_host
+from oneflow_lite.registry import register_kernel
+
+
+@register_kernel("embedding")
+def embedding(xp, x, weight, *, padding_idx=None, scale_grad_by_freq=False):
+    check_range(xp, "embedding", "input", x, weight.shape[0])
+    return weight.take(x, axis=0)
+
+
+@register_kernel("embedding_scale")
+def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq):
+    """Return by what the gradient of each row is multiplied, with dy's dtype."""
+    scale = xp.ones(x.shape, dy.dtype)
+    if scale_grad_by_freq and x.size:
+        scale /= xp.bincount(x.reshape(-1)).take(x).astype(dy.dtype)
+    if padding_idx is not None:
+        scale[x == padding_idx] = 0
+    return scale[..., None]
+
+
+@register_kernel("one_hot")
+def one_hot(xp, x, *, num_classes):
+    if num_classes < 0:
+        # The shape of the result depends on the values: on CUDA this waits for the device.
+        if not x.size:
+            raise bad_argument(
+                ShapeError,
+                "one_hot",
+                "num_classes",
+                expected="the number of classes for an empty tensor",
+                got=num_classes,
+                mend="pass num_classes",
+            )
+        num_classes = int(x.max()) + 1
+    if on_host(xp) and x.size and (x.min() < 0 or x.max() >= num_classes):
+        raise bad_argument(
+            IndexRangeError,
+            "one_hot",
+            "tensor",
+            expected=f"class numbers from 0 to {num_classes - 1}",
+            got=f"{x.min()} to {x.max()}",
+            mend="raise num_classes or mend the labels",
+        )
+    return (x[..., None] == xp.arange(num_classes)).astype(xp.int64)

@@ -1,0 +1,94 @@
+"""Kernels of largest and smallest elements, where they stand, and what their gradients need."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oneflow_lite.registry import register_kernel
+
+
+def _axis(x, dim):
+    # A 0-d tensor has a dimension 0 in PyTorch; NumPy's 0-d array has none.
+    return dim if x.ndim else None
+
+
+@register_kernel("amax")
+def amax(xp, x, *, dim, keepdim):
+    # NumPy returns a 0-d array reduced over () as it is; the copy keeps the memory apart.
+    return x.max(dim, None, keepdim) if x.ndim else x.copy()
+
+
+@register_kernel("amin")
+def amin(xp, x, *, dim, keepdim):
+    return x.min(dim, None, keepdim) if x.ndim else x.copy()
+
+
+@register_kernel("tie_weights")
+def tie_weights(xp, x, y, *, dim):
+    """1 / (number of ties) where x equals its extremum y (dimensions kept), 0 elsewhere."""
+    ties = x == y
+    ties |= x != x  # with a NaN the extremum is NaN: the NaNs are its ties
+    weights = ties.astype(x.dtype)
+    weights /= ties.sum(dim, None, None, True).astype(x.dtype)
+    return weights
+
+
+def _at(xp, index, y, keepdim, dim):
+    index = index.astype(np.int64, copy=False)
+    return (y, xp.expand_dims(index, dim)) if keepdim and y.ndim else (y, index)
+
+
+@register_kernel("max")
+def max(xp, x, *, dim, keepdim):
+    axis = _axis(x, dim)
+    return _at(xp, x.argmax(axis), x.max(axis, None, keepdim), keepdim, dim)
+
+
+@register_kernel("min")
+def min(xp, x, *, dim, keepdim):
+    axis = _axis(x, dim)
+    return _at(xp, x.argmin(axis), x.min(axis, None, keepdim), keepdim, dim)
+
+
+def _blocks(shape, dim):
+    if not shape:
+        return 1, 1, 1
+    return math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :])
+
+
+@register_kernel("pick_along")
+def pick_along(xp, x, index, *, dim):
+    """One element of x per line along dim: the one that index names; shaped as index."""
+    outer, _, inner = blocks = _blocks(x.shape, dim)
+    rows, columns = xp.arange(outer)[:, None], xp.arange(inner)
+    return x.reshape(blocks)[rows, index.reshape(outer, inner), columns].reshape(index.shape)
+
+
+@register_kernel("place_along")
+def place_along(xp, y, index, *, shape, dim):
+    """Zeros of this shape, with y at the one place per line along dim that index names."""
+    outer, _, inner = blocks = _blocks(shape, dim)
+    x = xp.zeros(blocks, y.dtype)
+    rows, columns = xp.arange(outer)[:, None], xp.arange(inner)
+    x[rows, index.reshape(outer, inner), columns] = y.reshape(outer, inner)
+    return x.reshape(shape)
+
+
+@register_kernel("argmax")
+def argmax(xp, x, *, dim, keepdim):
+    index = xp.asarray(x.argmax(_axis(x, dim)))
+    return _index(xp, index, x.ndim, dim, keepdim)
+
+
+@register_kernel("argmin")
+def argmin(xp, x, *, dim, keepdim):
+    index = xp.asarray(x.argmin(_axis(x, dim)))
+    return _index(xp, index, x.ndim, dim, keepdim)
+
+
+def _index(xp, index, ndim, dim, keepdim):
+    if keepdim and ndim:
+        index = index.reshape((1,) * ndim) if dim is None else xp.expand_dims(index, dim)
+    return index.astype(np.int64, copy=False)

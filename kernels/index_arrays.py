@@ -1,0 +1,87 @@
+"""Integer index arrays on their way through the kernels of indexing, scatter and embedding."""
+
+import numpy as np
+
+from oneflow_lite.errors import IndexRangeError, bad_argument
+
+
+def on_host(xp):
+    """Return whether arrays of this module lie in host memory, where looking at values is free."""
+    return xp is np
+
+
+def check_range(xp, op, argument, index, size, negative=False):
+    """Raise `IndexRangeError` unless all indices lie in 0 … size-1 (-size … size-1).
+
+    On CUDA nothing is checked: a look at the values would copy them to the host and wait.
+    """
+    if not on_host(xp) or not index.size:
+        return
+    low = -size if negative else 0
+    if index.max() < size and index.min() >= low:
+        return
+    wrong = index[(index < low) | (index >= size)]
+    raise bad_argument(
+        IndexRangeError,
+        op,
+        argument,
+        expected=f"values from {low} to {size - 1}" if size else "no values for a size of 0",
+        got=int(wrong.flat[0]),
+        mend="keep the indices inside the tensor",
+    )
+
+
+def wrapped(xp, index, size):
+    """Return the indices as int64 counted from 0."""
+    index = index.astype(np.int64, copy=False)
+    return xp.where(index < 0, index + size, index)
+
+
+def positions_along(xp, index, dim, shape):
+    """Return the C-order positions in an array of `shape` that `index` names along `dim`.
+
+    In all other dimensions an entry of `index` stands for its own place.
+    """
+    strides = [1] * len(shape)
+    for k in range(len(shape) - 1, 0, -1):
+        strides[k - 1] = strides[k] * shape[k]
+    before = after = None
+    for k, size in enumerate(index.shape):
+        if k == dim or size <= 1:
+            continue
+        steps = xp.arange(0, size * strides[k], strides[k]) if strides[k] else xp.zeros(size, int)
+        steps = steps.reshape((size,) + (1,) * (index.ndim - 1 - k))
+        if k < dim:
+            before = steps if before is None else before + steps
+        else:
+            after = steps if after is None else after + steps
+    positions = index.astype(np.int64, copy=False) * (strides[dim] if shape else 1)
+    for steps in (before, after):
+        if steps is not None:
+            positions += steps
+    return positions
+
+
+def add_at(xp, flat, positions, values):
+    """Add values into a contiguous 1-d array; values at one position sum up.
+
+    One-dimensional indices take the quick way through `add.at`, 4 to 8 times quicker than rows.
+    """
+    positions, values = positions.reshape(-1), values.reshape(-1)
+    if on_host(xp) or flat.dtype.kind in "fc":
+        xp.add.at(flat, positions, values)
+    elif flat.dtype == np.int64:  # the atomics know uint64, and its sums have the same bits
+        xp.add.at(flat.view(np.uint64), positions, values.view(np.uint64))
+    else:
+        wide = flat.astype(np.int32)
+        xp.add.at(wide, positions, values.astype(np.int32))
+        flat[...] = wide.astype(flat.dtype)
+
+
+def lost(xp, positions, size):
+    """Return where a write to `positions`, one after the other, is overwritten by a later one."""
+    flat = positions.reshape(-1)
+    order = xp.arange(flat.size)
+    last = xp.empty(size, np.int64)
+    last[flat] = order
+    return (last[flat] != order).reshape(positions.shape)

@@ -1,0 +1,165 @@
+"""Kernels of x[...] and x[...] = value: basic indices are views, index arrays copy.
+
+A basic index is one tuple of int, slice, None and Ellipsis that holds an Ellipsis wherever it would
+give a scalar otherwise. Index arrays come as inputs; `dims` says at which dimension each begins.
+"""
+
+from math import prod
+
+from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
+from oneflow_lite.kernels.index_arrays import add_at, check_range, lost, wrapped
+from oneflow_lite.registry import register_kernel
+
+
+@register_kernel("getitem", view_of="x")
+def getitem(xp, x, *, index):
+    return x[index]
+
+
+@register_kernel("getitem_grad")
+def getitem_grad(xp, dy, *, index, shape):
+    dx = xp.zeros(shape, dy.dtype)
+    dx[index] = dy
+    return dx
+
+
+@register_kernel("narrow", view_of="x")
+def narrow(xp, x, *, dim, start, length):
+    return x[(slice(None),) * dim + (slice(start, start + length),)]
+
+
+@register_kernel("select", view_of="x")
+def select(xp, x, *, dim, index):
+    return x[(slice(None),) * dim + (index, ...)]
+
+
+@register_kernel("getitem_advanced")
+def getitem_advanced(xp, x, *indices, dims):
+    try:
+        if len(indices) == 1 and indices[0].dtype.kind != "b" and x.flags.c_contiguous:
+            return x.take(indices[0], axis=dims[0])  # quicker than x[index]
+        return x[numpy_index(indices, dims)]
+    except IndexError as error:
+        raise _explained(xp, "getitem", x.shape, indices, dims, error) from None
+
+
+@register_kernel("getitem_advanced_grad")
+def getitem_advanced_grad(xp, dy, *indices, dims, shape):
+    kinds = {index.dtype.kind == "b" for index in indices}
+    if kinds == {False}:
+        return _summed(xp, dy, indices, dims, shape)
+    dx = xp.zeros(shape, dy.dtype)
+    if kinds == {True} and len(indices) == 1:  # a mask names no element twice
+        dx[numpy_index(indices, dims)] = dy
+    else:
+        xp.add.at(dx, numpy_index(indices, dims), dy)
+    return dx
+
+
+@register_kernel("setitem_", mutates="x")
+def setitem_(xp, x, value, *indices, index, dims, fill=None):
+    """Write `value`, or the scalar `fill` when there is no value, to x[index][indices at dims]."""
+    target = x[index]
+    try:
+        if not indices:
+            target[...] = fill if value is None else value
+        elif value is None:
+            target[numpy_index(indices, dims)] = fill
+        else:  # in C order, so that of two values for one element the later one stays
+            target[numpy_index(indices, dims)] = xp.ascontiguousarray(value)
+    except IndexError as error:
+        raise _explained(xp, "setitem", target.shape, indices, dims, error) from None
+    except ValueError as error:
+        raise bad_argument(
+            ShapeError,
+            "setitem",
+            "value",
+            expected="a shape that broadcasts to the indexed elements",
+            got=f"shape {value.shape} ({error})",
+            mend="give one value, or one for each element",
+        ) from None
+    return x
+
+
+@register_kernel("setitem_grad")
+def setitem_grad(xp, dy, *indices, index, dims):
+    """Return dy without what setitem_ overwrote."""
+    dx = dy.copy()
+    target = dx[index]
+    target[numpy_index(indices, dims) if indices else ...] = 0
+    return dx
+
+
+@register_kernel("setitem_overwritten")
+def setitem_overwritten(xp, *indices, dims, shape):
+    """Return, for a write to `shape` at the indices, where a value was overwritten by a later one.
+
+    Dimensions that no index array names have size 1: they do not matter.
+    """
+    full = numpy_index(indices, dims)
+    named = _named_dims(indices, dims)
+    sizes = tuple(size if k in named else 1 for k, size in enumerate(shape))
+    places = xp.arange(prod(sizes)).reshape(sizes)[full]
+    return lost(xp, places, prod(sizes))
+
+
+def numpy_index(indices, dims):
+    """Return index arrays and the dimensions they begin at as one index tuple."""
+    full = []
+    dim = 0
+    for index, begin in zip(indices, dims, strict=True):
+        full += [slice(None)] * (begin - dim) + [index]
+        dim = begin + _consumed(index)
+    return tuple(full)
+
+
+def _consumed(index):
+    """Return how many dimensions an index array replaces: a mask its own number of them."""
+    return index.ndim if index.dtype.kind == "b" else 1
+
+
+def _named_dims(indices, dims):
+    return {
+        begin + k
+        for index, begin in zip(indices, dims, strict=True)
+        for k in range(_consumed(index))
+    }
+
+
+def _summed(xp, dy, indices, dims, shape):
+    """Sum dy into zeros(shape) at integer indices that may name an element more than once."""
+    together = dims == tuple(range(dims[0], dims[0] + len(dims)))
+    place = dims[0] if together else 0  # where x[indices] has the dimensions of the indices
+    chosen = xp.broadcast_arrays(*indices)[0].shape
+    moved = xp.moveaxis(dy, range(place, place + len(chosen)), range(len(chosen)))
+
+    others = [k for k in range(len(shape)) if k not in dims]
+    width = prod(shape[k] for k in others)
+    rows = 0
+    for index, dim in zip(indices, dims, strict=True):
+        rows = rows * shape[dim] + wrapped(xp, index, shape[dim])
+    order = [*dims, *others]
+    dx = xp.zeros([shape[k] for k in order], dy.dtype)
+    positions = rows[..., None] * width + xp.arange(width) if width != 1 else rows
+    add_at(xp, dx.reshape(-1), positions, moved)
+    if order == sorted(order):
+        return dx
+    return dx.transpose(sorted(range(len(shape)), key=order.__getitem__))
+
+
+def _explained(xp, op, shape, indices, dims, error):
+    """Return the error that says which index array does not fit."""
+    for index, dim in zip(indices, dims, strict=True):
+        if index.dtype.kind != "b":
+            try:
+                check_range(xp, op, "index", index, shape[dim], negative=True)
+            except IndexRangeError as found:
+                return found
+    return bad_argument(
+        IndexRangeError,
+        op,
+        "index",
+        expected="index tensors whose shapes broadcast together",
+        got=" and ".join(str(index.shape) for index in indices),
+        mend=f"a mask counts with its number of True elements ({error})",
+    )

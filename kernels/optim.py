@@ -1,0 +1,124 @@
+"""Optimizer updates: one op per parameter and step, writing parameter and state in place.
+
+Hyperparameters come as 0-d float64 arrays. On the CPU they are read as Python floats, so that
+coefficients are computed in double precision at no cost; on CUDA they stay on the device.
+"""
+
+from oneflow_lite.registry import register_kernel
+
+
+def _scalars(xp, *values):
+    """Return 0-d arrays as Python floats on the CPU, as they are on CUDA; None stays None."""
+    if xp.__name__ != "numpy":
+        return values
+    return [None if value is None else value.item() for value in values]
+
+
+@register_kernel("sgd_update", mutates=("param", "momentum_buffer", "step"))
+def sgd_update(
+    xp,
+    param,
+    grad,
+    momentum_buffer,
+    step,
+    lr,
+    momentum,
+    dampening,
+    weight_decay,
+    *,
+    nesterov=False,
+    maximize=False,
+):
+    # g = grad + weight_decay p;  b = momentum b + (1 - dampening) g;  p -= lr b
+    # momentum and momentum_buffer are None without momentum, dampening and step without
+    # dampening, weight_decay without it: what is None costs nothing.
+    dtype = param.dtype
+    own = None  # a temporary that may be overwritten
+    if maximize:
+        grad = own = xp.negative(grad)
+    if weight_decay is not None:
+        decayed = xp.multiply(param, xp.asarray(weight_decay, dtype=dtype))
+        grad = own = xp.add(decayed, grad, out=decayed)
+    if momentum_buffer is not None:
+        momentum = xp.asarray(momentum, dtype=dtype)
+        xp.multiply(momentum_buffer, momentum, out=momentum_buffer)
+        if dampening is None:
+            xp.add(momentum_buffer, grad, out=momentum_buffer)
+        else:
+            # The first step takes the gradient whole. Written as a factor, for the step count may
+            # lie on the device and is not looked at from Python.
+            share = 1.0 - dampening * (step > 0)
+            damped = xp.multiply(grad, xp.asarray(share, dtype=dtype))
+            xp.add(momentum_buffer, damped, out=momentum_buffer)
+            xp.add(step, 1, out=step)
+        if nesterov:
+            ahead = xp.multiply(momentum_buffer, momentum)
+            grad = own = xp.add(ahead, grad, out=ahead)
+        else:
+            grad, own = momentum_buffer, None
+    change = xp.multiply(grad, xp.asarray(lr, dtype=dtype), out=own)
+    return xp.subtract(param, change, out=param)
+
+
+@register_kernel(
+    "adam_update", mutates=("param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
+)
+def adam_update(
+    xp,
+    param,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    max_exp_avg_sq,
+    step,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay,
+    *,
+    decoupled_weight_decay=False,
+    maximize=False,
+):
+    # m += (1 - beta1)(g - m);  v += (1 - beta2)(g^2 - v);  p -= lr m^ / (sqrt(v^) + eps), where
+    # m^ = m / (1 - beta1^t) and v^ = v / (1 - beta2^t), v the largest so far for max_exp_avg_sq.
+    xp.add(step, 1, out=step)
+    t, lr, beta1, beta2, eps, decay = _scalars(xp, step, lr, beta1, beta2, eps, weight_decay)
+    root = (1.0 - beta2**t) ** 0.5
+    # m^ / (sqrt(v^) + eps) = root / (1 - beta1^t) * m / (sqrt(v) + root eps): one pass less.
+    rate = lr * root / (1.0 - beta1**t)
+    if decay is not None and decoupled_weight_decay:
+        decay = 1.0 - lr * decay
+    real = param.real.dtype
+    rate, eps, new1, old2, new2 = (
+        xp.asarray(value, dtype=real) for value in (rate, eps * root, 1 - beta1, beta2, 1 - beta2)
+    )
+    decay = None if decay is None else xp.asarray(decay, dtype=real)
+    arrays = (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq)
+    if param.dtype.kind == "c":  # real and imaginary parts are two parameters
+        views = [[None if x is None else getattr(x, of) for x in arrays] for of in ("real", "imag")]
+    else:
+        views = [arrays]
+    for p, g, m, v, v_max in views:
+        if maximize:
+            g = xp.negative(g)
+        if decay is not None and decoupled_weight_decay:
+            xp.multiply(p, decay, out=p)
+        elif decay is not None:
+            decayed = xp.multiply(p, decay)
+            g = xp.add(decayed, g, out=decayed)
+        work = xp.subtract(g, m)
+        xp.multiply(work, new1, out=work)
+        xp.add(m, work, out=m)
+        xp.multiply(g, g, out=work)
+        xp.multiply(work, new2, out=work)
+        xp.multiply(v, old2, out=v)
+        xp.add(v, work, out=v)
+        if v_max is not None:
+            v = xp.maximum(v_max, v, out=v_max)
+        xp.sqrt(v, out=work)
+        xp.add(work, eps, out=work)
+        xp.divide(m, work, out=work)
+        xp.multiply(work, rate, out=work)
+        xp.subtract(p, work, out=p)
+    return param

@@ -1,0 +1,67 @@
+"""Kernels that run along one dimension and keep its size."""
+
+from __future__ import annotations
+
+from oneflow_lite.kernels.reduce import accumulator
+from oneflow_lite.registry import register_kernel
+
+
+def _along(dim, place):
+    return (slice(None),) * dim + (place,)
+
+
+@register_kernel("cumsum")
+def cumsum(xp, x, *, dim):
+    y = x.cumsum(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
+    return y.astype(x.dtype) if x.dtype.char == "e" else y
+
+
+@register_kernel("cumsum_grad")
+def cumsum_grad(xp, dy, *, dim):
+    """dx_i = Σ_{k ≥ i} dy_k"""
+    if not dy.ndim:
+        return dy.copy()
+    wide = accumulator(dy.dtype)
+    dx = xp.empty(dy.shape, dy.dtype)
+    dx[...] = xp.flip(xp.flip(dy, dim).cumsum(dim, wide), dim)
+    return dx
+
+
+@register_kernel("cumprod")
+def cumprod(xp, x, *, dim):
+    y = x.cumprod(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
+    return y.astype(x.dtype) if x.dtype.char == "e" else y
+
+
+@register_kernel("shift")
+def shift(xp, x, *, dim, offset, fill):
+    """y_i = x_{i - offset}, with `fill` in the place that is left free; offset is 1 or -1."""
+    y = xp.full(x.shape, fill, x.dtype)
+    if x.ndim:
+        first, rest = _along(dim, slice(None, -1)), _along(dim, slice(1, None))
+        if offset > 0:
+            y[rest] = x[first]
+        else:
+            y[first] = x[rest]
+    return y
+
+
+@register_kernel("recurrence")
+def recurrence(xp, a, b, *, dim, reverse):
+    """s_i = a_i s_{i-1} + b_i from s_{-1} = 0 (reverse: from the other end).
+
+    A window of steps is the map s -> A s + S; windows are joined in pairs, so that the passes over
+    the arrays number log2 n instead of n and nothing is divided.
+    """
+    total, factor = b.copy(), a.copy()
+    if not b.ndim:
+        return total
+    if reverse:
+        total, factor = xp.flip(total, dim), xp.flip(factor, dim)
+    width = 1
+    while width < b.shape[dim]:
+        later, earlier = _along(dim, slice(width, None)), _along(dim, slice(None, -width))
+        total[later] += factor[later] * total[earlier]
+        factor[later] = factor[later] * factor[earlier]
+        width *= 2
+    return xp.ascontiguousarray(xp.flip(total, dim)) if reverse else total

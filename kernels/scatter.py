@@ -1,0 +1,111 @@
+"""Kernels that read or write along one dimension at places given by an index array."""
+
+from math import prod
+
+from oneflow_lite.kernels.index_arrays import (
+    add_at,
+    check_range,
+    lost,
+    on_host,
+    positions_along,
+    wrapped,
+)
+from oneflow_lite.registry import register_kernel
+
+
+@register_kernel("gather")
+def gather(xp, x, index, *, dim):
+    check_range(xp, "gather", "index", index, x.shape[dim] if x.ndim else 1)
+    return x.reshape(-1).take(positions_along(xp, index, dim, x.shape))
+
+
+@register_kernel("gather_grad")
+def gather_grad(xp, dy, index, *, dim, shape):
+    dx = xp.zeros(shape, dy.dtype)
+    add_at(xp, dx.reshape(-1), positions_along(xp, index, dim, shape), dy)
+    return dx
+
+
+@register_kernel("scatter")
+def scatter(xp, x, index, src, *, dim):
+    y, positions = _target(xp, "scatter", x, index, dim)
+    y.reshape(-1)[positions.reshape(-1)] = src.reshape(-1)
+    return y
+
+
+@register_kernel("scatter_add")
+def scatter_add(xp, x, index, src, *, dim):
+    y, positions = _target(xp, "scatter_add", x, index, dim)
+    add_at(xp, y.reshape(-1), positions, src)
+    return y
+
+
+@register_kernel("scatter_multiply")
+def scatter_multiply(xp, x, index, src, *, dim):
+    y, positions = _target(xp, "scatter", x, index, dim)
+    flat, positions, src = y.reshape(-1), positions.reshape(-1), src.reshape(-1)
+    if on_host(xp):
+        xp.multiply.at(flat, positions, src)
+        return y
+    # No atomics multiply: each round takes at most one factor for each position.
+    while positions.size:
+        rest = lost(xp, positions, flat.size)
+        flat[positions[~rest]] *= src[~rest]
+        positions, src = positions[rest], src[rest]
+    return y
+
+
+@register_kernel("scatter_mask")
+def scatter_mask(xp, index, *, dim, shape):
+    """Return a mask of `shape` that is True where scatter writes."""
+    check_range(xp, "scatter", "index", index, shape[dim] if shape else 1)
+    mask = xp.zeros(shape, bool)
+    mask.reshape(-1)[positions_along(xp, index, dim, shape).reshape(-1)] = True
+    return mask
+
+
+@register_kernel("scatter_overwritten")
+def scatter_overwritten(xp, index, *, dim, shape):
+    """Return where scatter's value was overwritten by a later one."""
+    return lost(xp, positions_along(xp, index, dim, shape), prod(shape))
+
+
+@register_kernel("index_select")
+def index_select(xp, x, index, *, dim):
+    check_range(xp, "index_select", "index", index, x.shape[dim])
+    return x.take(index, axis=dim)
+
+
+@register_kernel("index_add")
+def index_add(xp, x, index, source, *, dim, alpha=1):
+    check_range(xp, "index_add", "index", index, x.shape[dim])
+    # With `dim` first, each index names one run of memory.
+    y = xp.array(xp.moveaxis(x, dim, 0), order="C")
+    moved = xp.moveaxis(source, dim, 0)
+    width = prod(y.shape[1:])
+    positions = index.astype(xp.int64).reshape(-1, 1) * width + xp.arange(width)
+    add_at(xp, y.reshape(-1), positions, moved if alpha == 1 else moved * x.dtype.type(alpha))
+    return xp.moveaxis(y, 0, dim)
+
+
+@register_kernel("index_mask")
+def index_mask(xp, index, *, dim, shape):
+    """Return a mask that broadcasts to `shape` and is True at the indices along `dim`."""
+    size = shape[dim]
+    check_range(xp, "index_fill", "index", index, size, negative=True)
+    mask = xp.zeros(size, bool)
+    mask[index] = True
+    return mask.reshape((size,) + (1,) * (len(shape) - 1 - dim))
+
+
+@register_kernel("index_from_zero")
+def index_from_zero(xp, index, *, size, op):
+    """Return indices counted from 0; `op` is the functor that names them."""
+    check_range(xp, op, "indices", index, size, negative=True)
+    return wrapped(xp, index, size)
+
+
+def _target(xp, op, x, index, dim):
+    """Return a copy of x in C order, and the checked positions in it."""
+    check_range(xp, op, "index", index, x.shape[dim] if x.ndim else 1)
+    return xp.array(x, order="C"), positions_along(xp, index, dim, x.shape)

@@ -1,0 +1,76 @@
+"""Kernels of variance, standard deviation and norms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oneflow_lite.registry import register_kernel
+
+
+def _wide(x):
+    # Halves are squared and summed in float32.
+    return x.astype(np.float32) if x.dtype.char == "e" else x
+
+
+def _variance(xp, x, dim, correction, keepdim):
+    """Σ (x − mean x)² / (n − correction)"""
+    count = math.prod(x.shape[d] for d in dim)
+    if count == 0:
+        return x.sum(dim, None, None, keepdim) * math.nan
+    x = _wide(x)
+    centred = xp.asarray(x - x.sum(dim, None, None, True) / count)
+    centred *= centred
+    squares = centred.sum(dim, None, None, keepdim)
+    freedom = count - correction
+    if freedom > 0:
+        return squares / freedom
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+        return squares * math.inf
+
+
+@register_kernel("var")
+def var(xp, x, *, dim, correction, keepdim):
+    return _variance(xp, x, dim, correction, keepdim).astype(x.dtype, copy=False)
+
+
+@register_kernel("std")
+def std(xp, x, *, dim, correction, keepdim):
+    return xp.sqrt(_variance(xp, x, dim, correction, keepdim)).astype(x.dtype, copy=False)
+
+
+@register_kernel("norm")
+def norm(xp, x, *, p, dim, keepdim):
+    """(Σ |x|^p)^(1/p); its limits max |x| and min |x|, and the count of non-zeros for p = 0."""
+    if p == 0:
+        return (x != 0).sum(dim, x.dtype, None, keepdim)
+    if abs(p) == math.inf:
+        size = abs(x)
+        if not x.ndim:
+            return size
+        return size.max(dim, None, keepdim) if p > 0 else size.min(dim, None, keepdim)
+    wide = _wide(x)
+    if p == 2:
+        y = xp.sqrt(_sum_of_squares(wide, dim, keepdim))
+    elif p == 1:
+        y = abs(wide).sum(dim, None, None, keepdim)
+    else:
+        with np.errstate(divide="ignore"):  # 0 to a negative power is inf, whose power is 0
+            y = (abs(wide) ** p).sum(dim, None, None, keepdim) ** (1 / p)
+    return y.astype(x.dtype, copy=False)
+
+
+def _sum_of_squares(x, dim, keepdim):
+    if len(dim) == x.ndim and not keepdim:
+        line = x.reshape(-1)
+        return line.dot(line)
+    return (x * x).sum(dim, None, None, keepdim)
+
+
+@register_kernel("safe_divide")
+def safe_divide(xp, x, y):
+    """x / y, and 0 where y is 0: the quotient of norm and std at their kink."""
+    zero = y == 0
+    safe = xp.where(zero, y.dtype.type(1), y)
+    return xp.where(zero, x.dtype.type(0), x / safe)

@@ -1,0 +1,318 @@
+"""`backward` and `grad`: what users call; each checks its arguments and runs one GraphTask."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from oneflow_lite.autograd.function_node import Edge
+from oneflow_lite.autograd.graph_task import FUNCTORS_F, GraphTask
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    GradientError,
+    bad_argument,
+)
+from oneflow_lite.tensor import Tensor, make_tensor
+
+
+def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Tensor):
+        return (value,)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        items = tuple(value)
+    else:
+        items = tuple(value) if hasattr(value, "__iter__") else (value,)
+    for item in items:
+        if not isinstance(item, Tensor):
+            raise bad_argument(
+                ArgumentTypeError,
+                op,
+                argument,
+                expected="a Tensor or a sequence of Tensors",
+                got=type(item).__name__,
+                mend="wrap the value with flow.tensor(...)",
+            )
+    return items
+
+
+def _root_grad(op: str, argument: str, root: Tensor, grad: Any, create_graph: bool) -> Tensor:
+    """Check the gradient given for one root, or make the implicit 1."""
+    if root._edge is None:
+        raise GradientError(
+            f"{op}(): a tensor of shape {root.shape} does not require a gradient and has no "
+            "grad_fn; compute it from a tensor that requires a gradient, with grad mode on"
+        )
+    if grad is None:
+        if root.numel() != 1:
+            raise bad_argument(
+                GradientError,
+                op,
+                argument,
+                expected="a gradient for every tensor with more than one element",
+                got=f"None for shape {root.shape}",
+                mend="pass a gradient of that shape, or call backward() on a scalar such as a sum",
+            )
+        if root.dtype.kind == "c":
+            raise bad_argument(
+                GradientError,
+                op,
+                argument,
+                expected="a gradient for a complex tensor",
+                got="None",
+                mend="pass one, or take a real result such as abs()",
+            )
+        return FUNCTORS_F.ones_like(root.detach())  # type: ignore[no-any-return]
+    if not isinstance(grad, Tensor):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            argument,
+            expected="a Tensor or None",
+            got=type(grad).__name__,
+            mend="wrap the value with flow.tensor(...)",
+        )
+    for what in ("shape", "dtype", "device"):
+        if getattr(grad, what) != getattr(root, what):
+            raise bad_argument(
+                GradientError,
+                op,
+                argument,
+                expected=f"{what} {getattr(root, what)}, that of the tensor",
+                got=getattr(grad, what),
+                mend="convert the gradient first",
+            )
+    return grad if create_graph else make_tensor(grad._data)
+
+
+def _prepare(
+    op: str, argument: str, roots: tuple[Tensor, ...], grads: Any, create_graph: bool
+) -> list[Tensor]:
+    if grads is None:
+        given: tuple[Any, ...] = (None,) * len(roots)
+    elif isinstance(grads, Tensor):
+        given = (grads,)
+    else:
+        given = tuple(grads)
+    if len(given) != len(roots):
+        raise bad_argument(
+            GradientError,
+            op,
+            argument,
+            expected=f"{len(roots)} gradient(s), one per tensor",
+            got=len(given),
+            mend="pass one gradient, or None, per tensor",
+        )
+    for root in roots:
+        root.check_view()
+    pairs = zip(roots, given, strict=True)
+    return [_root_grad(op, argument, root, grad, create_graph) for root, grad in pairs]
+
+
+def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
+    if not inputs:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            "inputs",
+            expected="at least one tensor",
+            got="none",
+            mend="leave inputs out, or name the tensors whose gradients are wanted",
+        )
+    edges = []
+    for i, tensor in enumerate(inputs):
+        tensor.check_view()
+        if tensor._edge is None:
+            raise GradientError(
+                f"{op}(): argument 'inputs[{i}]' (shape {tensor.shape}) does not require a "
+                "gradient; call requires_grad_() on it before computing the outputs"
+            )
+        edges.append(tensor._edge)
+    return edges
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradients of `tensors` into the `.grad` of the leaves.
+
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensor
+        What to differentiate.
+    grad_tensors : Tensor or sequence, optional
+        Gradients of the tensors, of their shapes and dtypes; may be None for one-element tensors.
+    retain_graph : bool, optional
+        Keep the saved tensors for another backward; None means `create_graph`.
+    create_graph : bool
+        Record the backward pass. `.grad` then references the graph, which references the leaf: a
+        cycle that only the garbage collector breaks; prefer `autograd.grad`.
+    inputs : Tensor or sequence, optional
+        Accumulate into these only.
+
+    Raises
+    ------
+    FreedGraphError
+        Before any `.grad` changes, when saved tensors were released by an earlier backward.
+    GradientError
+        When a gradient is missing or does not fit.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> flow.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    if create_graph:
+        warnings.warn(
+            "backward(create_graph=True) makes a reference cycle between a leaf and its gradient; "
+            "use autograd.grad, or set .grad to None afterwards",
+            UserWarning,
+            stacklevel=3,
+        )
+    roots = _as_tuple("backward", "tensors", tensors)
+    grads = _prepare("backward", "grad_tensors", roots, grad_tensors, create_graph)
+    task = GraphTask(
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        accumulate=True,
+    )
+    edges: list[Any] = [root._edge for root in roots]
+    nodes = [edge[0] for edge in edges]
+    if inputs is None:
+        task.compute_dependencies(nodes)
+    else:
+        wanted = _as_tuple("backward", "inputs", inputs)
+        for tensor in wanted:
+            if not tensor.is_leaf:
+                tensor.autograd_meta  # noqa: B018  (made, so that its gradient is kept)
+        task.compute_dependencies_and_prune_node(nodes, _input_edges("backward", wanted))
+    task.run(edges, grads)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of `outputs` with respect to `inputs`; no `.grad` changes.
+
+    Parameters
+    ----------
+    outputs, inputs : Tensor or sequence of Tensor
+        What to differentiate, and with respect to what; inputs may be any tensors of the graph.
+    grad_outputs : Tensor or sequence, optional
+        Gradients of the outputs; may be None for one-element outputs.
+    retain_graph : bool, optional
+        Keep the saved tensors; None means `create_graph`.
+    create_graph : bool
+        Record the backward pass, so that the result can be differentiated again.
+    allow_unused : bool, optional
+        Return None for an input that the outputs do not depend on, instead of raising; None
+        means `materialize_grads`.
+    is_grads_batched : bool
+        `grad_outputs` have a leading batch dimension, and so has the result.
+    materialize_grads : bool
+        Return zeros for an unused input.
+
+    Returns
+    -------
+    tuple of Tensor or None
+        One per input.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor(3.0, requires_grad=True)
+    >>> (first,) = flow.autograd.grad(x**3, x, create_graph=True)
+    >>> (second,) = flow.autograd.grad(first, x)
+    >>> first.item(), second.item()
+    (27.0, 18.0)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ArgumentError(
+            "grad(): argument 'allow_unused': expected True or None with materialize_grads=True, "
+            "got False; leave it out"
+        )
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    roots = _as_tuple("grad", "outputs", outputs)
+    wanted = _as_tuple("grad", "inputs", inputs)
+    edges = _input_edges("grad", wanted)
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
+    grads = _prepare("grad", "grad_outputs", roots, grad_outputs, create_graph)
+    task = GraphTask(retain_graph=keep, create_graph=create_graph, accumulate=False)
+    root_edges: list[Any] = [root._edge for root in roots]
+    task.compute_dependencies_and_prune_node([edge[0] for edge in root_edges], edges)
+    if not allow_unused:
+        for i, edge in enumerate(edges):
+            if edge[0] not in task.dependencies:
+                raise _unused(i, wanted[i])
+    task.run(root_edges, grads)
+    results: list[Tensor | None] = []
+    for i, found in enumerate(task.captured_grads):
+        if found is not None:
+            results.append(task.gradients.wrap(found))
+        elif materialize_grads:
+            results.append(FUNCTORS_F.zeros_like(wanted[i].detach()))
+        elif allow_unused:
+            results.append(None)
+        else:
+            raise _unused(i, wanted[i])
+    return tuple(results)
+
+
+def _unused(position: int, tensor: Tensor) -> GradientError:
+    return GradientError(
+        f"grad(): argument 'inputs[{position}]' (shape {tensor.shape}) was not used to compute the "
+        "outputs; pass allow_unused=True to get None for it, or materialize_grads=True for zeros"
+    )
+
+
+def _batched(
+    roots: tuple[Tensor, ...],
+    wanted: tuple[Tensor, ...],
+    grad_outputs: Any,
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> tuple[Tensor | None, ...]:
+    """Take one gradient per entry of the leading dimension, and stack them."""
+    batches = _as_tuple("grad", "grad_outputs", grad_outputs)
+    sizes = {len(batch) for batch in batches}
+    if len(sizes) != 1 or 0 in sizes:
+        raise bad_argument(
+            GradientError,
+            "grad",
+            "grad_outputs",
+            expected="gradients with one common leading dimension of at least 1",
+            got=sorted(sizes),
+            mend="stack the same number of gradients for every output",
+        )
+    (size,) = sizes
+    rows = [
+        grad(
+            roots,
+            wanted,
+            tuple(batch[k] for batch in batches),
+            retain_graph or k < size - 1,
+            create_graph,
+            allow_unused,
+        )
+        for k in range(size)
+    ]
+    columns = zip(*rows, strict=True)
+    return tuple(None if c[0] is None else FUNCTORS_F.stack(c, dim=0) for c in columns)

@@ -1,0 +1,209 @@
+"""FunctionNode: one recorded op in the graph, and AccumulateGrad, where a leaf's gradient ends.
+
+The AutogradInterpreter makes nodes, the GraphTask runs them; a node knows shapes and edges, and its
+gradient function knows the mathematics.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from oneflow_lite.autograd.autograd_meta import AutogradMeta
+from oneflow_lite.device import CPU, Device
+
+_sequence = itertools.count()
+Edge = tuple[Any, int]  # (FunctionNode, output index); (None, 0) where no gradient flows
+NO_EDGE: Edge = (None, 0)
+
+
+def next_sequence_nr() -> int:
+    """Return a number larger than that of every node made so far, and smaller than later ones."""
+    return next(_sequence)
+
+
+class TensorInfo:
+    """Shape, dtype and device of one output of a node."""
+
+    __slots__ = ("device", "dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Device) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorInfo) and (self.shape, self.dtype, self.device) == (
+            other.shape,
+            other.dtype,
+            other.device,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.device))
+
+    def __repr__(self) -> str:
+        return f"TensorInfo(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
+
+
+class FunctionNode:
+    """A node of the backward graph.
+
+    Attributes
+    ----------
+    grad_function : OpExprGradFunction
+        How the gradient is taken; shared by all nodes of the op.
+    edges : tuple of (node, output index)
+        One per input of the op, `(None, 0)` for an input that needs no gradient.
+    saved : tuple of SavedTensor or None
+        What the gradient needs; None once released.
+    attrs : dict
+        Plain values that the gradient needs.
+    shape, dtype, device
+        Of output 0.
+    infos : list of TensorInfo or None
+        Of every output, when there are several.
+    sequence_nr : int
+        Order of creation; edges point to smaller numbers.
+    topological_nr : int
+        Longest distance to a leaf.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_metadata",
+        "attrs",
+        "device",
+        "dtype",
+        "edges",
+        "grad_function",
+        "infos",
+        "metas",
+        "saved",
+        "sequence_nr",
+        "shape",
+        "topological_nr",
+    )
+
+    def __init__(
+        self,
+        grad_function: Any,
+        edges: tuple[Edge, ...],
+        topological_nr: int,
+        saved: tuple[Any, ...] | None,
+        attrs: dict[str, Any],
+        shape: tuple[int, ...],
+        dtype: Any,
+        device: Device = CPU,
+    ) -> None:
+        self.grad_function = grad_function
+        self.edges = edges
+        self.topological_nr = topological_nr
+        self.saved = saved
+        self.attrs = attrs
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+        self.sequence_nr = next(_sequence)
+        self.infos: list[TensorInfo | None] | None = None
+        self.metas: list[AutogradMeta | None] | None = None
+
+    def name(self) -> str:
+        """Return the node's name, as `relu_backward`."""
+        return str(self.grad_function.node_name)
+
+    @property
+    def next_functions(self) -> tuple[Edge, ...]:
+        """Where the gradients go: (node, output index) for each differentiable input."""
+        takes = self.grad_function.takes_gradient
+        return tuple(e for i, e in enumerate(self.edges) if e[0] is not None or takes(i))
+
+    @property
+    def output_tensor_infos(self) -> tuple[TensorInfo | None, ...]:
+        """Shape, dtype and device of each output (None for an output without a gradient)."""
+        if self.infos is not None:
+            return tuple(self.infos)
+        return (TensorInfo(self.shape, self.dtype, self.device),)
+
+    @property
+    def output_meta_data(self) -> list[AutogradMeta]:
+        """The AutogradMeta of each output."""
+        return [self.output_meta(i) for i in range(1 if self.infos is None else len(self.infos))]
+
+    @property
+    def input_meta_data(self) -> list[AutogradMeta]:
+        """The AutogradMeta of each input that requires a gradient."""
+        return [node.output_meta(nr) for node, nr in self.edges if node is not None]
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved, as detached tensors; () once released."""
+        return tuple(s.detached() for s in self.saved) if self.saved else ()
+
+    @property
+    def backward_fn(self) -> Any:
+        """The closure that takes gradients of outputs to gradients of inputs; None once released."""
+        return None if self.saved is None else self.grad_function.closure(self)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict for users' own notes."""
+        try:
+            return self._metadata
+        except AttributeError:
+            self._metadata: dict[str, Any] = {}
+            return self._metadata
+
+    def output_meta(self, index: int) -> AutogradMeta:
+        """Return the AutogradMeta of one output, made on first use."""
+        if self.metas is None:
+            self.metas = [None] * (1 if self.infos is None else len(self.infos))
+        meta = self.metas[index]
+        if meta is None:
+            meta = self.metas[index] = AutogradMeta(requires_grad=True, is_leaf=False)
+        return meta
+
+    def release(self) -> None:
+        """Let go of the saved tensors. A node that saved nothing stays usable, as in PyTorch."""
+        if self.saved:
+            self.saved = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+def _no_backward(*out_grads: Any) -> tuple[()]:
+    """Do nothing: a gradient that reaches a leaf goes no further."""
+    return ()
+
+
+class AccumulateGrad(FunctionNode):
+    """The node of a leaf: the GraphTask adds what arrives here to the meta's `acc_grad`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device
+    ) -> None:
+        super().__init__(None, (), 0, (), {}, shape, dtype, device)
+        self.metas = [meta]
+
+    def name(self) -> str:
+        """Return "accumulate_grad"."""
+        return "accumulate_grad"
+
+    @property
+    def next_functions(self) -> tuple[Edge, ...]:
+        """Empty: the walk ends at a leaf."""
+        return ()
+
+    @property
+    def backward_fn(self) -> Any:
+        """A function that does nothing."""
+        return _no_backward
+
+    @property
+    def meta(self) -> AutogradMeta:
+        """The leaf's AutogradMeta."""
+        assert self.metas is not None and self.metas[0] is not None
+        return self.metas[0]

@@ -1,0 +1,440 @@
+"""Gradient functions: what a node saves at capture, and how gradients are taken from it.
+
+`register_grad_func` accepts two forms: plain functions `(F, ctx, *out_grads)` with `saves=`, which
+become a `DeclaredGradFunction`, and subclasses of `OpExprGradFunction` for irregular ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite.autograd.function_node import FunctionNode
+from oneflow_lite.autograd.saved_tensor import SavedTensor
+from oneflow_lite.errors import NotDifferentiableError, RegistrationError
+from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.registry import GRAD_FUNCS
+from oneflow_lite.storage import Storage
+from oneflow_lite.tensor import Tensor
+
+Rule = Callable[..., Any]
+
+
+class AutoGradCaptureState:
+    """`ctx` of a gradient rule: saved tensors and plain values as attributes.
+
+    While an irregular op is captured, its `OpExprGradFunction` calls `save_for_backward` and sets
+    attributes; when the gradient is taken, `saved_tensors` gives the tensors back.
+    """
+
+    needs_input_grad: tuple[bool, ...] = ()
+    saved_tensors: tuple[Any, ...] = ()
+    _to_save: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor) -> None:
+        """Keep inputs or outputs of the op for `apply`."""
+        self._to_save = tensors
+
+
+class OpExprGradFunction:
+    """Base of gradient functions; subclass it for an op whose capture is irregular."""
+
+    whole = True  # one call gives the gradients of all inputs
+    materialize = True  # missing out_grads arrive as zeros
+    node_name: str
+    rules: tuple[Rule, ...] = ()  # one per input, where whole is False
+    _conjugated: OpExprGradFunction | None = None
+
+    def init(self, op: OpExpr) -> None:
+        """Prepare for an op; called once."""
+
+    def capture(
+        self,
+        state: AutoGradCaptureState,
+        inputs: tuple[Any, ...],
+        outputs: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+    ) -> None:
+        """Save on `state` what `apply` needs."""
+
+    def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
+        """Return one gradient or None per input."""
+        raise NotDifferentiableError(f"{self.node_name}: apply() is not defined")
+
+    def rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> Any:
+        """Call `apply` in the form of a whole-op rule."""
+        return self.apply(F, state, out_grads)
+
+    def takes_gradient(self, index: int) -> bool:
+        """Return whether the gradient of this input is defined."""
+        return True
+
+    def resolve(self, op: OpExpr) -> OpExprGradFunction:
+        """Return the gradient function of `op`, ready for use."""
+        self.node_name = f"{op.op_type_name}_backward"
+        self.init(op)
+        return self
+
+    def save(
+        self,
+        inputs: tuple[Any, ...],
+        outputs: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        needs: tuple[bool, ...],
+    ) -> tuple[tuple[SavedTensor, ...], dict[str, Any]]:
+        """Capture, and return the saved tensors and plain values that the node keeps."""
+        state = AutoGradCaptureState()
+        state.needs_input_grad = needs
+        self.capture(state, inputs, outputs, attrs)
+        saved = []
+        for i, tensor in enumerate(state._to_save):
+            number = next((n for n, y in enumerate(outputs) if y is tensor), -1)
+            saved.append(_save(f"saved_tensors[{i}]", tensor, number))
+        values = vars(state)
+        values.pop("_to_save", None)
+        values.pop("needs_input_grad")
+        return tuple(saved), values
+
+    def open(self, node: FunctionNode, recorded: bool) -> AutoGradCaptureState:
+        """Check the versions of what a node saved and return the `ctx` for its rule."""
+        state = AutoGradCaptureState()
+        state.__dict__.update(node.attrs)
+        state.saved_tensors = tuple(s.data for s in _checked(node))
+        if recorded:
+            state.saved_tensors = tuple(s.unpack(node) for s in _checked(node))
+        state.needs_input_grad = tuple(edge[0] is not None for edge in node.edges)
+        return state
+
+    def conjugated(self) -> OpExprGradFunction:
+        """Return this gradient function for an op with complex output.
+
+        Rules are written as plain derivatives. The gradient convention (PyTorch's, the conjugate
+        Wirtinger derivative) is dx = conj(rule(conj(dy))) for every holomorphic or linear op.
+        """
+        if self._conjugated is None:
+            self._conjugated = Conjugated(self)
+        return self._conjugated
+
+    def closure(self, node: FunctionNode) -> OpExprGradClosure:
+        """Return what `node.backward_fn` shows."""
+        return OpExprGradClosure(self, node)
+
+
+class OpExprGradClosure:
+    """A node's gradient function with what the node saved; `node.backward_fn`."""
+
+    def __init__(self, grad_function: OpExprGradFunction, node: FunctionNode) -> None:
+        self.grad_function = grad_function
+        self.saved_tensors = node.saved_tensors
+        self.attrs = node.attrs
+
+    def __repr__(self) -> str:
+        return f"<closure of {self.grad_function.node_name}>"
+
+
+def _checked(node: FunctionNode) -> tuple[SavedTensor, ...]:
+    saved = node.saved or ()
+    for s in saved:
+        if s.storage.version != s.version:
+            raise s.stale(node)
+    return saved
+
+
+def _save(name: str, tensor: Tensor, output_nr: int = -1) -> SavedTensor:
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage()
+    edge = None if output_nr >= 0 else tensor._edge
+    return SavedTensor(name, tensor._data, storage, edge, output_nr)
+
+
+class SavePlan:
+    """What to keep for one set of inputs that need gradients, as positions."""
+
+    __slots__ = ("constants", "inputs", "outputs", "variadic")
+
+    def __init__(self) -> None:
+        self.inputs: list[tuple[str, int]] = []
+        self.outputs: list[tuple[str, int]] = []
+        self.constants: list[tuple[str, int, str]] = []  # (name on ctx, input, "shape" or "dtype")
+        self.variadic: list[tuple[str, int, str]] = []  # (name, first input, "", "shape" or "dtype")
+
+    def save(
+        self, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], attrs: dict[str, Any]
+    ) -> tuple[tuple[SavedTensor, ...], dict[str, Any]]:
+        """Return the saved tensors and the plain values for one call."""
+        saved = []
+        for name, i in self.inputs:
+            tensor = inputs[i]
+            if tensor is not None:
+                storage = tensor._storage
+                if storage is None:
+                    storage = tensor._storage = Storage()
+                saved.append(SavedTensor(name, tensor._data, storage, tensor._edge))
+            else:
+                attrs = {**attrs, name: None}
+        for name, i in self.outputs:
+            saved.append(_save(name, outputs[i], i))
+        if self.constants or self.variadic:
+            attrs = dict(attrs)
+            for name, i, what in self.constants:
+                attrs[name] = None if inputs[i] is None else getattr(inputs[i]._data, what)
+            for name, first, what in self.variadic:
+                if what:
+                    attrs[name] = tuple(getattr(x._data, what) for x in inputs[first:])
+                else:
+                    saved.extend(
+                        _save(f"{name}[{k}]", x) for k, x in enumerate(inputs[first:])
+                    )
+        return tuple(saved), attrs
+
+
+class DeclaredGradFunction(OpExprGradFunction):
+    """Rules given as functions, with the tensors they save declared by name.
+
+    `rules[i]` gives the gradient of input i; a whole-op rule gives all of them in one call.
+    """
+
+    def __init__(self, op_type_name: str) -> None:
+        self.node_name = f"{op_type_name}_backward"
+        self.op_type_name = op_type_name
+        self.by_name: dict[str, tuple[Rule, str]] = {}
+        self.whole_rule: tuple[Rule, str] | None = None
+        self.resolved: DeclaredGradFunction | None = None
+
+    def add(self, wrt: str | None, rule: Rule, saves: str, materialize: bool) -> None:
+        """Add the rule for one input, or for all of them when `wrt` is None."""
+        if self.whole_rule is not None or wrt in self.by_name or (wrt is None and self.by_name):
+            raise RegistrationError(
+                f"gradient function {self.op_type_name!r} has a rule for {wrt or 'all inputs'} "
+                "already; register one rule per input, or one for the whole op"
+            )
+        self.materialize = materialize
+        if wrt is None:
+            self.whole_rule = (rule, saves)
+        else:
+            self.by_name[wrt] = (rule, saves)
+
+    def resolve(self, op: OpExpr) -> DeclaredGradFunction:
+        """Match the names of the rules with the kernel's parameters."""
+        schema = op.schema
+        self.schema = schema
+        self.whole = self.whole_rule is not None
+        if self.whole_rule is not None:
+            self.rule = self.whole_rule[0]  # type: ignore[method-assign]
+            self.many = len(schema.inputs) > 1 or schema.variadic is not None
+            self._make_plan((self.whole_rule[1],))  # names are checked now
+        else:
+            for name in self.by_name:
+                if name not in schema.inputs:
+                    raise RegistrationError(
+                        f"gradient function {self.op_type_name!r}: wrt={name!r} is no array "
+                        f"parameter of its kernel; they are {schema.inputs}"
+                    )
+                self._make_plan((self.by_name[name][1],))
+            missing = self._missing
+            self.rules = tuple(
+                self.by_name[n][0] if n in self.by_name else missing(n) for n in schema.inputs
+            )
+            # One rule for one input is the same as a rule for the whole op, and quicker to call.
+            if len(self.rules) == 1 and schema.variadic is None:
+                self.whole, self.many = True, False
+                self.rule = self.rules[0]  # type: ignore[method-assign]
+                self.whole_rule = self.by_name[schema.inputs[0]]
+        self.plans: dict[Any, SavePlan] = {}
+        return self
+
+    def _missing(self, name: str) -> Rule:
+        def rule(F: Any, ctx: Any, *out_grads: Any) -> Any:
+            raise NotDifferentiableError(
+                f"{self.op_type_name}: the derivative with respect to {name!r} is not defined; "
+                f"register it with register_grad_func({self.op_type_name!r}, wrt={name!r}), or "
+                "detach() the argument"
+            )
+
+        return rule
+
+    def _make_plan(self, saves: tuple[str, ...]) -> SavePlan:
+        plan = SavePlan()
+        schema = self.schema
+        names = dict.fromkeys(name.strip() for text in saves for name in text.split(","))
+        for name in names:
+            if not name:
+                continue
+            base, _, what = name.partition(".")
+            context_name = f"{base}_{what}" if what else base
+            if base in schema.inputs and what in ("", "shape", "dtype"):
+                position = schema.inputs.index(base)
+                if what:
+                    plan.constants.append((context_name, position, what))
+                else:
+                    plan.inputs.append((name, position))
+            elif base == schema.variadic and what in ("", "shape", "dtype"):
+                plan.variadic.append((context_name, len(schema.inputs), what))
+            elif not what and (base in ("y", "out") or base[:-1] in ("y", "out")):
+                number = base.lstrip("yout")
+                if number and not number.isdigit():
+                    raise self._unknown_save(name)
+                plan.outputs.append((name, int(number or 0)))
+            else:
+                raise self._unknown_save(name)
+        return plan
+
+    def _unknown_save(self, name: str) -> RegistrationError:
+        return RegistrationError(
+            f"gradient function {self.op_type_name!r}: saves={name!r} names neither an array "
+            f"parameter of its kernel {self.schema.inputs} nor an output ('y', 'y0', 'y1')"
+        )
+
+    def plan_for(self, needs: tuple[bool, ...]) -> SavePlan:
+        """Return what to save when these inputs need gradients."""
+        plan = self.plans.get(needs)
+        if plan is None:
+            if self.whole_rule is not None:
+                plan = self._make_plan((self.whole_rule[1],))
+            else:
+                wanted = zip(self.schema.inputs, needs, strict=False)
+                plan = self._make_plan(
+                    tuple(self.by_name[n][1] for n, need in wanted if need and n in self.by_name)
+                )
+            self.plans[needs] = plan
+        return plan
+
+    def save(
+        self,
+        inputs: tuple[Any, ...],
+        outputs: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        needs: tuple[bool, ...],
+    ) -> tuple[tuple[SavedTensor, ...], dict[str, Any]]:
+        """Return what the node keeps of this call."""
+        plan = self.plans.get(needs) or self.plan_for(needs)
+        return plan.save(inputs, outputs, attrs)
+
+    def open(self, node: FunctionNode, recorded: bool) -> AutoGradCaptureState:
+        """Check the versions of what a node saved and return the `ctx` for its rule."""
+        state = AutoGradCaptureState()
+        values = state.__dict__
+        if node.attrs:
+            values.update(node.attrs)
+        for s in node.saved:  # type: ignore[union-attr]  # the task has refused freed nodes
+            if s.storage.version != s.version:
+                raise s.stale(node)
+            values[s.name] = s.unpack(node) if recorded else s.data
+        if self.whole and self.many:
+            state.needs_input_grad = tuple([edge[0] is not None for edge in node.edges])
+            variadic = self.schema.variadic
+            if variadic is not None and f"{variadic}[0]" in values:
+                count = sum(1 for name in values if name.startswith(f"{variadic}["))
+                values[variadic] = tuple(values.pop(f"{variadic}[{k}]") for k in range(count))
+        return state
+
+    def takes_gradient(self, index: int) -> bool:
+        """Return whether the gradient of this input is defined."""
+        if self.whole or index >= len(self.schema.inputs):
+            return True
+        return self.schema.inputs[index] in self.by_name
+
+
+def _conj(F: Any, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_conj(F, v) for v in value)
+    return value if value is None or value.dtype.kind != "c" else F.conj(value)
+
+
+def _conjugate_around(rule: Rule) -> Rule:
+    def around(F: Any, ctx: Any, *out_grads: Any) -> Any:
+        return _conj(F, rule(F, ctx, *_conj(F, out_grads)))
+
+    return around
+
+
+class Conjugated(OpExprGradFunction):
+    """The gradient function of an op whose output is complex."""
+
+    def __init__(self, real: OpExprGradFunction) -> None:
+        self.real = real
+        self.node_name = real.node_name
+        self.whole = real.whole
+        self.materialize = real.materialize
+        self.open = real.open  # type: ignore[method-assign]
+        self.save = real.save  # type: ignore[method-assign]
+        self.takes_gradient = real.takes_gradient  # type: ignore[method-assign]
+        if real.whole:
+            self.rule = _conjugate_around(real.rule)  # type: ignore[method-assign]
+        self.rules = tuple(map(_conjugate_around, real.rules))
+
+    def conjugated(self) -> OpExprGradFunction:
+        """Return itself."""
+        return self
+
+
+class MissingGradFunction(OpExprGradFunction):
+    """Stands where an op has no gradient function: taking its gradient raises."""
+
+    def __init__(self, op: OpExpr) -> None:
+        self.node_name = f"{op.op_type_name}_backward"
+        self.op_type_name = op.op_type_name
+
+    def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
+        """Raise: silence would be a wrong gradient."""
+        raise NotDifferentiableError(
+            f"{self.op_type_name}: no gradient function is registered, so its gradient cannot be "
+            f"taken; register one with register_grad_func({self.op_type_name!r}), or detach() "
+            "the input"
+        )
+
+
+def register_grad_func(
+    op_type_name: str, *, wrt: str | None = None, saves: str = "", materialize: bool = True
+) -> Callable[[Any], Any]:
+    """Register how the gradient of an op is taken.
+
+    Decorates a function `(F, ctx, *out_grads)` or a subclass of `OpExprGradFunction`.
+
+    Parameters
+    ----------
+    op_type_name : str
+        Name of the op.
+    wrt : str, optional
+        The kernel's array parameter whose gradient the function returns. Without it the function
+        returns the gradients of all inputs, as a tuple when there are several.
+    saves : str
+        What `ctx` carries: `"x"` (array parameters of the kernel), `"y"` or `"out"` (the output),
+        `"y0, y1"` (outputs), `"x.shape"` and `"x.dtype"` (as `ctx.x_shape`, `ctx.x_dtype`).
+        Attributes of the call are always there.
+    materialize : bool
+        Whether a missing gradient of an output arrives as zeros (else as None).
+
+    Raises
+    ------
+    RegistrationError
+        When there is a rule already, or a name is unknown.
+    """
+
+    def decorator(target: Any) -> Any:
+        entry = GRAD_FUNCS.find(op_type_name)
+        if isinstance(target, type):
+            if not issubclass(target, OpExprGradFunction):
+                raise RegistrationError(
+                    f"gradient function {op_type_name!r}: a class must derive from "
+                    "OpExprGradFunction"
+                )
+            GRAD_FUNCS.add(op_type_name, target())
+            return target
+        if entry is None:
+            entry = DeclaredGradFunction(op_type_name)
+            entry.add(wrt, target, saves, materialize)
+            GRAD_FUNCS.add(op_type_name, entry)
+        elif isinstance(entry, DeclaredGradFunction):
+            entry.add(wrt, target, saves, materialize)
+            # A rule that comes after the first use is found too.
+            if hasattr(entry, "schema"):
+                entry.resolve(op_expr(op_type_name))
+        else:
+            raise RegistrationError(
+                f"gradient function {op_type_name!r} is registered already; choose another name"
+            )
+        return target
+
+    return decorator

@@ -1,0 +1,478 @@
+"""GraphTask: one backward call. It finds the nodes, orders them, and runs them.
+
+Gradients are raw arrays while nothing is recorded, and tensors while the backward pass is itself
+recorded; `Gradients` and `RecordedGradients` below are the few operations that differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.autograd.autograd_meta import AutogradMeta
+from oneflow_lite.autograd.function_node import (
+    AccumulateGrad,
+    Edge,
+    FunctionNode,
+    TensorInfo,
+)
+from oneflow_lite.autograd.mode import ThreadState, local, with_grad_mode
+from oneflow_lite.autograd.rule_namespace import FunctorNamespace, KernelNamespace
+from oneflow_lite.device import CPU, Device, device_of, on_device
+from oneflow_lite.errors import FreedGraphError, GradientError
+from oneflow_lite.tensor import Tensor, make_tensor
+
+ndarray = np.ndarray
+FUNCTORS_F = FunctorNamespace()
+_NUMPY_F = KernelNamespace(np, "cpu")
+_accumulate_lock = threading.Lock()
+
+
+def _leading_axes(have: tuple[int, ...], want: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes along which a gradient of shape `have` was broadcast from `want`."""
+    extra = len(have) - len(want)
+    stretched = [extra + i for i, size in enumerate(want) if size == 1 and have[extra + i] != 1]
+    return (*range(extra), *stretched)
+
+
+def _fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Return whether `want` broadcasts to `have`."""
+    extra = len(have) - len(want)
+    return extra >= 0 and all(w in (1, h) for w, h in zip(want, have[extra:], strict=True))
+
+
+class Gradients:
+    """Gradients as raw arrays, F as the bare kernels."""
+
+    recorded = False
+
+    F: Any = _NUMPY_F
+
+    def wrap(self, grad: Any) -> Tensor:
+        """Return a gradient as a tensor, for hooks and for `.grad`."""
+        return make_tensor(grad)
+
+    def unwrap(self, grad: Tensor) -> Any:
+        """Take a gradient back from a hook."""
+        return grad._data
+
+    def zeros(self, info: TensorInfo) -> Any:
+        """Return zeros for an output that got no gradient."""
+        with on_device(info.device) as xp:
+            return xp.zeros(info.shape, info.dtype)
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Return the sum in new memory."""
+        out = a + b
+        return out if out.ndim else np.asarray(out) if isinstance(out, np.generic) else out
+
+    def add_into(self, buffer: Any, grad: Any) -> Any:
+        """Add to a buffer that the task owns."""
+        buffer += grad
+        return buffer
+
+    def sum_to(self, grad: Any, shape: tuple[int, ...]) -> Any:
+        """Undo broadcasting."""
+        return grad.sum(axis=_leading_axes(grad.shape, shape), keepdims=True).reshape(shape)
+
+    def real(self, grad: Any) -> Any:
+        """Return the real part as new memory."""
+        return grad.real.copy()
+
+
+class RecordedGradients:
+    """Gradients as tensors, F as the functors: the backward pass can be differentiated again."""
+
+    recorded = True
+    F: Any = FUNCTORS_F
+
+    def wrap(self, grad: Tensor) -> Tensor:
+        """Return the gradient, a tensor already."""
+        return grad
+
+    unwrap = wrap
+
+    def zeros(self, info: TensorInfo) -> Tensor:
+        """Return zeros for an output that got no gradient."""
+        with on_device(info.device) as xp:
+            return make_tensor(xp.zeros(info.shape, info.dtype))
+
+    def add(self, a: Tensor, b: Tensor) -> Any:
+        """Return the recorded sum."""
+        return FUNCTORS_F.add(a, b)
+
+    add_into = add
+
+    def sum_to(self, grad: Tensor, shape: tuple[int, ...]) -> Any:
+        """Undo broadcasting."""
+        return FUNCTORS_F.sum_to(grad, shape=shape)
+
+    def real(self, grad: Tensor) -> Any:
+        """Return the real part."""
+        return FUNCTORS_F.real(grad)
+
+
+class GraphTask:
+    """One backward call.
+
+    Attributes
+    ----------
+    dependencies : dict of node to int
+        How many nodes of the task send a gradient to each node.
+    not_ready : dict of node to gradient
+        Partial sums; a list with one place per output for nodes with several outputs.
+    needed : set of nodes or None
+        The nodes that lead to an input, when inputs were given.
+    captures : dict of (node, output index) to positions in `captured_grads`
+    captured_grads : list
+        The gradients of the inputs, for `autograd.grad`.
+    """
+
+    def __init__(self, *, retain_graph: bool, create_graph: bool, accumulate: bool) -> None:
+        self.retain_graph = retain_graph
+        self.create_graph = create_graph
+        self.accumulate = accumulate  # backward() writes `.grad`, grad() does not
+        self.caller_state: ThreadState = local.state
+        self.dependencies: dict[FunctionNode, int] = {}
+        self.not_ready: dict[FunctionNode, Any] = {}
+        self.owned: set[FunctionNode] = set()  # nodes whose partial sum is the task's own memory
+        self.needed: set[FunctionNode] | None = None
+        self.captures: dict[Edge, list[int]] = {}
+        self.captured_grads: list[Any] = []
+        self.running: tuple[FunctionNode, list[Any]] | None = None
+        # A pushed interpreter sees the backward ops too, so they go through the functors then.
+        self.recorded = create_graph or self.caller_state.interpreter is not None
+        self.gradients: Any = RecordedGradients()
+        self._devices = contextlib.ExitStack()
+
+    # What runs
+
+    def compute_dependencies(self, roots: Sequence[FunctionNode], lowest: int = 0) -> None:
+        """Walk the graph depth first, and count for each node how many send it a gradient.
+
+        Nodes with a smaller topological number than `lowest` cannot lead to an input; the walk
+        leaves them out.
+        """
+        dependencies = self.dependencies
+        stack = []
+        for root in roots:
+            if root not in dependencies:
+                dependencies[root] = 0
+                stack.append(root)
+        while stack:
+            for node, _ in stack.pop().edges:
+                if node is None or node.topological_nr < lowest:
+                    continue
+                if node in dependencies:
+                    dependencies[node] += 1
+                else:
+                    dependencies[node] = 1
+                    if node.edges:
+                        stack.append(node)
+
+    def compute_dependencies_and_prune_node(
+        self, roots: Sequence[FunctionNode], inputs: Sequence[Edge]
+    ) -> None:
+        """Count dependencies, then keep only the nodes that lead to an input."""
+        for position, edge in enumerate(inputs):
+            self.captures.setdefault(edge, []).append(position)
+        self.captured_grads = [None] * len(inputs)
+        targets = {edge[0] for edge in inputs}
+        lowest = min([node.topological_nr for node in targets])
+        self.compute_dependencies(roots, lowest)
+        needed = {node for node in targets if node in self.dependencies}
+        for node in sorted(self.dependencies, key=_by_sequence):  # inputs before outputs
+            for next_node, _ in node.edges:
+                if next_node in needed:
+                    needed.add(node)
+                    break
+        self.needed = needed
+
+    def order(self) -> list[FunctionNode]:
+        """Return the nodes to run, the latest created first; raise when one was freed.
+
+        Edges point to smaller sequence numbers, so that in this order every node has all of its
+        gradient when it is reached: the ready queue is this list.
+        """
+        nodes = sorted(self.dependencies, key=_by_sequence, reverse=True)
+        if self.needed is not None:
+            nodes = [node for node in nodes if node in self.needed]
+        for node in nodes:
+            if node.saved is None and self._runs(node):
+                raise FreedGraphError(
+                    f"backward(): the saved tensors of {node.name()} were released by an earlier "
+                    "backward; pass retain_graph=True to that one to go through the graph twice"
+                )
+        return nodes
+
+    def _runs(self, node: FunctionNode) -> bool:
+        """Return whether the node's gradient function is needed, not only its incoming gradient."""
+        needed = self.needed
+        return needed is None or any([edge[0] in needed for edge in node.edges])
+
+    # Running
+
+    def run(self, roots: Sequence[Edge], root_grads: Sequence[Any]) -> None:
+        """Run the task from gradients of the roots (tensors)."""
+        nodes = self.order()
+        if not self.recorded:
+            self.gradients = Gradients()
+        for (node, index), grad in zip(roots, root_grads, strict=True):
+            self._receive(node, index, grad if self.recorded else grad._data, owned=False)
+        outer_task, outer_state = local.task, local.state
+        local.task = self
+        local.state = with_grad_mode(self.create_graph)
+        try:
+            self._run_nodes(nodes)
+        finally:
+            local.task, local.state = outer_task, outer_state
+            self._devices.close()
+
+    def _run_nodes(self, nodes: list[FunctionNode]) -> None:
+        not_ready = self.not_ready
+        device = CPU
+        F = self.gradients.F
+        recorded = self.recorded
+        needed = self.needed
+        retain_graph = self.retain_graph
+        captures = self.captures
+        receive = self._receive
+        for node in nodes:
+            out_grad = not_ready.pop(node, None)
+            if out_grad is None:  # nothing arrived: the gradient is zero
+                if not retain_graph and node.saved:
+                    node.saved = None
+                continue
+            if node.metas is not None or captures:
+                out_grad = self._finish(node, out_grad)
+                if type(node) is AccumulateGrad or (needed is not None and not self._runs(node)):
+                    continue
+            if node.device is not device and not recorded:
+                device = node.device
+                F = self._kernels_on(device)
+            function = node.grad_function
+            state = function.open(node, recorded)
+            if node.infos is not None:
+                out_grads = self._materialize(node, out_grad)
+            else:
+                out_grads = (out_grad,)
+            if function.whole:
+                in_grads = function.rule(F, state, *out_grads)
+                if type(in_grads) is not tuple:
+                    if type(in_grads) is list:
+                        in_grads = tuple(in_grads)
+                    else:
+                        in_grads = (in_grads,)
+                if len(in_grads) != len(node.edges):
+                    raise self._wrong_count(node, in_grads)
+                for (next_node, index), in_grad in zip(node.edges, in_grads, strict=True):
+                    if next_node is None or (needed is not None and next_node not in needed):
+                        continue
+                    if in_grad is not None:
+                        owned = (
+                            type(next_node) is AccumulateGrad
+                            and not recorded
+                            and is_fresh(in_grad, out_grads, node, in_grads)
+                        )
+                        receive(next_node, index, in_grad, owned, node)
+            else:
+                for rule, (next_node, index) in zip(function.rules, node.edges, strict=False):
+                    if next_node is None or (needed is not None and next_node not in needed):
+                        continue
+                    in_grad = rule(F, state, *out_grads)
+                    if in_grad is not None:
+                        owned = (
+                            type(next_node) is AccumulateGrad
+                            and not recorded
+                            and is_fresh(in_grad, out_grads, node, ())
+                        )
+                        receive(next_node, index, in_grad, owned, node)
+            if not retain_graph and node.saved:
+                node.saved = None
+
+    def _kernels_on(self, device: Device) -> KernelNamespace:
+        """Make a device current for the rest of the task, and return its kernels."""
+        self._devices.close()
+        xp = self._devices.enter_context(on_device(device))
+        return _NUMPY_F if device is CPU else KernelNamespace(xp, "cuda")
+
+    def _receive(
+        self, node: FunctionNode, index: int, grad: Any, owned: bool, sender: Any = None
+    ) -> None:
+        """Add a gradient to the partial sum of one output of a node."""
+        if node.infos is None:
+            if grad.shape != node.shape or grad.dtype is not node.dtype or node.device is not CPU:
+                grad, owned = self._conform(grad, node, 0, sender, owned)
+            elif not self.recorded and type(grad) is not ndarray:
+                grad, owned = self._conform(grad, node, 0, sender, owned)
+            before = self.not_ready.get(node)
+            if before is None:
+                self.not_ready[node] = grad
+                if owned:
+                    self.owned.add(node)
+            elif node in self.owned:
+                self.not_ready[node] = self.gradients.add_into(before, grad)
+            else:
+                self.not_ready[node] = self.gradients.add(before, grad)
+                if not self.recorded:
+                    self.owned.add(node)
+            return
+        grad, owned = self._conform(grad, node, index, sender, owned)
+        buffers = self.not_ready.get(node)
+        if buffers is None:
+            buffers = self.not_ready[node] = [None] * len(node.infos)
+        before = buffers[index]
+        buffers[index] = grad if before is None else self.gradients.add(before, grad)
+
+    def _conform(
+        self, grad: Any, node: FunctionNode, index: int, sender: Any, owned: bool
+    ) -> tuple[Any, bool]:
+        """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
+        info = node.output_tensor_infos[index]
+        assert info is not None
+        if grad.shape != info.shape:
+            if not _fits(grad.shape, info.shape):
+                raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)
+            grad = self.gradients.sum_to(grad, info.shape)
+            owned = not self.recorded  # a sum is new memory
+        if grad.dtype is not info.dtype:
+            if grad.dtype.kind == "c" and info.dtype.kind == "f":
+                grad = self.gradients.real(grad)
+            if grad.dtype != info.dtype:
+                raise self._wrong_gradient(sender, "dtype", info.dtype, grad.dtype)
+        device = grad.device if isinstance(grad, Tensor) else None
+        if device is None:
+            if isinstance(grad, np.generic):
+                grad = np.asarray(grad)
+            device = device_of(grad)
+        if device != info.device:
+            raise self._wrong_gradient(sender, "device", info.device, device)
+        return grad, owned
+
+    def _wrong_gradient(
+        self, sender: Any, what: str, expected: object, got: object
+    ) -> GradientError:
+        name = "the caller" if sender is None else sender.name()
+        return GradientError(
+            f"{name} returned a gradient of {what} {got}, expected {what} {expected}, that of the "
+            "input; mend its gradient rule"
+        )
+
+    def _wrong_count(self, node: FunctionNode, grads: tuple[Any, ...]) -> GradientError:
+        return GradientError(
+            f"{node.name()} returned {len(grads)} gradient(s) for {len(node.edges)} input(s); "
+            "return one gradient, or None, per input"
+        )
+
+    def _materialize(self, node: FunctionNode, grads: list[Any]) -> tuple[Any, ...]:
+        """Fill missing gradients of a node with several outputs with zeros, where its rule wants it."""
+        if not node.grad_function.materialize:
+            return tuple(grads)
+        assert node.infos is not None
+        return tuple(
+            self.gradients.zeros(info) if grad is None and info is not None else grad
+            for grad, info in zip(grads, node.infos, strict=True)
+        )
+
+    # What happens to a gradient that is complete
+
+    def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
+        """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
+        grads = [out_grad] if node.infos is None else out_grad
+        self.running = (node, grads)
+        for index, grad in enumerate(grads):
+            if grad is None:
+                continue
+            meta = None if node.metas is None else node.metas[index]
+            if meta is not None and meta.hooks:
+                grad = grads[index] = self._run_hooks(node, index, meta, grad)
+            captured = self.captures.get((node, index), ())
+            if not self.accumulate:
+                for position in captured:
+                    self.captured_grads[position] = grad if self.recorded else grad.copy()
+            elif type(node) is AccumulateGrad or captured or (meta and meta.retain_grad):
+                self._accumulate(node, meta or node.output_meta(index), grad)
+        self.running = None
+        return grads[0] if node.infos is None else grads
+
+    def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
+        self.owned.discard(node)  # a hook may keep what it sees
+        assert meta.hooks is not None
+        for hook in list(meta.hooks.values()):
+            replaced = hook(self.gradients.wrap(grad))
+            if replaced is None:
+                continue
+            if not isinstance(replaced, Tensor):
+                raise GradientError(
+                    f"a hook on the gradient of {node.name()} returned "
+                    f"{type(replaced).__name__}; return a Tensor or None"
+                )
+            grad = self.gradients.unwrap(replaced)
+            grad, _ = self._conform(grad, node, index, None, False)
+        return grad
+
+    def _accumulate(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
+        """Add a complete gradient to `.grad`, in memory that no other gradient shares."""
+        with _accumulate_lock:
+            before = meta.acc_grad
+            if self.recorded and self.create_graph:
+                clone = FUNCTORS_F.clone
+                meta.acc_grad = clone(grad) if before is None else FUNCTORS_F.add(before, grad)
+                return
+            array = grad._data if self.recorded else grad
+            if before is None:
+                if self.recorded or type(node) is not AccumulateGrad or node not in self.owned:
+                    array = array.copy()
+                meta.acc_grad = make_tensor(array)
+            elif before._edge is not None:
+                meta.acc_grad = make_tensor(before._data + array)
+            else:
+                before._data += array
+                before.storage.version += 1
+
+    def current_grad(self, meta: AutogradMeta) -> Tensor | None:
+        """Return the partial sum for one value, while this task sums into it."""
+        sums = list(self.not_ready.items())
+        if self.running is not None:
+            node, grads = self.running
+            sums.append((node, grads[0] if node.infos is None else grads))
+        for node, grad in sums:
+            for index, candidate in enumerate(node.metas or ()):
+                if candidate is meta:
+                    found = grad if node.infos is None else grad[index]
+                    return None if found is None else self.gradients.wrap(found)
+        return None
+
+
+def _by_sequence(node: FunctionNode) -> int:
+    return node.sequence_nr
+
+
+def is_fresh(
+    grad: Any, out_grads: tuple[Any, ...], node: FunctionNode, siblings: tuple[Any, ...]
+) -> bool:
+    """Return whether a rule made this array for us alone, so that the task may write into it.
+
+    A rule computes with ops and arithmetic only, and a kernel that declares no view returns new
+    memory. So an array that owns its memory is new, unless it is an incoming gradient or a saved
+    array handed through, or the rule returned it, or a view of it, for another input as well.
+    """
+    if getattr(grad, "base", grad) is not None:
+        return False
+    for other in out_grads:
+        if grad is other:
+            return False
+    for saved in node.saved or ():
+        if grad is saved.data:
+            return False
+    if len(siblings) > 1:
+        for other in siblings:
+            if other is not None and getattr(other, "base", None) is grad:
+                return False
+        return sum([other is grad for other in siblings]) == 1
+    return True
+

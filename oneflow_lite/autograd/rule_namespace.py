@@ -1,0 +1,47 @@
+"""The two things that a gradient rule's `F` can be: functors on tensors, or kernels on arrays."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from oneflow_lite.interpreter import dispatch
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import FUNCTORS, KERNELS
+
+
+class KernelNamespace:
+    """`F.relu_grad(dy, y)` runs the bare kernel on arrays; nothing is recorded.
+
+    The kernel for a device is looked up once and kept as an attribute.
+    """
+
+    def __init__(self, xp: Any, device_type: str) -> None:
+        self._xp = xp
+        self._device_type = device_type
+
+    def __getattr__(self, name: str) -> Any:
+        KERNELS.get(name)  # an unknown name is answered with near misses
+        kernel = getattr(op_expr(name), f"{self._device_type}_kernel")
+        bound = functools.partial(kernel, self._xp)
+        setattr(self, name, bound)
+        return bound
+
+
+class FunctorNamespace:
+    """`F.relu_grad(dy, y)` dispatches on tensors, so that the backward pass is recorded itself.
+
+    An op without a functor of its own gets one that hands its arguments on.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        functor = FUNCTORS.find(name)
+        if functor is None:
+            KERNELS.get(name)
+            functor = functools.partial(_pass_through, op_expr(name))
+        setattr(self, name, functor)
+        return functor
+
+
+def _pass_through(op: Any, *inputs: Any, **attrs: Any) -> Any:
+    return dispatch(op, inputs, attrs)

@@ -1,0 +1,188 @@
+"""Dtypes and type promotion: NumPy's dtypes are ours, PyTorch's promotion rules decide.
+
+A functor asks here which dtype its operands meet in, before anything is dispatched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
+
+dtype = np.dtype
+
+float16: np.dtype[Any] = np.dtype(np.float16)
+float32: np.dtype[Any] = np.dtype(np.float32)
+float64: np.dtype[Any] = np.dtype(np.float64)
+int8: np.dtype[Any] = np.dtype(np.int8)
+int16: np.dtype[Any] = np.dtype(np.int16)
+int32: np.dtype[Any] = np.dtype(np.int32)
+int64: np.dtype[Any] = np.dtype(np.int64)
+uint8: np.dtype[Any] = np.dtype(np.uint8)
+bool_: np.dtype[Any] = np.dtype(np.bool_)
+complex64: np.dtype[Any] = np.dtype(np.complex64)
+complex128: np.dtype[Any] = np.dtype(np.complex128)
+
+SUPPORTED = (
+    bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
+)  # fmt: skip
+DType = np.dtype[Any]
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_COMPLEX_OF = {float16: complex64, float32: complex64, float64: complex128}
+_REAL_OF = {complex64: float32, complex128: float64}
+_default_float = float32
+
+
+def default_float() -> DType:
+    """Return the dtype that Python floats and promoted integers take (float32 at first)."""
+    return _default_float
+
+
+def get_default_dtype() -> DType:
+    """Return the default floating point dtype."""
+    return _default_float
+
+
+def set_default_dtype(d: Any) -> None:
+    """Set the default floating point dtype, as `torch.set_default_dtype`."""
+    global _default_float
+    chosen = as_dtype("set_default_dtype", d)
+    if chosen.kind != "f":
+        raise bad_argument(
+            DTypeError,
+            "set_default_dtype",
+            "d",
+            expected="a floating point dtype",
+            got=chosen,
+            mend="pass flow.float32 or flow.float64",
+        )
+    _default_float = chosen
+
+
+def as_dtype(op: str, value: Any) -> DType:
+    """Return `value` (a dtype, a NumPy scalar type, a name or a Python type) as a supported dtype.
+
+    >>> from oneflow_lite.dtype import as_dtype
+    >>> as_dtype("zeros", "float64")
+    dtype('float64')
+    """
+    if value is float:
+        return _default_float
+    if value is complex:
+        return _COMPLEX_OF[_default_float]
+    try:
+        found = np.dtype(value) if value is not None else None
+    except TypeError:
+        found = None
+    if found is not None:
+        native = found.newbyteorder("=")
+        for known in SUPPORTED:
+            if native == known:
+                return known
+    raise bad_argument(
+        ArgumentTypeError if found is None else DTypeError,
+        op,
+        "dtype",
+        expected="one of " + ", ".join(map(str, SUPPORTED)),
+        got=repr(value),
+        mend="pass flow.float32 or another supported dtype",
+    )
+
+
+def to_real(d: DType) -> DType:
+    """Return the dtype of the real part: float32 for complex64, itself for a real dtype."""
+    return _REAL_OF.get(d, d)
+
+
+def to_complex(d: DType) -> DType:
+    """Return the complex dtype of the same precision."""
+    return _COMPLEX_OF.get(d, d)
+
+
+def promote_types(a: Any, b: Any) -> DType:
+    """Return the smallest dtype that both convert to, by PyTorch's table.
+
+    It differs from NumPy's where integers meet floats: int64 and float32 give float32.
+
+    >>> import oneflow_lite as flow
+    >>> flow.promote_types(flow.int64, flow.float32)
+    dtype('float32')
+    """
+    a, b = as_dtype("promote_types", a), as_dtype("promote_types", b)
+    if a is b:
+        return a
+    low, high = (a, b) if _CATEGORY[a.kind] <= _CATEGORY[b.kind] else (b, a)
+    if _CATEGORY[low.kind] < 2 <= _CATEGORY[high.kind]:
+        return high
+    return np.promote_types(a, b)
+
+
+def scalar_dtype(value: Any) -> DType:
+    """Return the dtype that a Python or NumPy scalar stands for: int64, bool or the default float."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool_
+    if isinstance(value, (int, np.integer)):
+        return int64
+    if isinstance(value, (float, np.floating)):
+        return _default_float
+    return _COMPLEX_OF[_default_float]
+
+
+def _combine(high: DType | None, low: DType | None) -> DType | None:
+    """Join the results of two ranks of operands: the lower rank can raise only the category."""
+    if high is None or low is None:
+        return high if low is None else low
+    if high.kind == "c":
+        return high
+    if high.kind == "f":
+        return to_complex(high) if low.kind == "c" else high
+    if high.kind == "b" or low.kind in "fc":
+        return promote_types(high, low)
+    return high
+
+
+def result_dtype(
+    arrays: list[tuple[DType, int]], scalars: list[Any] | tuple[Any, ...] = ()
+) -> DType:
+    """Return the dtype in which operands meet.
+
+    Parameters
+    ----------
+    arrays : list of (dtype, ndim)
+        Tensors of one or more dimensions outrank 0-d tensors, which outrank scalars.
+    scalars : list
+        Python or NumPy scalars.
+    """
+    ranks: list[DType | None] = [None, None, None]
+    for d, ndim in arrays:
+        rank = 0 if ndim else 1
+        seen = ranks[rank]
+        ranks[rank] = d if seen is None else promote_types(seen, d)
+    for value in scalars:
+        seen = ranks[2]
+        ranks[2] = scalar_dtype(value) if seen is None else promote_types(seen, scalar_dtype(value))
+    result = _combine(_combine(ranks[0], ranks[1]), ranks[2])
+    return _default_float if result is None else result
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Return whether a cast keeps the category: floats do not become integers.
+
+    >>> import oneflow_lite as flow
+    >>> flow.can_cast(flow.float64, flow.float32), flow.can_cast(flow.float32, flow.int64)
+    (True, False)
+    """
+    source, target = as_dtype("can_cast", from_), as_dtype("can_cast", to)
+    return _CATEGORY[source.kind] <= _CATEGORY[target.kind]
+
+
+def finfo(d: Any = None) -> np.finfo[Any]:
+    """Return the limits of a floating point dtype (the default one when None)."""
+    return np.finfo(_default_float if d is None else as_dtype("finfo", d))
+
+
+def iinfo(d: Any) -> np.iinfo[Any]:
+    """Return the limits of an integer dtype."""
+    return np.iinfo(as_dtype("iinfo", d))

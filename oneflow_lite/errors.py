@@ -1,0 +1,89 @@
+"""Every exception the package raises.
+
+Each class derives from `FlowError` and from the built-in exception that PyTorch raises in the same
+place, so that `except RuntimeError` written for PyTorch keeps working.
+"""
+
+
+class FlowError(Exception):
+    """Base of all exceptions of oneflow_lite."""
+
+
+class ShapeError(FlowError, RuntimeError):
+    """Shapes of the arguments do not fit the op."""
+
+
+class DTypeError(FlowError, RuntimeError):
+    """A dtype does not fit the op, or cannot require gradients."""
+
+
+class DeviceError(FlowError, RuntimeError):
+    """Tensors on different devices were mixed, or a device is not there."""
+
+
+class DimError(FlowError, IndexError):
+    """A dimension is out of range or given twice."""
+
+
+class IndexRangeError(FlowError, IndexError):
+    """An index lies outside the tensor it indexes."""
+
+
+class ArgumentError(FlowError, ValueError):
+    """An argument has the right type and a wrong value."""
+
+
+class ArgumentTypeError(FlowError, TypeError):
+    """An argument has the wrong Python type."""
+
+
+class RegistrationError(FlowError, ValueError):
+    """A name is registered twice, or a registration contradicts itself."""
+
+
+class UnknownOpError(FlowError, RuntimeError):
+    """No kernel, functor or gradient function has this name."""
+
+
+class GradientError(FlowError, RuntimeError):
+    """A backward call cannot be served: wrong gradients, unused inputs, nothing to differentiate."""
+
+
+class NotDifferentiableError(GradientError):
+    """The derivative that was asked for does not exist or has not been written."""
+
+
+class FreedGraphError(GradientError):
+    """A second backward through a graph whose saved tensors were released."""
+
+
+class StaleTensorError(GradientError):
+    """A tensor that a gradient needs was overwritten in place after it was saved."""
+
+
+class InplaceError(FlowError, RuntimeError):
+    """An in-place write that autograd cannot follow."""
+
+
+class CaptureError(FlowError, RuntimeError):
+    """A call that depends on values was met while a Program was being captured."""
+
+
+class SerializationError(FlowError, RuntimeError):
+    """A file cannot be read or written as a state dict."""
+
+
+class StateDictError(FlowError, RuntimeError):
+    """Keys or shapes of a state dict do not match the module."""
+
+
+def bad_argument(
+    kind: type[FlowError], op: str, argument: str, *, expected: str, got: object, mend: str
+) -> FlowError:
+    """Build the exception for a bad argument: op, argument, what was expected, what came, the mend.
+
+    >>> from oneflow_lite.errors import DimError, bad_argument
+    >>> print(bad_argument(DimError, "sum", "dim", expected="-2 to 1", got=5, mend="count from 0"))
+    sum(): argument 'dim': expected -2 to 1, got 5; count from 0
+    """
+    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")

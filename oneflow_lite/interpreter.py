@@ -1,0 +1,499 @@
+"""The way of one call, from functor to node: `dispatch`, the interpreters, and their stack.
+
+A functor calls `dispatch(op_expr, inputs, attrs)`. The thread's top interpreter takes it: at first
+`AutogradInterpreter(EagerInterpreter())`, which runs the kernel and records a node when an input
+requires a gradient. `dispatch1` and `dispatch2` are the same walk written out for one and for two
+tensors on the CPU, because most ops are of that shape and a loop over inputs costs half as much
+again; whatever is unusual leaves them for the general path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.autograd.function_node import NO_EDGE, Edge, FunctionNode, TensorInfo
+from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
+from oneflow_lite.autograd.mode import ThreadState, local
+from oneflow_lite.device import CPU, Device, on_device
+from oneflow_lite.dtype import result_dtype
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    InplaceError,
+    ShapeError,
+    bad_argument,
+)
+from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.storage import ViewInfo
+from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor
+
+ndarray = np.ndarray
+NO_ATTRS: dict[str, Any] = {}
+_new = Tensor.__new__
+_CAST = op_expr("cast")
+_ONE_EDGE = (True,)
+
+
+class Interpreter:
+    """Base of interpreters: one method, `apply`.
+
+    A pushed interpreter sees every op first; `self.inner` is the interpreter below it. Ops that
+    `apply` itself calls go to `inner`.
+    """
+
+    inner: Interpreter | None = None
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run one op: tensors (or None) and attributes in, a Tensor or a tuple of them out."""
+        assert self.inner is not None
+        return self.inner.apply(op_expr, inputs, attrs)
+
+
+class EagerInterpreter(Interpreter):
+    """Runs the kernel at once, wraps its arrays, and counts writes."""
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run the kernel on the inputs' device."""
+        arrays = [None if x is None else x._data for x in inputs]
+        device = _common_device(op_expr, inputs, arrays)
+        if device is None:  # an op that creates: the device is an attribute
+            attrs = dict(attrs)
+            device = attrs.pop("device", CPU)
+        try:
+            if device is CPU:
+                result = op_expr.cpu_kernel(np, *arrays, **attrs)
+            else:
+                with on_device(device) as xp:
+                    result = op_expr.cuda_kernel(xp, *arrays, **attrs)
+        except Exception as error:
+            raise explain(op_expr, inputs, error) from error.__cause__
+        schema = op_expr.schema
+        for name in schema.mutates:
+            inputs[schema.inputs.index(name)].storage.version += 1
+        if isinstance(result, tuple):
+            return tuple(self._wrap(op_expr, inputs, arrays, array, attrs) for array in result)
+        return self._wrap(op_expr, inputs, arrays, result, attrs)
+
+    def _wrap(
+        self,
+        op: OpExpr,
+        inputs: tuple[Any, ...],
+        arrays: list[Any],
+        array: Any,
+        attrs: dict[str, Any],
+    ) -> Tensor:
+        if not op.plain:
+            for name in op.schema.mutates:
+                position = op.schema.inputs.index(name)
+                if array is arrays[position]:
+                    return inputs[position]  # type: ignore[no-any-return]
+        if isinstance(array, np.generic):
+            array = np.asarray(array)
+        y = make_tensor(array)
+        if op.schema.view_of is not None:
+            link_view(op, inputs[op.schema.inputs.index(op.schema.view_of)], y, attrs)
+        return y
+
+
+class AutogradInterpreter(Interpreter):
+    """Lets the inner interpreter run the op, and records a node when a gradient may be asked for."""
+
+    def __init__(self, inner: Interpreter) -> None:
+        self.inner: Interpreter = inner
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run one op and record it."""
+        if not local.state.grad_enabled:
+            return self.inner.apply(op_expr, inputs, attrs)
+        edges = tuple([_edge_of(x) for x in inputs])
+        needs_grad = any([edge[0] is not None for edge in edges])
+        if op_expr.schema.mutates:
+            return self._apply_mutating(op_expr, inputs, attrs, edges, needs_grad)
+        result = self.inner.apply(op_expr, inputs, attrs)
+        if needs_grad:
+            outputs = result if isinstance(result, tuple) else (result,)
+            if any([y._data.dtype.kind in "fc" for y in outputs]):
+                function = _grad_function(op_expr)
+                saved, values = function.save(inputs, outputs, attrs, _needs(edges))
+                record(function, edges, outputs, saved, values)
+        return result
+
+    def _apply_mutating(
+        self,
+        op: OpExpr,
+        inputs: tuple[Any, ...],
+        attrs: dict[str, Any],
+        edges: tuple[Edge, ...],
+        needs_grad: bool,
+    ) -> Any:
+        targets = [inputs[op.schema.inputs.index(name)] for name in op.schema.mutates]
+        for target in targets:
+            check_writable(op.op_type_name, target, needs_grad)
+        if not needs_grad:
+            return self.inner.apply(op, inputs, attrs)
+        function = _grad_function(op)
+        # Captured before the write: what the rule needs of the inputs is their old content.
+        saved, values = function.save(inputs, (targets[0],), attrs, _needs(edges))
+        result = self.inner.apply(op, inputs, attrs)
+        record(function, edges, tuple(targets[:1]), saved, values)
+        return result
+
+
+DEFAULT_STACK = AutogradInterpreter(EagerInterpreter())
+
+
+def current_interpreter() -> Interpreter:
+    """Return the interpreter on top of this thread's stack."""
+    return local.state.interpreter or DEFAULT_STACK
+
+
+@contextlib.contextmanager
+def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
+    """Put an interpreter on top of this thread's stack for a `with` block.
+
+    >>> import oneflow_lite as flow
+    >>> class Names(flow.Interpreter):
+    ...     def apply(self, op_expr, inputs, attrs):
+    ...         print(op_expr.op_type_name)
+    ...         return self.inner.apply(op_expr, inputs, attrs)
+    >>> with flow.push_interpreter(Names()):
+    ...     y = flow.relu(flow.ones(2)) * 2
+    full
+    relu
+    mul
+    """
+    if not isinstance(interpreter, Interpreter):
+        raise bad_argument(
+            ArgumentTypeError,
+            "push_interpreter",
+            "interpreter",
+            expected="an instance of flow.Interpreter",
+            got=repr(interpreter),
+            mend="derive the class from flow.Interpreter and pass an instance",
+        )
+    below = current_interpreter()
+    seen: Interpreter | None = below
+    while seen is not None:
+        if seen is interpreter:
+            raise ArgumentError(
+                "push_interpreter(): this interpreter is on the stack already; push another one"
+            )
+        seen = seen.inner
+    before = local.state
+    outer = interpreter.inner
+    interpreter.inner = below
+    local.state = ThreadState(before.grad_enabled, interpreter)
+    try:
+        yield interpreter
+    finally:
+        local.state = before
+        interpreter.inner = outer
+
+
+def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATTRS) -> Any:
+    """Hand an op to the top interpreter: any number of inputs and outputs."""
+    state = local.state
+    top = state.interpreter
+    if top is None:
+        return DEFAULT_STACK.apply(op, inputs, attrs)
+    # While an interpreter works, its own ops go to the one below it.
+    below = top.inner
+    local.state = ThreadState(state.grad_enabled, None if below is DEFAULT_STACK else below)
+    try:
+        return top.apply(op, inputs, attrs)
+    finally:
+        local.state = state
+
+
+def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
+    """Dispatch an op with one tensor in and one tensor out."""
+    state = local.state
+    try:
+        data = x._data
+    except AttributeError:
+        raise _not_a_tensor(op, x) from None
+    if state.interpreter is not None or type(data) is not ndarray or not op.plain:
+        return dispatch(op, (x,), attrs)
+    try:
+        out = op.cpu_kernel(np, data, **attrs) if attrs else op.cpu_kernel(np, data)
+    except Exception as error:
+        raise explain(op, (x,), error) from error.__cause__
+    if type(out) is not ndarray:
+        out = np.asarray(out)
+    y = _new(Tensor)
+    y._data = out
+    if state.grad_enabled:
+        if x._view is not None:
+            x.check_view()
+        edge = x._edge
+        if edge is not None:
+            dtype = out.dtype
+            kind = dtype.kind
+            if kind == "f" or kind == "c":
+                function = op.grad_function or MissingGradFunction(op)
+                if kind == "c":
+                    function = function.conjugated()
+                edges = (edge,)
+                saved, attrs = function.save((x,), (y,), attrs, _ONE_EDGE)
+                number = edge[0].topological_nr + 1
+                node = FunctionNode(function, edges, number, saved, attrs, out.shape, dtype)
+                y._edge = (node, 0)
+    return y
+
+
+def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> Any:
+    """Dispatch an op with two operands, tensors or scalars, that meet in one dtype."""
+    state = local.state
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        a = x._data
+        b = y._data
+        if a.dtype is not b.dtype:
+            x, y = promote_operands(op, x, y)
+            a = x._data
+            b = y._data
+    else:
+        x, y = promote_operands(op, x, y)
+        a = x._data
+        b = y._data
+    if (
+        state.interpreter is not None
+        or type(a) is not ndarray
+        or type(b) is not ndarray
+        or not op.plain
+    ):
+        return dispatch(op, (x, y), attrs)
+    try:
+        out = op.cpu_kernel(np, a, b, **attrs) if attrs else op.cpu_kernel(np, a, b)
+    except Exception as error:
+        raise explain(op, (x, y), error) from error.__cause__
+    if type(out) is not ndarray:
+        out = np.asarray(out)
+    z = _new(Tensor)
+    z._data = out
+    if state.grad_enabled:
+        if x._view is not None:
+            x.check_view()
+        if y._view is not None:
+            y.check_view()
+        x_edge = x._edge
+        y_edge = y._edge
+        if x_edge is not None or y_edge is not None:
+            dtype = out.dtype
+            kind = dtype.kind
+            if kind == "f" or kind == "c":
+                function = op.grad_function or MissingGradFunction(op)
+                if kind == "c":
+                    function = function.conjugated()
+                number = 1 if x_edge is None else x_edge[0].topological_nr + 1
+                if y_edge is not None and y_edge[0].topological_nr >= number:
+                    number = y_edge[0].topological_nr + 1
+                needs = (x_edge is not None, y_edge is not None)
+                saved, attrs = function.save((x, y), (z,), attrs, needs)
+                edges = (x_edge or NO_EDGE, y_edge or NO_EDGE)
+                node = FunctionNode(function, edges, number, saved, attrs, out.shape, dtype)
+                z._edge = (node, 0)
+    return z
+
+
+# The parts of the general path
+
+
+def _grad_function(op: OpExpr) -> OpExprGradFunction:
+    return op.grad_function or MissingGradFunction(op)
+
+
+def _needs(edges: tuple[Edge, ...]) -> tuple[bool, ...]:
+    return tuple([edge[0] is not None for edge in edges])
+
+
+def _edge_of(x: Any) -> Edge:
+    """Return where the gradient of an input goes."""
+    if x is None:
+        return NO_EDGE
+    if x._view is not None:
+        x.check_view()
+    return x._edge or NO_EDGE
+
+
+def record(
+    function: OpExprGradFunction,
+    edges: tuple[Edge, ...],
+    outputs: tuple[Tensor, ...],
+    saved: tuple[Any, ...],
+    attrs: dict[str, Any],
+) -> None:
+    """Make the node of a call and join its outputs to it."""
+    first = outputs[0]
+    if any([y._data.dtype.kind == "c" for y in outputs]):
+        function = function.conjugated()
+    number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
+    node = FunctionNode(
+        function, edges, number, saved, attrs, first.shape, first.dtype, first.device
+    )
+    if len(outputs) > 1:
+        node.infos = [
+            TensorInfo(y.shape, y.dtype, y.device) if y._data.dtype.kind in "fc" else None
+            for y in outputs
+        ]
+    for i, y in enumerate(outputs):
+        if y._data.dtype.kind in "fc":
+            rebase_history(y, (node, i))
+
+
+def rebase_history(x: Tensor, edge: Edge) -> None:
+    """Give a tensor a new place in the graph; `retain_grad` moves with it, hooks stay behind."""
+    before = x._edge
+    x._edge = edge
+    if before is not None and before[0].metas is not None:
+        meta = before[0].metas[before[1]]
+        if meta is not None and meta.retain_grad:
+            meta.retain_grad = False
+            edge[0].output_meta(edge[1]).retain_grad = True
+
+
+def link_view(op: OpExpr, x: Tensor, y: Tensor, attrs: dict[str, Any]) -> None:
+    """Make `y` a view of `x` when the kernel returned memory of `x` (reshape may have copied)."""
+    owner = y._data.base
+    if owner is None or not (owner is x._data or owner is x._data.base):
+        return
+    y._storage = x.storage
+    parent = x._view
+    base = x if parent is None else parent.base
+    y._view = ViewInfo(base, base._edge, parent, op, attrs)  # type: ignore[attr-defined]
+
+
+def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
+    """Raise `InplaceError` when autograd could not follow an in-place write to `x`.
+
+    `needs_grad` says that what is written requires a gradient.
+    """
+    view = x._view
+    base: Any = x if view is None else view.base
+    if base._edge is not None and base.is_leaf:
+        what = "a leaf that requires a gradient" if view is None else "a view of such a leaf"
+        raise InplaceError(
+            f"{op}(): {what} was to be written in place; do it under no_grad(), or use the "
+            "out-of-place op"
+        )
+    if view is not None and (needs_grad or x._edge is not None or base._edge is not None):
+        raise InplaceError(
+            f"{op}(): a view (shape {x.shape}) whose base is part of a graph was to be written in "
+            "place; write to the base, as base[index] = value, or clone() the view first"
+        )
+    if isinstance(x._data, ndarray) and not x._data.flags.writeable:
+        raise InplaceError(
+            f"{op}(): the memory of the tensor (shape {x.shape}) is read-only or shared between "
+            "its own elements, as after expand(); clone() it first"
+        )
+
+
+def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> Device | None:
+    """Return the one device of the inputs; raise `DeviceError` naming two that differ."""
+    found: Device | None = None
+    for i, array in enumerate(arrays):
+        if array is None:
+            continue
+        device = CPU if isinstance(array, ndarray) else inputs[i].device
+        if found is None:
+            found = device
+        elif found != device:
+            names = (*op.schema.inputs, *[f"{op.schema.variadic}[{k}]" for k in range(i + 1)])
+            raise bad_argument(
+                DeviceError,
+                op.op_type_name,
+                names[i],
+                expected=f"device {found}, that of the arguments before it",
+                got=device,
+                mend=f"move it with .to('{found}')",
+            )
+    return found
+
+
+def _not_a_tensor(op: OpExpr, value: Any) -> ArgumentTypeError:
+    error = bad_argument(
+        ArgumentTypeError,
+        op.op_type_name,
+        "input",
+        expected="a Tensor",
+        got=type(value).__name__,
+        mend="wrap the value with flow.tensor(...)",
+    )
+    assert isinstance(error, ArgumentTypeError)
+    return error
+
+
+def explain(op: OpExpr, inputs: tuple[Any, ...], error: Exception) -> Exception:
+    """Turn a failed broadcast into a `ShapeError`; add the op to any other error of a kernel."""
+    shapes = [x.shape for x in inputs if x is not None]
+    if isinstance(error, ValueError) and len(shapes) > 1 and not _broadcast(shapes):
+        return bad_argument(
+            ShapeError,
+            op.op_type_name,
+            op.schema.inputs[-1] if op.schema.inputs else "tensors",
+            expected="shapes that broadcast together",
+            got=" and ".join(map(str, shapes)),
+            mend="make the sizes equal or 1, counted from the last dimension",
+        ).with_traceback(error.__traceback__)
+    error.add_note(f"in the kernel of op {op.op_type_name!r}, input shapes {shapes}")
+    return error
+
+
+def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
+
+
+def promote_operands(op: OpExpr, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Make tensors of two operands and bring them to the dtype in which they meet."""
+    if isinstance(x, Tensor) and (type(y) is float or type(y) is int):
+        dtype = x._data.dtype
+        if dtype.kind == "f" or dtype.kind == "c" or (type(y) is int and dtype.kind in "iu"):
+            return x, scalar_tensor(y, dtype, CPU if type(x._data) is ndarray else x.device)
+    operands = promote(op.op_type_name, x, y)
+    return operands[0], operands[1]
+
+
+_SCALAR_TYPES = (bool, int, float, complex, np.generic)
+
+
+def promote(op: str, *operands: Any) -> list[Tensor]:
+    """Make tensors of operands (tensors, arrays, scalars) and cast them to their common dtype.
+
+    PyTorch's rules: tensors with dimensions outrank 0-d tensors, which outrank scalars.
+    """
+    tensors: list[Any] = []
+    scalars = []
+    for i, x in enumerate(operands):
+        if isinstance(x, ndarray):
+            x = make_tensor(x)
+        if isinstance(x, _SCALAR_TYPES):
+            scalars.append(x)
+        elif not isinstance(x, Tensor):
+            raise bad_argument(
+                ArgumentTypeError,
+                op,
+                ("input", "other")[i] if i < 2 and len(operands) == 2 else f"operand {i}",
+                expected="a Tensor or a number",
+                got=type(x).__name__,
+                mend="wrap the value with flow.tensor(...)",
+            )
+        tensors.append(x)
+    arrays = [(x._data.dtype, x._data.ndim) for x in tensors if isinstance(x, Tensor)]
+    dtype = result_dtype(arrays, scalars)
+    device = next((x.device for x in tensors if isinstance(x, Tensor)), CPU)
+    return [
+        scalar_tensor(x, dtype, device)
+        if not isinstance(x, Tensor)
+        else x
+        if x._data.dtype is dtype
+        else dispatch1(_CAST, x, {"dtype": dtype})
+        for x in tensors
+    ]

@@ -1,0 +1,475 @@
+"""Module: keeps parameters, buffers and submodules, and calls `forward`, where functors take over."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, bad_argument
+from oneflow_lite.nn.conversion import Conversion
+from oneflow_lite.nn.errors import MissingForwardError, ModuleAttributeError, ModuleNameError
+from oneflow_lite.nn.hooks import ModuleHooks
+from oneflow_lite.nn.parameter import Parameter, clear_grad
+from oneflow_lite.nn.state import IncompatibleKeys, collect_state, load_state
+from oneflow_lite.tensor import Tensor
+
+
+class Module(ModuleHooks, Conversion):
+    """Base class of every network and layer.
+
+    A subclass calls `super().__init__()`, assigns parameters and submodules as attributes, and
+    defines `forward`. Calling the module runs `forward` and the hooks around it.
+
+    Attributes
+    ----------
+    training : bool
+        Whether the module is in training mode; dropout and batch normalization look at it.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> class Affine(flow.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.scale = flow.nn.Parameter(flow.tensor([2.0]))
+    ...
+    ...     def forward(self, x):
+    ...         return x * self.scale + 1
+    >>> affine = Affine()
+    >>> affine(flow.tensor([3.0])).item(), list(affine.state_dict())
+    (7.0, ['scale'])
+    """
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _non_persistent_buffers: set[str]
+    _modules: dict[str, Module | None]
+
+    def __init__(self) -> None:
+        fields = self.__dict__
+        fields["training"] = True
+        fields["_parameters"] = {}
+        fields["_buffers"] = {}
+        fields["_non_persistent_buffers"] = set()
+        fields["_modules"] = {}
+        fields["_forward_hooks"] = {}
+        fields["_forward_pre_hooks"] = {}
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the output; every subclass defines it."""
+        raise MissingForwardError(
+            f"module [{type(self).__name__}] is missing the required \"forward\" function; "
+            "define it, or call the submodules yourself"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._forward_hooks or self._forward_pre_hooks:
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    # Registration
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Register a parameter, or with None a name that may hold one later.
+
+        Raises
+        ------
+        ModuleNameError
+            When the name is empty, contains a dot or is taken.
+        ArgumentTypeError
+            When `param` is not a Parameter.
+        ArgumentError
+            When `param` was computed from other tensors.
+        """
+        self._check_name("register_parameter", "parameters", name)
+        if param is not None and not isinstance(param, Parameter):
+            raise bad_argument(
+                ArgumentTypeError,
+                "register_parameter",
+                "param",
+                expected=f"a Parameter or None for {name!r}",
+                got=type(param).__name__,
+                mend="wrap the tensor with flow.nn.Parameter(...)",
+            )
+        if param is not None and param.grad_fn is not None:
+            raise bad_argument(
+                ArgumentError,
+                "register_parameter",
+                "param",
+                expected=f"a leaf tensor for {name!r}",
+                got=f"one computed by {param.grad_fn.name()}",
+                mend="compute the value in forward(), or pass Parameter(value.detach())",
+            )
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Register a tensor that is part of the module's state but is not trained.
+
+        Parameters
+        ----------
+        name : str
+            The attribute under which it is found.
+        tensor : Tensor or None
+            None is kept, moves nowhere and stays out of the state dict.
+        persistent : bool
+            Whether it is part of the state dict.
+
+        Raises
+        ------
+        ModuleNameError
+            When the name is empty, contains a dot or is taken.
+        ArgumentTypeError
+            When `tensor` is neither a tensor nor None.
+        """
+        self._check_name("register_buffer", "buffers", name)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise bad_argument(
+                ArgumentTypeError,
+                "register_buffer",
+                "tensor",
+                expected=f"a Tensor or None for {name!r}",
+                got=type(tensor).__name__,
+                mend="wrap the value with flow.tensor(...)",
+            )
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers.discard(name)
+        else:
+            self._non_persistent_buffers.add(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Register a submodule; the same as `add_module`."""
+        self._check_name("add_module", "modules", name)
+        if module is not None and not isinstance(module, Module):
+            raise bad_argument(
+                ArgumentTypeError,
+                "add_module",
+                "module",
+                expected=f"a Module or None for {name!r}",
+                got=type(module).__name__,
+                mend="pass an instance of an nn.Module subclass",
+            )
+        self._modules[name] = module
+
+    add_module = register_module
+
+    def _check_name(self, op: str, kind: str, name: str) -> None:
+        """Raise when `name` cannot be registered among `kind` ('parameters', 'buffers', 'modules')."""
+        registered = self.__dict__.get(f"_{kind}")
+        if registered is None:
+            raise _uninitialized(f"register {kind}")
+        if not isinstance(name, str):
+            raise bad_argument(
+                ArgumentTypeError,
+                op,
+                "name",
+                expected="a str",
+                got=type(name).__name__,
+                mend="name it with a string",
+            )
+        if not name or "." in name or (name not in registered and hasattr(self, name)):
+            raise bad_argument(
+                ModuleNameError,
+                op,
+                "name",
+                expected="a new name without dots",
+                got=repr(name) + (" (an attribute already)" if name and "." not in name else ""),
+                mend="choose another name",
+            )
+
+    # Attributes
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for names that are no ordinary attribute.
+        fields = self.__dict__
+        for kind in ("_parameters", "_modules", "_buffers"):
+            members = fields.get(kind)  # missing while a copy or a subclass is half built
+            if members is not None and name in members:
+                return members[name]
+        raise ModuleAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fields = self.__dict__
+        if isinstance(value, Parameter):
+            if "_parameters" not in fields:
+                raise _uninitialized("assign parameters")
+            self._forget(name, except_in="_parameters")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if "_modules" not in fields:
+                raise _uninitialized("assign modules")
+            self._forget(name, except_in="_modules")
+            self._modules[name] = value
+        elif name in fields.get("_parameters", ()):
+            if value is not None:
+                raise _wrong_member(name, value, "a Parameter", "flow.nn.Parameter(...)")
+            self._parameters[name] = None
+        elif name in fields.get("_modules", ()):
+            if value is not None:
+                raise _wrong_member(name, value, "a Module", "an nn.Module")
+            self._modules[name] = None
+        elif name in fields.get("_buffers", ()):
+            if value is not None and not isinstance(value, Tensor):
+                raise _wrong_member(name, value, "a Tensor", "flow.tensor(...)")
+            self._buffers[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        fields = self.__dict__
+        for kind in ("_parameters", "_modules", "_buffers"):
+            if name in fields.get(kind, ()):
+                del fields[kind][name]
+                self._non_persistent_buffers.discard(name)
+                return
+        super().__delattr__(name)
+
+    def _forget(self, name: str, except_in: str) -> None:
+        """Make way for a member: drop what the name means now, but keep its place among its kind."""
+        fields = self.__dict__
+        fields.pop(name, None)
+        for kind in ("_parameters", "_modules", "_buffers"):
+            if kind != except_in:
+                fields[kind].pop(name, None)
+        self._non_persistent_buffers.discard(name)
+
+    def __dir__(self) -> list[str]:
+        names = {*super().__dir__(), *self._parameters, *self._modules, *self._buffers}
+        return sorted(name for name in names if name.isidentifier())
+
+    # Traversal
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yield this module and all below it, with dotted names; each once by default."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                below = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, below, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """Yield this module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield the direct submodules with their names, each once."""
+        seen: set[Module] = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """Yield the direct submodules, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yield the parameters with their dotted names; a shared one once by default."""
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yield the parameters, each once; what an optimizer takes."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield the buffers with their dotted names; a shared one once by default."""
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield the buffers, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def _named_members(
+        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        owners = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for owner_name, owner in owners:
+            for name, member in owner.__dict__[kind].items():
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield (f"{owner_name}.{name}" if owner_name else name), member
+
+    def get_submodule(self, target: str) -> Module:
+        """Return the submodule of this dotted name; '' is the module itself."""
+        module = self
+        for name in target.split(".") if target else ():
+            found = getattr(module, name)
+            if not isinstance(found, Module):
+                raise ModuleAttributeError(f"'{name}' in '{target}' is not an nn.Module")
+            module = found
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter of this dotted name."""
+        found = self._get_member(target)
+        if not isinstance(found, Parameter):
+            raise ModuleAttributeError(f"'{target}' is not an nn.Parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Return the buffer of this dotted name."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._buffers.get(name)
+        if found is None:
+            raise ModuleAttributeError(f"'{target}' is not a buffer")
+        return found
+
+    def _get_member(self, target: str) -> Any:
+        path, _, name = target.rpartition(".")
+        return getattr(self.get_submodule(path), name)
+
+    # Modes and gradients
+
+    def apply(self, fn: Callable[[Module], None]) -> Self:
+        """Call `fn` on every submodule and then on this module; return this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode, or with False evaluation mode, here and below."""
+        if not isinstance(mode, bool):
+            raise bad_argument(
+                ArgumentError,
+                "train",
+                "mode",
+                expected="a bool",
+                got=repr(mode),
+                mend="pass True or False",
+            )
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode here and below."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set whether gradients are computed for the parameters here and below."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the parameters' gradients, or with `set_to_none=False` fill them with zeros."""
+        for parameter in self.parameters():
+            clear_grad(parameter, set_to_none)
+
+    # State
+
+    def state_dict(
+        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Tensor]:
+        """Return parameters and persistent buffers by dotted name.
+
+        The tensors share memory with the module; they are detached unless `keep_vars`.
+        `flow.save` writes what is returned.
+
+        Parameters
+        ----------
+        destination : dict, optional
+            The dict to fill and return; a new one by default.
+        prefix : str
+            Put before every name.
+        keep_vars : bool
+            Whether the parameters themselves are returned rather than detached tensors.
+        """
+        return collect_state(self, OrderedDict() if destination is None else destination, prefix, keep_vars)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy the tensors of a state dict into parameters and persistent buffers.
+
+        Parameters
+        ----------
+        state_dict : mapping of str to Tensor
+            As `state_dict` returns it, or `flow.load`.
+        strict : bool
+            Whether missing and unexpected keys are an error.
+        assign : bool
+            Whether the tensors of `state_dict` take the places of the module's own, keeping their
+            dtype and device, instead of being copied into them.
+
+        Returns
+        -------
+        IncompatibleKeys
+            Lists `missing_keys` and `unexpected_keys`.
+
+        Raises
+        ------
+        StateDictError
+            Names every missing, unexpected and mis-shaped key; nothing has been copied then.
+        """
+        return load_state(self, state_dict, strict, assign)
+
+    # Text
+
+    def extra_repr(self) -> str:
+        """Return what stands between the parentheses of the module's repr."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [
+            f"({name}): " + indent_following_lines(repr(module))
+            for name, module in self._modules.items()
+        ]
+        if not children and len(lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        body = textwrap.indent("\n".join(lines + children), "  ", lambda line: True)
+        return f"{self._get_name()}(\n{body}\n)"
+
+
+def indent_following_lines(text: str) -> str:
+    """Indent every line but the first by two spaces."""
+    return text.replace("\n", "\n  ")
+
+
+def _uninitialized(what: str) -> ModuleAttributeError:
+    return ModuleAttributeError(
+        f"cannot {what} before Module.__init__() call; call super().__init__() first"
+    )
+
+
+def _wrong_member(name: str, value: object, expected: str, mend: str) -> FlowError:
+    return bad_argument(
+        ArgumentTypeError,
+        "Module.__setattr__",
+        name,
+        expected=f"{expected} or None",
+        got=type(value).__name__,
+        mend=f"assign {mend}, or delete the attribute first",
+    )

@@ -1,0 +1,207 @@
+"""Where kernels, functors and gradient functions are found by name; nothing here runs an op.
+
+A call passes this file twice: the functor's `OpExpr` looks up its kernel on first use, and the
+engine looks up the gradient function when an input requires a gradient.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from oneflow_lite.errors import RegistrationError, UnknownOpError
+
+T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Registry(Generic[T]):
+    """Names to values. A name is taken once; a name that is missing is answered with near misses.
+
+    >>> from oneflow_lite.registry import Registry
+    >>> colours = Registry("colour")
+    >>> colours.add("green", 0x00FF00)
+    >>> "green" in colours, colours.get("green") == 0x00FF00
+    (True, True)
+    >>> colours.get("gren")
+    Traceback (most recent call last):
+    oneflow_lite.errors.UnknownOpError: no colour is registered as 'gren'; did you mean 'green'?
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T] = {}
+
+    def add(self, name: str, value: T) -> None:
+        """Register `value`; raise `RegistrationError` when the name is taken."""
+        if not isinstance(name, str) or not name:
+            raise RegistrationError(f"a {self.kind} is registered under a name, got {name!r}")
+        if name in self._entries:
+            raise RegistrationError(
+                f"{self.kind} {name!r} is registered already; choose another name"
+            )
+        self._entries[name] = value
+
+    def get(self, name: str) -> T:
+        """Look a name up; raise `UnknownOpError` naming the nearest registered names."""
+        try:
+            return self._entries[name]
+        except KeyError:
+            pass
+        near = difflib.get_close_matches(name, self._entries, n=3)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "no name is near it"
+        raise UnknownOpError(f"no {self.kind} is registered as {name!r}; {hint}")
+
+    def find(self, name: str) -> T | None:
+        """Look a name up; None when it is missing."""
+        return self._entries.get(name)
+
+    def remove(self, name: str) -> None:
+        """Forget a name (for tests and interactive redefinition)."""
+        self._entries.pop(name, None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+Kernel = Callable[..., Any]
+InferRule = Callable[..., Any]
+
+
+class Schema:
+    """What an op takes and what it does to memory.
+
+    Attributes
+    ----------
+    inputs : tuple of str
+        Names of the array parameters, in order.
+    variadic : str or None
+        Name of the `*arrays` parameter, when the kernel takes any number of arrays.
+    attrs : dict
+        Keyword-only parameters and their defaults (`inspect.Parameter.empty` where there is none).
+    mutates : tuple of str
+        Inputs that the kernel writes.
+    view_of : str or None
+        The input whose memory the output may share.
+    random : bool
+        Whether the kernel draws random numbers.
+    infer : callable or None
+        Shape and dtype of the outputs without running the kernel.
+    """
+
+    __slots__ = ("attrs", "infer", "inputs", "mutates", "random", "variadic", "view_of")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        mutates: tuple[str, ...] = (),
+        view_of: str | None = None,
+        infer: InferRule | None = None,
+        random: bool = False,
+    ) -> None:
+        positional = (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
+        parameters = list(inspect.signature(kernel).parameters.values())[1:]
+        self.inputs = tuple(p.name for p in parameters if p.kind in positional)
+        self.variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        self.attrs = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        for name in (*mutates, *((view_of,) if view_of else ())):
+            if name not in self.inputs:
+                raise RegistrationError(
+                    f"the schema names {name!r}, which is no array parameter of the kernel; "
+                    f"its array parameters are {self.inputs}"
+                )
+        self.mutates = mutates
+        self.view_of = view_of
+        self.random = random
+        self.infer = infer
+
+
+class KernelEntry:
+    """The schema of an op and its kernels by device type (None: serves every device)."""
+
+    __slots__ = ("by_device", "schema")
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.by_device: dict[str | None, Kernel] = {}
+
+
+KERNELS: Registry[KernelEntry] = Registry("kernel")
+FUNCTORS: Registry[Callable[..., Any]] = Registry("functor")
+GRAD_FUNCS: Registry[Any] = Registry("gradient function")
+
+
+def register_kernel(
+    op_type_name: str,
+    *,
+    device: str | None = None,
+    mutates: str | tuple[str, ...] = (),
+    view_of: str | None = None,
+    infer: InferRule | None = None,
+    random: bool = False,
+) -> Callable[[Function], Function]:
+    """Register the arithmetic of an op.
+
+    The kernel's first parameter `xp` is numpy or cupy, its positional parameters are arrays (or
+    None for an optional input), its keyword-only parameters are attributes.
+
+    Parameters
+    ----------
+    op_type_name : str
+        Name of the op.
+    device : {None, "cpu", "cuda"}
+        None serves both devices; a kernel for one device is preferred there. Its schema must be
+        declared by the kernel that is registered first.
+    mutates, view_of, infer, random
+        See `Schema`.
+
+    Raises
+    ------
+    RegistrationError
+        When the op has a kernel for this device already.
+    """
+    if device not in (None, "cpu", "cuda"):
+        raise RegistrationError(f"register_kernel(): device is None, 'cpu' or 'cuda', got {device}")
+
+    def decorator(kernel: Function) -> Function:
+        mutated = (mutates,) if isinstance(mutates, str) else tuple(mutates)
+        schema = Schema(kernel, mutated, view_of, infer, random)
+        entry = KERNELS.find(op_type_name)
+        if entry is None:
+            entry = KernelEntry(schema)
+            KERNELS.add(op_type_name, entry)
+        elif device in entry.by_device:
+            raise RegistrationError(
+                f"kernel {op_type_name!r} for device {device} is registered already; "
+                "choose another name"
+            )
+        elif entry.schema.inputs != schema.inputs:
+            raise RegistrationError(
+                f"kernel {op_type_name!r} for device {device} takes {schema.inputs}, the one "
+                f"registered first {entry.schema.inputs}; give both the same parameters"
+            )
+        entry.by_device[device] = kernel
+        return kernel
+
+    return decorator
+
+
+def register_functor(name: str) -> Callable[[Function], Function]:
+    """Register what users call, and what gradient rules reach as `F.<name>` while recording."""
+
+    def decorator(function: Function) -> Function:
+        FUNCTORS.add(name, function)
+        return function
+
+    return decorator

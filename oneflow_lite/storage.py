@@ -1,0 +1,40 @@
+"""Storage: the identity of a piece of memory and the number of times it was written in place."""
+
+from __future__ import annotations
+
+
+class Storage:
+    """Shared by a tensor, its views and its detached aliases.
+
+    `version` grows with every in-place write that goes through the library. Made on first need: a
+    tensor that nobody saves, views or writes has none.
+    """
+
+    __slots__ = ("version",)
+
+    def __init__(self) -> None:
+        self.version = 0
+
+
+class ViewInfo:
+    """How a view came from its base: the chain of view ops, newest last, and the base's history.
+
+    `base_edge` is the place of the base in the graph when the view was taken. The base is written
+    in place with history exactly when its edge is another one, and then the view is out of date.
+    """
+
+    __slots__ = ("attrs", "base", "base_edge", "op_expr", "parent")
+
+    def __init__(
+        self,
+        base: object,
+        base_edge: object,
+        parent: ViewInfo | None,
+        op_expr: object,
+        attrs: dict[str, object],
+    ) -> None:
+        self.base = base
+        self.base_edge = base_edge
+        self.parent = parent
+        self.op_expr = op_expr
+        self.attrs = attrs

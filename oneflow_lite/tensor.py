@@ -1,0 +1,587 @@
+"""Tensor: an array, its storage, and its place in the graph.
+
+No op is written here: operators and methods are attached from one table when the functors load.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from oneflow_lite.autograd.autograd_meta import AutogradMeta
+from oneflow_lite.autograd.function_node import AccumulateGrad, Edge, FunctionNode
+from oneflow_lite.autograd.hooks import RemovableHandle, register_tensor_hook
+from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
+from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype, to_complex
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    bad_argument,
+)
+from oneflow_lite.storage import Storage, ViewInfo
+from oneflow_lite.tensor_repr import array_text
+
+
+class Tensor:
+    """An array on a device that autograd can follow.
+
+    `flow.Tensor([1, 2, 3])` is of the default dtype float32, as in OneFlow, and
+    `flow.Tensor(2, 3)` is uninitialised of that shape; `flow.tensor` infers the dtype.
+
+    >>> import oneflow_lite as flow
+    >>> flow.Tensor([1, 2, 3])
+    tensor([1., 2., 3.])
+    """
+
+    # Class attributes are the defaults; an instance stores only what differs.
+    _data: Any
+    _edge: Edge | None = None  # (node, output index) exactly when the tensor requires a gradient
+    _storage: Storage | None = None  # made when the memory is saved, viewed or written
+    _view: ViewInfo | None = None
+    _meta: AutogradMeta | None = None  # of a leaf, once someone looked
+
+    # NumPy leaves `array + tensor` to the tensor's reflected operator.
+    __array_priority__: ClassVar[int] = 1000
+
+    def __init__(self, *data: Any, device: Any = None) -> None:
+        target = as_device(device)
+        if len(data) == 1 and not isinstance(data[0], (int, np.integer)):
+            array = to_array("Tensor", data[0], default_float())
+        else:
+            array = np.empty(data, default_float())
+        self._data = array if target is CPU else to_device(array, target)
+
+    # The array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
+        return self._data.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> DType:
+        """The element type, a NumPy dtype."""
+        return self._data.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._data.ndim  # type: ignore[no-any-return]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(self._data.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return int(self._data.nbytes)
+
+    @property
+    def device(self) -> Device:
+        """Where the array lives."""
+        return device_of(self._data)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the tensor is on a CUDA device."""
+        return not isinstance(self._data, np.ndarray)
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return int(self._data.ndim)
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape, or the size of one dimension."""
+        return self._data.shape if dim is None else self._data.shape[dim]
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return int(self._data.size)
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return int(self._data.itemsize)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return the strides, counted in elements."""
+        strides = tuple(s // self._data.itemsize for s in self._data.strides)
+        return strides if dim is None else strides[dim]
+
+    def is_contiguous(self) -> bool:
+        """Return whether the elements lie in C order without gaps."""
+        return bool(self._data.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        """Return whether the dtype is a floating point one."""
+        return bool(self._data.dtype.kind == "f")
+
+    def is_complex(self) -> bool:
+        """Return whether the dtype is complex."""
+        return bool(self._data.dtype.kind == "c")
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Return the NumPy array, sharing memory (on CUDA: a copy made by CuPy's `get`).
+
+        Works on tensors that require a gradient too, as in OneFlow. What is written into the array
+        is not seen by version counters.
+        """
+        return self._data if isinstance(self._data, np.ndarray) else self._data.get()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if not isinstance(self._data, np.ndarray):
+            raise ArgumentTypeError(
+                f"a tensor on {self.device} is not converted to a NumPy array implicitly; "
+                "call .cpu() or .numpy() first"
+            )
+        return np.array(self._data, dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self._edge is not None:
+            raise GradientError(
+                "__dlpack__(): a tensor that requires a gradient is not exported; detach() it first"
+            )
+        return self._data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._data.__dlpack_device__()  # type: ignore[no-any-return]
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        if self._data.size != 1:
+            raise bad_argument(
+                ShapeError,
+                "item",
+                "self",
+                expected="one element",
+                got=f"shape {self.shape}",
+                mend="index the tensor, or use tolist()",
+            )
+        return self._data.item()
+
+    def tolist(self) -> Any:
+        """Return nested lists of Python numbers."""
+        return self._data.tolist()
+
+    def __bool__(self) -> bool:
+        if self._data.size != 1:
+            raise bad_argument(
+                ShapeError,
+                "bool",
+                "self",
+                expected="one element",
+                got=f"shape {self.shape}",
+                mend="use .any() or .all()",
+            )
+        return bool(self._data.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._data.dtype.kind not in "iub":
+            raise bad_argument(
+                ArgumentTypeError,
+                "index",
+                "self",
+                expected="a tensor of integers with one element",
+                got=self.dtype,
+                mend="convert it with int()",
+            )
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self._data.ndim:
+            raise ArgumentTypeError("len() of a 0-d tensor; it has no first dimension")
+        return int(self._data.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._data.ndim:
+            raise ArgumentTypeError("iteration over a 0-d tensor; use item()")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self._data.ndim == 0 else format(repr(self), spec)
+
+    def __repr__(self) -> str:
+        parts = [array_text(self.numpy(), "tensor(")]
+        if self._data.dtype not in _REPR_DEFAULTS and self._data.dtype is not default_float():
+            parts.append(f"dtype={self._data.dtype}")
+        if self.is_cuda:
+            parts.append(f"device='{self.device}'")
+        if self.grad_fn is not None:
+            parts.append(f"grad_fn={self.grad_fn!r}")
+        elif self._edge is not None:
+            parts.append("requires_grad=True")
+        return f"tensor({', '.join(parts)})"
+
+    __hash__ = object.__hash__
+
+    # The place in the graph
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to this tensor; assign it on leaves only."""
+        return self._edge is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value == (self._edge is not None):
+            return
+        if value:
+            if self._data.dtype.kind not in "fc":
+                raise bad_argument(
+                    DTypeError,
+                    "requires_grad",
+                    "self",
+                    expected="a floating point or complex dtype",
+                    got=self.dtype,
+                    mend="convert it with .float()",
+                )
+            meta = self.autograd_meta
+            meta.requires_grad = True
+            self._edge = (AccumulateGrad(meta, self.shape, self.dtype, self.device), 0)
+            return
+        if not self.is_leaf:
+            raise GradientError(
+                "requires_grad: only a leaf can stop requiring a gradient; "
+                "use detach() to get a tensor without history"
+            )
+        self._meta = self.autograd_meta
+        self._meta.requires_grad = False
+        self._edge = None
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` and return the tensor."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded op made this tensor."""
+        return self._edge is None or isinstance(self._edge[0], AccumulateGrad)
+
+    @property
+    def grad_fn(self) -> FunctionNode | None:
+        """The node that made this tensor; None for a leaf."""
+        if self._edge is None:
+            return None
+        self.check_view()
+        return None if isinstance(self._edge[0], AccumulateGrad) else self._edge[0]
+
+    @property
+    def grad_fn_node(self) -> FunctionNode | None:
+        """The tensor's node, for a leaf its accumulate node; None when no gradient is required."""
+        return None if self._edge is None else self._edge[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its node the tensor is."""
+        return 0 if self._edge is None else self._edge[1]
+
+    @property
+    def autograd_meta(self) -> AutogradMeta:
+        """The AutogradMeta of this tensor's value."""
+        if self._edge is not None:
+            return self._edge[0].output_meta(self._edge[1])  # type: ignore[no-any-return]
+        if self._meta is None:
+            self._meta = AutogradMeta(requires_grad=False, is_leaf=True)
+        return self._meta
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient; None for a non-leaf that does not retain it."""
+        if self._edge is None:
+            return None if self._meta is None else self._meta.acc_grad
+        metas = self._edge[0].metas
+        meta = None if metas is None else metas[self._edge[1]]
+        return None if meta is None else meta.acc_grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise bad_argument(
+                    ArgumentTypeError,
+                    "grad",
+                    "value",
+                    expected="a Tensor or None",
+                    got=type(value).__name__,
+                    mend="wrap the value with flow.tensor(...)",
+                )
+            if value is self:
+                raise GradientError("grad: a tensor cannot be its own gradient; pass a clone()")
+            for what in ("shape", "dtype", "device"):
+                if getattr(value, what) != getattr(self, what):
+                    raise bad_argument(
+                        GradientError,
+                        "grad",
+                        "value",
+                        expected=f"{what} {getattr(self, what)}, that of the tensor",
+                        got=getattr(value, what),
+                        mend="convert the gradient first",
+                    )
+        self.autograd_meta.acc_grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.autograd_meta.acc_grad = None
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a non-leaf in `.grad`."""
+        if self._edge is None:
+            raise GradientError(
+                "retain_grad(): the tensor does not require a gradient; call requires_grad_() first"
+            )
+        if not self.is_leaf:
+            self.autograd_meta.retain_grad = True
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether this is a non-leaf that keeps its gradient."""
+        return self._edge is not None and self.autograd_meta.retain_grad
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Run `hook` on the gradient of this tensor when it is complete; it may return another one.
+
+        >>> import oneflow_lite as flow
+        >>> x = flow.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([10., 10.])
+        """
+        if self._edge is None:
+            raise GradientError(
+                "register_hook(): the tensor does not require a gradient; call requires_grad_() "
+                "first"
+            )
+        return register_tensor_hook(self.autograd_meta, hook)
+
+    def detach(self) -> Tensor:
+        """Return a tensor without history that shares storage and version; it is no view."""
+        alias = Tensor.__new__(Tensor)
+        alias._data = self._data
+        alias._storage = self.storage
+        return alias
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off its history, in place; it becomes a leaf."""
+        if self._view is not None:
+            raise GradientError("detach_(): a view cannot be cut off in place; use detach()")
+        self._edge = None
+        self._meta = None
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The tensor without history, sharing memory; assigning replaces the array."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise bad_argument(
+                ArgumentTypeError,
+                "data",
+                "value",
+                expected="a Tensor",
+                got=type(value).__name__,
+                mend="wrap the value with flow.tensor(...)",
+            )
+        self._data = value._data
+        self._storage = value.storage
+        if self._edge is not None and self.is_leaf:
+            node = self._edge[0]
+            node.shape, node.dtype, node.device = value.shape, value.dtype, value.device
+
+    # Storage and views
+
+    @property
+    def storage(self) -> Storage:
+        """The storage, made on first use."""
+        if self._storage is None:
+            self._storage = Storage()
+        return self._storage
+
+    @property
+    def _version(self) -> int:
+        """How often the storage was written in place."""
+        return 0 if self._storage is None else self._storage.version
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor that this one is a view of."""
+        return None if self._view is None else self._view.base  # type: ignore[return-value]
+
+    def is_view(self) -> bool:
+        """Return whether this tensor is a view of another one."""
+        return self._view is not None
+
+    def check_view(self) -> None:
+        """Raise when the base of this view was written in place, with history, after it was taken."""
+        view = self._view
+        if view is not None and view.base._edge is not view.base_edge:  # type: ignore[attr-defined]
+            raise GradientError(
+                "a view was used after its base was modified in place; its history is out of "
+                "date: take the view again after the write"
+            )
+
+    # Copies of leaves
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._require_leaf("pickle")
+        extra = {k: v for k, v in vars(self).items() if k not in _OWN_FIELDS}
+        device = None if not self.is_cuda else str(self.device)
+        return _rebuild, (type(self), self.numpy(), self.requires_grad, device, extra)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        self._require_leaf("copy.deepcopy")
+        if id(self) in memo:
+            return memo[id(self)]  # type: ignore[no-any-return]
+        extra = {k: v for k, v in vars(self).items() if k not in _OWN_FIELDS}
+        clone = make_tensor(self._data.copy(), type(self))
+        memo[id(self)] = clone
+        vars(clone).update(copy.deepcopy(extra, memo))
+        clone.requires_grad = self.requires_grad
+        if self.grad is not None:
+            clone.grad = copy.deepcopy(self.grad, memo)
+        return clone
+
+    def _require_leaf(self, op: str) -> None:
+        if not self.is_leaf:
+            raise GradientError(
+                f"{op}(): only leaves are copied this way, and this tensor has history "
+                f"({self.grad_fn!r}); use detach() or clone()"
+            )
+
+    if TYPE_CHECKING:  # attached when the functors load
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+
+
+_OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_meta"})
+_REPR_DEFAULTS = (np.dtype(np.int64), np.dtype(np.bool_))
+
+
+def make_tensor(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
+    """Wrap an array, without copying, as a leaf that requires no gradient."""
+    tensor = cls.__new__(cls)
+    tensor._data = array
+    return tensor
+
+
+def _rebuild(
+    cls: type[Tensor], array: Any, requires_grad: bool, device: str | None, extra: dict[str, Any]
+) -> Tensor:
+    """Make a tensor again from its pickled parts."""
+    target = as_device(device)
+    tensor = make_tensor(array if target is CPU else to_device(array, target), cls)
+    vars(tensor).update(extra)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """Copy data into a NumPy array; Python floats take the default dtype unless one is given."""
+    if isinstance(data, Tensor):
+        return np.array(data.numpy(), dtype=dtype)
+    keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
+    try:
+        array = np.array(data, dtype=dtype)
+    except (ValueError, TypeError) as error:
+        raise bad_argument(
+            ArgumentError if isinstance(error, ValueError) else ArgumentTypeError,
+            op,
+            "data",
+            expected="a number, or nested sequences of numbers of equal lengths",
+            got=f"{type(data).__name__} ({error})",
+            mend="make all rows equally long and all elements numbers",
+        ) from None
+    if dtype is None and not keep and not _holds_numpy_scalars(data):
+        if array.dtype.kind == "f":
+            array = array.astype(default_float())
+        elif array.dtype.kind == "c":
+            array = array.astype(to_complex(default_float()))
+    return array.astype(as_dtype(op, array.dtype), copy=False)
+
+
+def _holds_numpy_scalars(data: Any) -> bool:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (np.generic, np.ndarray, Tensor))
+
+
+_scalars: dict[Any, Tensor] = {}
+_SCALARS_KEPT = 1024
+
+
+def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) -> Tensor:
+    """Return a 0-d tensor for a scalar, from a bounded cache; its array is read-only.
+
+    Zeros are kept apart by sign and NaN is never kept: neither is told apart by equality.
+    """
+    if dtype is None:
+        dtype = scalar_dtype(value)
+    key = (value, type(value), dtype, device)
+    if value == 0:
+        key = (*key, math.copysign(1.0, value)) if not isinstance(value, complex) else None  # type: ignore[assignment]
+    try:
+        found = _scalars.get(key)
+    except TypeError:
+        found = key = None
+    if found is None:
+        array = np.array(value, dtype=dtype)
+        array.flags.writeable = False
+        found = make_tensor(array if device is CPU else to_device(array, device))
+        if key is not None and value == value:
+            if len(_scalars) >= _SCALARS_KEPT:
+                _scalars.clear()
+            _scalars[key] = found
+    return found

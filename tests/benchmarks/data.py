@@ -1,0 +1,97 @@
+"""The inputs and starting parameters of every work: seeded NumPy arrays that all sides share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+
+
+def _layer(rng: np.random.Generator, name: str, *shape: int) -> Arrays:
+    """Return a weight of ``shape`` and its bias, drawn as PyTorch's layers draw theirs."""
+    bound = 1.0 / np.sqrt(np.prod(shape[1:]))
+    return {
+        f"{name}.weight": rng.uniform(-bound, bound, shape).astype(np.float32),
+        f"{name}.bias": rng.uniform(-bound, bound, shape[0]).astype(np.float32),
+    }
+
+
+def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def relu2() -> Arrays:
+    return {"x": np.array([-1.0, 2.0], np.float32), "dy": np.array([1.0, 3.0], np.float32)}
+
+
+def chain300() -> Arrays:
+    rng = np.random.default_rng(0)
+    return {
+        "x": rng.uniform(0.2, 1.0, 16).astype(np.float32),
+        "w": rng.uniform(0.9, 1.2, 16).astype(np.float32),
+        "dy": np.ones(16, np.float32),
+    }
+
+
+def mlp() -> Arrays:
+    rng = np.random.default_rng(1)
+    return {
+        **_layer(rng, "0", 64, 784),
+        **_layer(rng, "2", 64, 64),
+        **_layer(rng, "4", 10, 64),
+        "x": _normal(rng, 32, 784),
+        "target": rng.integers(0, 10, 32),
+    }
+
+
+def third_order() -> Arrays:
+    rng = np.random.default_rng(2)
+    return {
+        **_layer(rng, "0", 32, 2),
+        **_layer(rng, "2", 32, 32),
+        **_layer(rng, "4", 1, 32),
+        "x": rng.uniform(-1.0, 1.0, (256, 2)).astype(np.float32),
+    }
+
+
+def chain20000() -> Arrays:
+    return {"x": np.linspace(0.0, 1.0, 16, dtype=np.float32), "dy": np.ones(16, np.float32)}
+
+
+def demo_step() -> Arrays:
+    rng = np.random.default_rng(3)
+    return {
+        **_layer(rng, "conv1", 20, 1, 5, 5),
+        **_layer(rng, "conv2", 50, 20, 5, 5),
+        **_layer(rng, "fc1", 500, 800),
+        **_layer(rng, "fc2", 10, 500),
+        "x": _normal(rng, 64, 1, 28, 28),
+        "target": rng.integers(0, 10, 64),
+    }
+
+
+def gelu() -> Arrays:
+    rng = np.random.default_rng(4)
+    return {"x": _normal(rng, 1024, 1024), "dy": _normal(rng, 1024, 1024)}
+
+
+def transformer() -> Arrays:
+    rng = np.random.default_rng(5)
+    width = 128
+    return {
+        "norm1.weight": 1 + 0.1 * _normal(rng, width),
+        "norm1.bias": 0.1 * _normal(rng, width),
+        **_layer(rng, "qkv", 3 * width, width),
+        **_layer(rng, "proj", width, width),
+        "norm2.weight": 1 + 0.1 * _normal(rng, width),
+        "norm2.bias": 0.1 * _normal(rng, width),
+        **_layer(rng, "fc1", 4 * width, width),
+        **_layer(rng, "fc2", width, 4 * width),
+        "x": _normal(rng, 8, 64, width),
+        "dy": _normal(rng, 8, 64, width),
+    }
+
+
+def parameters(arrays: Arrays) -> Arrays:
+    """Return the entries of ``arrays`` that are a network's parameters, in their order."""
+    return {name: array for name, array in arrays.items() if "." in name}

@@ -1,0 +1,208 @@
+"""The works as a user of PyTorch or oneflow_lite writes them: one script, ``lib`` is either.
+
+Each function prepares its work and returns one iteration of it; calling that returns the tensors by
+which the sides are compared (results and gradients, all computed anyway).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tests.benchmarks import data
+
+Step = Callable[[], list[Any]]
+
+
+def _leaf(lib: Any, array: Any) -> Any:
+    return lib.from_numpy(array.copy()).requires_grad_()
+
+
+def _load(lib: Any, module: Any, arrays: data.Arrays) -> list[Any]:
+    """Give ``module`` the shared starting parameters and return them as a list."""
+    state = {name: lib.from_numpy(array) for name, array in data.parameters(arrays).items()}
+    module.load_state_dict(state)
+    return list(module.parameters())
+
+
+def relu2(lib: Any) -> Step:
+    arrays = data.relu2()
+    x, dy = _leaf(lib, arrays["x"]), lib.from_numpy(arrays["dy"])
+
+    def step() -> list[Any]:
+        x.grad = None
+        y = lib.relu(x)
+        y.backward(dy)
+        return [y, x.grad]
+
+    return step
+
+
+def chain300(lib: Any) -> Step:
+    arrays = data.chain300()
+    x, w, dy = _leaf(lib, arrays["x"]), _leaf(lib, arrays["w"]), lib.from_numpy(arrays["dy"])
+
+    def step() -> list[Any]:
+        x.grad = w.grad = None
+        y = x
+        for _ in range(30):
+            y = y * w
+            y = y + x
+            y = lib.tanh(y)
+            y = y - 0.2
+            y = lib.sin(y)
+            y = y * y
+            y = -y
+            y = lib.exp(y)
+            y = y * 1.5
+            y = y - x
+        y.backward(dy)
+        return [y, x.grad, w.grad]
+
+    return step
+
+
+def mlp(lib: Any) -> Step:
+    nn, arrays = lib.nn, data.mlp()
+    model = nn.Sequential(
+        nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)
+    )
+    parameters = _load(lib, model, arrays)
+    optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.9)
+    x, target = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["target"])
+
+    def step() -> list[Any]:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return [loss, *[p.grad for p in parameters]]
+
+    return step
+
+
+def third_order(lib: Any) -> Step:
+    nn, arrays = lib.nn, data.third_order()
+    model = nn.Sequential(
+        nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
+    )
+    # The last bias drops out of every derivative by x and so has no gradient.
+    parameters = _load(lib, model, arrays)[:-1]
+    x = _leaf(lib, arrays["x"])
+
+    def step() -> list[Any]:
+        for p in parameters:
+            p.grad = None
+        x.grad = None
+        u = model(x)
+        for _ in range(3):
+            (u,) = lib.autograd.grad(u.sum(), x, create_graph=True)
+        loss = (u * u).mean()
+        loss.backward()
+        return [loss, *[p.grad for p in parameters]]
+
+    return step
+
+
+def chain20000(lib: Any) -> Step:
+    arrays = data.chain20000()
+    x, dy = _leaf(lib, arrays["x"]), lib.from_numpy(arrays["dy"])
+
+    def step() -> list[Any]:
+        x.grad = None
+        y = x
+        for _ in range(20_000):
+            y = y + 1.0
+        y.backward(dy)
+        return [y, x.grad]
+
+    return step
+
+
+def demo_step(lib: Any) -> Step:
+    nn, F, arrays = lib.nn, lib.nn.functional, data.demo_step()
+
+    class LeNet(nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(1, 20, 5)
+            self.conv2 = nn.Conv2d(20, 50, 5)
+            self.fc1 = nn.Linear(800, 500)
+            self.fc2 = nn.Linear(500, 10)
+
+        def forward(self, x: Any) -> Any:
+            x = F.relu(F.max_pool2d(self.conv1(x), 2))
+            x = F.relu(F.max_pool2d(self.conv2(x), 2))
+            x = F.relu(self.fc1(x.flatten(1)))
+            return F.log_softmax(self.fc2(x), dim=1)
+
+    model = LeNet()
+    parameters = _load(lib, model, arrays)
+    optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.5)
+    x, target = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["target"])
+
+    def step() -> list[Any]:
+        optimizer.zero_grad()
+        loss = F.nll_loss(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return [loss, *[p.grad for p in parameters]]
+
+    return step
+
+
+def gelu(lib: Any) -> Step:
+    arrays = data.gelu()
+    x, dy = _leaf(lib, arrays["x"]), lib.from_numpy(arrays["dy"])
+    scale = math.sqrt(2.0 / math.pi)
+
+    def step() -> list[Any]:
+        x.grad = None
+        inner = scale * (x + 0.044715 * (x * x * x))
+        y = 0.5 * x * (1.0 + lib.tanh(inner))
+        y.backward(dy)
+        return [y, x.grad]
+
+    return step
+
+
+def transformer(lib: Any) -> Step:
+    nn, F, arrays = lib.nn, lib.nn.functional, data.transformer()
+    width, heads = 128, 4
+
+    class Block(nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1 = nn.LayerNorm(width)
+            self.qkv = nn.Linear(width, 3 * width)
+            self.proj = nn.Linear(width, width)
+            self.norm2 = nn.LayerNorm(width)
+            self.fc1 = nn.Linear(width, 4 * width)
+            self.fc2 = nn.Linear(4 * width, width)
+
+        def attention(self, x: Any) -> Any:
+            batch, tokens, _ = x.shape
+            qkv = self.qkv(x).reshape(batch, tokens, 3, heads, width // heads)
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            scores = q @ k.transpose(-2, -1) * (width // heads) ** -0.5
+            mixed = F.softmax(scores, dim=-1) @ v
+            return self.proj(mixed.transpose(1, 2).reshape(batch, tokens, width))
+
+        def forward(self, x: Any) -> Any:
+            x = x + self.attention(self.norm1(x))
+            return x + self.fc2(F.gelu(self.fc1(self.norm2(x))))
+
+    block = Block()
+    parameters = _load(lib, block, arrays)
+    x, dy = _leaf(lib, arrays["x"]), lib.from_numpy(arrays["dy"])
+
+    def step() -> list[Any]:
+        x.grad = None
+        for p in parameters:
+            p.grad = None
+        y = block(x)
+        y.backward(dy)
+        return [y, x.grad, *[p.grad for p in parameters]]
+
+    return step

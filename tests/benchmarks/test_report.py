@@ -1,0 +1,115 @@
+"""The runner's own arithmetic: ratios, verdicts, byte counts, and one short run from end to end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.benchmarks import report
+from tests.benchmarks.__main__ import ROOT, main
+from tests.benchmarks.report import Results, Timing
+from tests.benchmarks.works import LARGE, OURS
+
+
+def _results(**changes: object) -> Results:
+    timings = {
+        name: {
+            OURS: Timing(best=1e-3, median=2e-3),
+            "torch": Timing(best=1e-3, median=1e-3),
+            "autograd": Timing(best=1e-3, median=4e-3),
+        }
+        for name in ("relu2", *LARGE)
+    }
+    memory = {
+        OURS: {"total": 30, "alive": 10, "transient": 20, "peak": 15},
+        "torch": {"total": 20, "alive": 10, "transient": 10, "peak": 15},
+    }
+    values: dict[str, object] = {
+        "timings": timings,
+        "memory": memory,
+        "import_seconds": 0.05,
+        "sides": [OURS, "torch", "autograd"],
+        "rounds": 1,
+        "threads": 1,
+        **changes,
+    }
+    return Results(**values)  # type: ignore[arg-type]
+
+
+def test_verdicts_compare_medians_with_targets() -> None:
+    found = {verdict.what: verdict for verdict in report.verdicts(_results())}
+    relu = found["relu forward + backward, 2 elements: / PyTorch"]
+    assert (relu.measured, relu.target, relu.predicted, relu.reached) == (2.0, 0.35, 0.12, False)
+    mean = next(verdict for what, verdict in found.items() if what.startswith("geometric mean"))
+    assert mean.measured == pytest.approx(2.0)
+    assert found["relu forward + backward, 2 elements: / HIPS/autograd"].reached
+    gelu = next(v for what, v in found.items() if "GELU of" in what and "HIPS" in what)
+    assert gelu.target == 0.9
+    assert found["bytes allocated in the demo's step: / PyTorch"].measured == 2.0
+    assert found["import oneflow_lite after import numpy"].measured == pytest.approx(50.0)
+
+
+def test_a_missing_side_leaves_a_dash() -> None:
+    results = _results(
+        timings={"relu2": {OURS: Timing(best=1e-3, median=2e-3)}}, memory={}, import_seconds=None
+    )
+    assert report.verdicts(results) == []
+    assert "| -" in report.console(results)
+
+
+def test_the_page_says_what_was_found() -> None:
+    page = report.markdown(_results())
+    assert page.startswith("# Benchmarks")
+    assert "| NO " in page and "| yes " in page
+    assert "Other programs" not in page
+    busy = {"relu2": {OURS: Timing(best=1e-3, median=2e-3, others=0.7)}}
+    assert "Other programs took up to 0.7" in report.markdown(_results(timings=busy))
+
+
+COUNTED = """
+import numpy as np
+from tests.benchmarks.memory import {side}_allocations as allocations
+{setup}
+kept = []
+def step():
+    a = {zeros}(1000, dtype={lib}.float64)
+    kept.append(a + 1.0)
+    return [a + a]
+print(*allocations(step), flush=True)
+import os; os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("side", "lib"), [("numpy", "np"), ("torch", "torch")])
+def test_bytes_are_counted(side: str, lib: str) -> None:
+    pytest.importorskip(side)
+    code = COUNTED.format(side=side, lib=lib, zeros=f"{lib}.zeros", setup=f"import {side}")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    total, alive, peak = map(int, done.stdout.split()[-3:])
+    assert 24_000 <= total < 24_200  # three arrays, and a scalar where the library makes one
+    assert 8_000 <= alive < 8_200
+    assert 24_000 <= peak < 24_200
+
+
+def test_a_short_run_from_end_to_end(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--quick", "--works", "relu2,import", "--peers", "numpy", "--threads", "1"]) == 0
+    out, err = capfd.readouterr()
+    assert "PROBLEM" not in err
+    assert "relu forward + backward, 2 elements" in out
+    assert "import oneflow_lite after import numpy" in out
+
+
+def test_unknown_names_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--works", "relu3"])
+    assert "'relu3' is not one of relu2" in capfd.readouterr().err
+
+
+def test_a_part_of_the_page_is_not_written(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--works", "relu2", "--write"])
+    assert "whole run" in capfd.readouterr().err

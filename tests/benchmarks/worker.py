@@ -1,0 +1,102 @@
+"""One side of the comparison, a process of its own: does one measurement and prints it as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks import memory
+from tests.benchmarks.works import OURS, build, digests
+
+
+def _busy_seconds() -> float | None:
+    """Return the processor seconds that this machine has spent on all programs, where it tells."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+    user, nice, system, _idle, _wait, irq, softirq, *_ = map(int, stat.read_text().split()[1:9])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def _timings(step: Callable[[], Any], budget: float) -> list[float]:
+    """Return the seconds that one ``step`` takes, measured over and over for ``budget`` seconds.
+
+    Short steps are timed in batches of about 20 ms, so that the clock costs nothing. The garbage
+    collector runs as it does for users.
+    """
+    start = time.perf_counter()
+    step()
+    batch = max(1, int(0.02 / (time.perf_counter() - start)))
+    samples: list[float] = []
+    end = time.perf_counter() + budget
+    while time.perf_counter() < end or len(samples) < 5:
+        start = time.perf_counter()
+        for _ in range(batch):
+            step()
+        samples.append((time.perf_counter() - start) / batch)
+    return samples
+
+
+def measure_time(side: str, name: str, budget: float) -> dict[str, Any] | None:
+    """Time the work ``name`` on ``side``; None where that side does not run it."""
+    step = build(side, name)
+    if step is None:
+        return None
+    digest = digests(step)
+    _timings(step, budget / 4)  # warm caches, thread pools and the processor's clock
+    busy, own, start = _busy_seconds(), time.process_time(), time.perf_counter()
+    samples = _timings(step, budget)
+    wall = time.perf_counter() - start
+    others = 0.0
+    if busy is not None:
+        others = max(0.0, (_busy_seconds() or busy) - busy - (time.process_time() - own)) / wall
+    return {
+        "best": min(samples),
+        "median": statistics.median(samples),
+        "others": others,
+        "digests": digest,
+    }
+
+
+def measure_memory(side: str, name: str) -> dict[str, int] | None:
+    """Count the bytes that one iteration of the work ``name`` allocates on ``side``."""
+    step = build(side, name)
+    if step is None:
+        return None
+    for _ in range(3):  # optimizer state and caches live on: they belong to no single step
+        step()
+    count = memory.torch_allocations if side == "torch" else memory.numpy_allocations
+    allocations = count(step)
+    return {"transient": allocations.transient, **allocations._asdict()}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.worker")
+    parser.add_argument("what", choices=("time", "memory"))
+    parser.add_argument("--side", default=OURS)
+    parser.add_argument("--work", default="relu2")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=1.0)
+    options = parser.parse_args(argv)
+    if options.side == "torch":
+        importlib.import_module("torch").set_num_threads(options.threads)
+    result: dict[str, Any] | None
+    if options.what == "time":
+        result = measure_time(options.side, options.work, options.budget)
+    else:
+        result = measure_memory(options.side, options.work)
+    print(json.dumps(result), flush=True)
+    if options.what == "memory":
+        # The counted arrays call back into Python when they are freed: not while it shuts down.
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The list of works, the sides that can run them, and how two sides' results are compared."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+OURS = "oneflow_lite"
+SIDES = {
+    OURS: "oneflow_lite",
+    "torch": "PyTorch",
+    "autograd": "HIPS/autograd",
+    "numpy": "NumPy by hand",
+}
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Work:
+    """A work and the ratios (our time over the peer's) that it is to reach."""
+
+    name: str
+    title: str
+    target: float
+    predicted: float | None = None
+    hips_target: float = 0.5
+
+
+WORKS = {
+    work.name: work
+    for work in (
+        Work("relu2", "relu forward + backward, 2 elements", 0.35, 0.12),
+        Work("chain300", "300 small ops forward + backward", 0.4, 0.22),
+        Work("mlp", "MLP 784-64-64-10, batch 32, training step", 0.8, 0.55),
+        Work("third_order", "third-order gradients, 2-32-32-1 tanh net, 256 points", 0.75, 0.53),
+        Work("chain20000", "chain of 20,000 adds, forward + backward", 0.4, 0.22),
+        Work("demo_step", "the demo's training step, batch 64", 3.0),
+        Work("gelu", "GELU of elementary ops, 1024 x 1024", 3.0, hips_target=0.9),
+        Work("transformer", "transformer block, d 128, 4 heads, 8 x 64 tokens", 3.0),
+    )
+}
+LARGE = ("demo_step", "gelu", "transformer")
+LARGE_MEAN_TARGET = 2.0
+IMPORT_TARGET_MS = 80.0
+BYTES_TARGET = 1.5
+
+
+class Digest(NamedTuple):
+    """What is left of one result for comparing: its shape, its norm and one projection of it."""
+
+    shape: tuple[int, ...]
+    norm: float
+    projection: float
+
+
+def installed(side: str) -> bool:
+    """Tell whether ``side`` can be imported here, without importing it."""
+    return importlib.util.find_spec(side) is not None
+
+
+def build(side: str, name: str) -> Callable[[], list[Any]] | None:
+    """Return one iteration of the work ``name`` on ``side``, None where it does not run there."""
+    if side in (OURS, "torch"):
+        works = importlib.import_module("tests.benchmarks.tensor_works")
+        step: Callable[[], list[Any]] = getattr(works, name)(importlib.import_module(side))
+        return step
+    file = {"autograd": "hips_works", "numpy": "numpy_works"}[side]
+    make = getattr(importlib.import_module(f"tests.benchmarks.{file}"), name, None)
+    return None if make is None else make()
+
+
+def _digest(result: Any) -> Digest:
+    if hasattr(result, "detach"):
+        result = result.detach().numpy()
+    array = np.asarray(result, np.float64)
+    flat = array.ravel()
+    projection = float(flat @ np.cos(np.arange(flat.size)))
+    return Digest(array.shape, float(np.linalg.norm(flat)), projection)
+
+
+def digests(step: Callable[[], list[Any]], iterations: int = 3) -> list[Digest]:
+    """Run ``step`` a few times and digest every result: in the third, momentum shows."""
+    return [_digest(result) for _ in range(iterations) for result in step()]
+
+
+def difference(got: Sequence[Digest], expected: Sequence[Digest]) -> str | None:
+    """Say in what two sides' results differ beyond float32 rounding, or return None."""
+    if len(got) != len(expected):
+        return f"{len(got)} results against {len(expected)}"
+    for index, (a, b) in enumerate(zip(got, expected, strict=True)):
+        if tuple(a.shape) != tuple(b.shape):
+            return f"result {index} has shape {tuple(a.shape)} against {tuple(b.shape)}"
+        bound = TOLERANCE * max(a.norm, b.norm)
+        # Written so that a NaN on either side counts as a difference.
+        if not (abs(a.norm - b.norm) <= bound and abs(a.projection - b.projection) <= bound):
+            return (
+                f"result {index} of shape {tuple(a.shape)}: norm {a.norm:.6g} against "
+                f"{b.norm:.6g}, projection {a.projection:.6g} against {b.projection:.6g}"
+            )
+    return None
