@@ -6,7 +6,7 @@ from typing import Any
 
 from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dim, floating, require_floating
-from oneflow_lite.functors.elementwise_checks import check_number, real_floating
+from oneflow_lite.functors.elementwise_checks import check_number, real, real_floating
 from oneflow_lite.functors.transcendental import sigmoid, tanh
 from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import op_expr
@@ -275,13 +275,18 @@ def softsign(input: Tensor) -> Tensor:
     input : Tensor
         Real, of any shape. Integers and bools are computed in the default dtype.
 
+    Raises
+    ------
+    DTypeError
+        When `input` is complex.
+
     Examples
     --------
     >>> import oneflow_lite as flow
     >>> flow.nn.functional.softsign(flow.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
-    return dispatch1(SOFTSIGN, floating("softsign", input))  # type: ignore[no-any-return]
+    return dispatch1(SOFTSIGN, floating("softsign", real("softsign", input)))  # type: ignore[no-any-return]
 
 
 @register_functor("logsigmoid")
@@ -302,7 +307,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     --------
     >>> import oneflow_lite as flow
     >>> flow.nn.functional.logsigmoid(flow.tensor([-1000.0, 0.0, 1.0]))
-    tensor([-1000.0000,    -0.6931,    -0.3133])
+    tensor([-1.0000e+03, -6.9315e-01, -3.1326e-01])
     """
     return dispatch1(LOGSIGMOID, real_floating("logsigmoid", input))  # type: ignore[no-any-return]
 

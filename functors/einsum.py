@@ -81,6 +81,11 @@ def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]
 def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
     """Turn `x, [0, 1], y, [1, 2], [0, 2]` into an equation and operands."""
 
+    def letter(label: Any) -> str:
+        if check_int("einsum", "equation", label, 0) < len(LETTERS):
+            return LETTERS[label]
+        raise _bad_equation(str(label), f"labels below {len(LETTERS)}", label)
+
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
             raise bad_argument(
@@ -91,12 +96,7 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
                 got=type(sublist).__name__,
                 mend="write einsum('ij,jk->ik', x, y)",
             )
-        labels = [
-            "..." if s is Ellipsis else check_int("einsum", "equation", s, 0) for s in sublist
-        ]
-        if any(s != "..." and s >= len(LETTERS) for s in labels):
-            raise _bad_equation(str(sublist), f"labels below {len(LETTERS)}", max(sublist))
-        return "".join(s if s == "..." else LETTERS[s] for s in labels)
+        return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
     pairs = len(args) // 2
     equation = ",".join(term(args[2 * i + 1]) for i in range(pairs))
@@ -148,7 +148,7 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
                     mend="give the dimensions labels of their own",
                 )
             x = FUNCTORS.get("diagonal")(x, 0, first, second)
-            labels = labels.replace(c, "") + c
+            labels = labels.replace(c, "", 2) + c
     return x, labels
 
 
@@ -218,9 +218,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     else:
         tensors = list(operands)
     for i, x in enumerate(tensors):
-        check_same_dtype(
-            "einsum", check_tensor("einsum", f"operands[{i}]", tensors[0]), f"operands[{i}]", x
-        )
+        check_tensor("einsum", f"operands[{i}]", x)
+        check_same_dtype("einsum", tensors[0], f"operands[{i}]", x)
     terms, result = _parse(equation, tuple(x._data.ndim for x in tensors))
     return _contract_all([_diagonals(x, t) for x, t in zip(tensors, terms, strict=True)], result)
 

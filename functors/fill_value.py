@@ -43,10 +43,11 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
     if kind == "b":
         return bool(value)
     if kind == "f":
-        if math.isfinite(value) and abs(value) > np.finfo(dtype).max:
+        if float(np.finfo(dtype).max) < abs(value) < math.inf:
             raise _does_not_fit(op, argument, value, dtype)
         return float(value)
-    if not math.isfinite(value) or not np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max:
+    limits = np.iinfo(dtype)
+    if not abs(value) < math.inf or not limits.min <= int(value) <= limits.max:
         raise _does_not_fit(op, argument, value, dtype)
     return int(value)
 

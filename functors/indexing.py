@@ -69,9 +69,12 @@ def getitem(input: Tensor, index: Any) -> Tensor:
         shape = check_tensor("getitem", "input", input)._data.shape
         if shape and -shape[0] <= index < shape[0]:
             return dispatch1(GETITEM, input, {"index": (index, ...)})  # type: ignore[no-any-return]
-    elif type(index) is slice and is_plain_slice(index):
-        if check_tensor("getitem", "input", input)._data.ndim:
-            return dispatch1(GETITEM, input, {"index": (index,)})  # type: ignore[no-any-return]
+    elif (
+        type(index) is slice
+        and is_plain_slice(index)
+        and check_tensor("getitem", "input", input)._data.ndim
+    ):
+        return dispatch1(GETITEM, input, {"index": (index,)})  # type: ignore[no-any-return]
     parsed = parse_index("getitem", check_tensor("getitem", "input", input), index)
     if not parsed.tensors:
         return dispatch1(GETITEM, input, {"index": parsed.basic})  # type: ignore[no-any-return]
@@ -155,7 +158,7 @@ def _matching(value: Tensor, dtype: Any) -> Tensor:
     leading = 0
     while leading < len(shape) and shape[leading] == 1:
         leading += 1
-    return dispatch1(RESHAPE, value, {"shape": shape[leading:]}) if leading else value  # type: ignore[no-any-return]
+    return dispatch1(RESHAPE, value, {"shape": shape[leading:]}) if leading else value
 
 
 def _check_value(want: tuple[int, ...], have: tuple[int, ...]) -> None:

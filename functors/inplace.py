@@ -58,7 +58,7 @@ def make_inplace(name: str) -> Callable[..., Tensor]:
         _write(input, result)
         if edge is not None:
             for saved in edge[0].saved or ():
-                if saved.data is result._data:
+                if saved.data is result._data:  # the node saved its output
                     saved.data, saved.storage = input._data, input.storage
                     saved.version = input.storage.version
             rebase_history(input, edge)

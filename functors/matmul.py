@@ -228,7 +228,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """
     check_ndim("outer", input, (1,))
     check_ndim("outer", vec2, (1,), "vec2")
-    return _reshape(input, (*input._data.shape, 1)) * vec2  # type: ignore[no-any-return]
+    return _reshape(input, (*input._data.shape, 1)) * vec2
 
 
 def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -246,10 +246,10 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
             mend="reshape it",
         )
     if alpha != 1:
-        product = product * alpha  # type: ignore[operator]
+        product = product * alpha
     if beta == 0:
-        return product if shape == wanted else product.clone()  # type: ignore[attr-defined, no-any-return]
-    return (input if beta == 1 else input * beta) + product  # type: ignore[operator, no-any-return]
+        return product if shape == wanted else product.clone()
+    return (input if beta == 1 else input * beta) + product
 
 
 @register_functor("addmm")
@@ -359,7 +359,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             raise _misfit("linear", "bias", f"shape {w[:-1]}", w, b)
     if len(w) == 1:
         product = matmul(input, weight)
-        return product if bias is None else product + bias  # type: ignore[operator, no-any-return]
+        return product if bias is None else product + bias
     if len(x) == 1:
         row = dispatch(LINEAR, (_reshape(input, (1, *x)), weight, bias))
         return _reshape(row, w[:1])

@@ -12,8 +12,8 @@ from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 # `values` and `indices`, as the named tuples that PyTorch's sort and topk return.
-SortResult = namedtuple("SortResult", ["values", "indices"])  # noqa: PYI024
-TopkResult = namedtuple("TopkResult", ["values", "indices"])  # noqa: PYI024
+SortResult = namedtuple("SortResult", ["values", "indices"])
+TopkResult = namedtuple("TopkResult", ["values", "indices"])
 
 SORT = op_expr("sort")
 ARGSORT = op_expr("argsort")

@@ -128,8 +128,8 @@ def log2(input: Tensor) -> Tensor:
     Examples
     --------
     >>> import oneflow_lite as flow
-    >>> flow.log2(flow.tensor([0.5, 8.0]))
-    tensor([-1.,  3.])
+    >>> flow.log2(flow.tensor([1.0, 10.0]))
+    tensor([0.0000, 3.3219])
     """
     return dispatch1(LOG2, floating("log2", input))  # type: ignore[no-any-return]
 
@@ -146,8 +146,8 @@ def log10(input: Tensor) -> Tensor:
     Examples
     --------
     >>> import oneflow_lite as flow
-    >>> flow.log10(flow.tensor([1.0, 1000.0]))
-    tensor([0., 3.])
+    >>> flow.log10(flow.tensor([1.0, 2.0]))
+    tensor([0.0000, 0.3010])
     """
     return dispatch1(LOG10, floating("log10", input))  # type: ignore[no-any-return]
 

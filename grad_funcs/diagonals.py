@@ -15,9 +15,7 @@ def triu_dx(F, ctx, dy):
 
 @register_grad_func("diagonal", saves="x.shape")
 def diagonal_dx(F, ctx, dy):
-    return F.diagonal_grad(
-        dy, offset=ctx.offset, dim1=ctx.dim1, dim2=ctx.dim2, shape=ctx.x_shape
-    )
+    return F.diagonal_grad(dy, offset=ctx.offset, dim1=ctx.dim1, dim2=ctx.dim2, shape=ctx.x_shape)
 
 
 @register_grad_func("diagonal_grad")

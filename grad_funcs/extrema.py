@@ -21,19 +21,12 @@ def tie_weights_grad(F, ctx, dw):
     return None, None  # constant wherever it has a derivative
 
 
-def _extremum_along_grad(F, ctx, dy, dindex):
-    return F.place_along(dy, ctx.y1, shape=ctx.x_shape, dim=ctx.dim)
+def _extremum_along_grad(F, ctx, dy, dindices):
+    indices = ctx.y1
+    if ctx.x_shape and not ctx.keepdim:
+        dy, indices = F.unsqueeze(dy, dim=ctx.dim), F.unsqueeze(indices, dim=ctx.dim)
+    return F.gather_grad(dy, indices, dim=ctx.dim, shape=ctx.x_shape)
 
 
 register_grad_func("max", saves="y1, x.shape")(_extremum_along_grad)
 register_grad_func("min", saves="y1, x.shape")(_extremum_along_grad)
-
-
-@register_grad_func("pick_along", wrt="x", saves="index, x.shape")
-def pick_along_dx(F, ctx, dy):
-    return F.place_along(dy, ctx.index, shape=ctx.x_shape, dim=ctx.dim)
-
-
-@register_grad_func("place_along", wrt="y", saves="index, y.shape")
-def place_along_dy(F, ctx, dx):
-    return F.reshape(F.pick_along(dx, ctx.index, dim=ctx.dim), shape=ctx.y_shape)

@@ -38,7 +38,7 @@ def getitem_advanced_grad_ddy(F, ctx, ddx):
 
 @register_grad_func("setitem_", saves="indices")
 def setitem_dx(F, ctx, dy):
-    indices = ctx.indices or ()
+    indices = ctx.indices if ctx.dims else ()
     dx = dvalue = None
     if ctx.needs_input_grad[0]:
         dx = F.setitem_grad(dy, *indices, index=ctx.index, dims=ctx.dims)
@@ -56,6 +56,6 @@ def setitem_dx(F, ctx, dy):
 
 @register_grad_func("setitem_grad", saves="indices")
 def setitem_grad_ddy(F, ctx, ddx):
-    indices = ctx.indices or ()
+    indices = ctx.indices if ctx.dims else ()
     ddy = F.setitem_grad(ddx, *indices, index=ctx.index, dims=ctx.dims)
     return ddy, *[None] * len(indices)

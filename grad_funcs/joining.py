@@ -1,4 +1,4 @@
-"""Gradients of putting tensors together, repeating them and moving their elements around."""
+"""Gradients of putting tensors together: each gets its part of dy."""
 
 from oneflow_lite.autograd.grad_function import register_grad_func
 
@@ -21,22 +21,3 @@ def stack_dxs(F, ctx, dy):
         F.select(dy, dim=ctx.dim, index=i) if needed else None
         for i, needed in enumerate(ctx.needs_input_grad)
     )
-
-
-@register_grad_func("repeat", saves="x.shape")
-def repeat_dx(F, ctx, dy):
-    """Fold each dimension into (copy, element) and sum over the copies."""
-    shape = (1,) * (len(ctx.sizes) - len(ctx.x_shape)) + ctx.x_shape
-    folded = tuple(n for pair in zip(ctx.sizes, shape, strict=True) for n in pair)
-    dx = F.sum(F.reshape(dy, shape=folded), dim=tuple(range(0, len(folded), 2)), keepdim=False)
-    return F.reshape(dx, shape=ctx.x_shape)
-
-
-@register_grad_func("flip")
-def flip_dx(F, ctx, dy):
-    return F.flip(dy, dims=ctx.dims)
-
-
-@register_grad_func("roll")
-def roll_dx(F, ctx, dy):
-    return F.roll(dy, shifts=tuple(-shift for shift in ctx.shifts), dims=ctx.dims)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite.kernels.numerics import erf, in_single_precision, select
+from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.numerics import at_least, at_most, erf, select
 from oneflow_lite.registry import register_kernel
 
 _SQRT_HALF = math.sqrt(0.5)
@@ -20,7 +21,7 @@ _MISH_LINEAR = 20
 
 
 @register_kernel("gelu")
-@in_single_precision
+@in_float32
 def gelu(xp, x, *, approximate):
     """x Φ(x), with Φ = (1 + erf(x/√2))/2 or (1 + tanh(√(2/π)(x + 0.044715x³)))/2."""
     if approximate == "tanh":
@@ -38,7 +39,7 @@ def gelu(xp, x, *, approximate):
 
 
 @register_kernel("gelu_grad")
-@in_single_precision
+@in_float32
 def gelu_grad(xp, dy, x, *, approximate):
     """dy (Φ(x) + x Φ'(x))."""
     density = x * x
@@ -66,7 +67,7 @@ def gelu_grad(xp, dy, x, *, approximate):
 
 
 @register_kernel("silu")
-@in_single_precision
+@in_float32
 def silu(xp, x):
     # Where exp overflows, x / inf is the right answer, 0.
     t = xp.exp(-x)
@@ -75,7 +76,7 @@ def silu(xp, x):
 
 
 @register_kernel("silu_grad")
-@in_single_precision
+@in_float32
 def silu_grad(xp, dy, x):
     """dy σ (1 + x (1 - σ))."""
     t = xp.exp(-x)
@@ -90,45 +91,45 @@ def silu_grad(xp, dy, x):
 
 
 @register_kernel("elu")
-@in_single_precision
+@in_float32
 def elu(xp, x, *, alpha, scale, input_scale):
     """scale x for x > 0, else scale alpha (exp(input_scale x) - 1): elu, selu and celu in one."""
-    t = xp.minimum(x, 0)
+    t = at_most(xp, x, 0)
     t *= input_scale
     t = xp.expm1(t)
     t *= scale * alpha
-    rest = xp.maximum(x, 0)
+    rest = at_least(xp, x, 0)
     rest *= scale
     t += rest
     return t
 
 
 @register_kernel("elu_grad")
-@in_single_precision
+@in_float32
 def elu_grad(xp, dy, x, *, alpha, scale, input_scale):
-    t = xp.minimum(x, 0)
+    t = at_most(xp, x, 0)
     t *= input_scale
     t = xp.exp(t)
     t *= scale * alpha * input_scale
     t *= dy
-    return select(xp, x > 0, dy * scale, t)
+    return select(xp, x <= 0, t, dy * scale)
 
 
 @register_kernel("softplus")
-@in_single_precision
+@in_float32
 def softplus(xp, x, *, beta, threshold):
     """log(1 + exp(beta x)) / beta, written so that exp cannot overflow; x past the threshold."""
     z = x * beta
     t = -abs(z)
     t = xp.exp(t)
     t = xp.log1p(t)
-    t += xp.maximum(z, 0)
+    t += at_least(xp, z, 0)
     t /= beta
     return select(xp, z > threshold, x, t)
 
 
 @register_kernel("softplus_grad")
-@in_single_precision
+@in_float32
 def softplus_grad(xp, dy, x, *, beta, threshold):
     """dy σ(beta x); dy past the threshold."""
     z = x * beta
@@ -138,19 +139,19 @@ def softplus_grad(xp, dy, x, *, beta, threshold):
 
 
 @register_kernel("mish")
-@in_single_precision
+@in_float32
 def mish(xp, x):
     """x tanh(log(1 + eˣ)), by tanh(log(1 + e)) = n/(n + 2) with n = e (e + 2)."""
-    t = _tanh_softplus(xp.exp(xp.minimum(x, _MISH_LINEAR)))
+    t = _tanh_softplus(xp.exp(at_most(xp, x, _MISH_LINEAR)))
     t *= x
     return t
 
 
 @register_kernel("mish_grad")
-@in_single_precision
+@in_float32
 def mish_grad(xp, dy, x):
     """dy (t + x σ(x) (1 - t²)), with t = tanh(softplus(x))."""
-    e = xp.exp(xp.minimum(x, _MISH_LINEAR))
+    e = xp.exp(at_most(xp, x, _MISH_LINEAR))
     t = _tanh_softplus(e)
     e /= e + 1  # σ(x)
     e *= x
@@ -168,7 +169,7 @@ def _tanh_softplus(e):
 
 
 @register_kernel("softsign")
-@in_single_precision
+@in_float32
 def softsign(xp, x):
     t = abs(x)
     t += 1
@@ -176,10 +177,10 @@ def softsign(xp, x):
 
 
 @register_kernel("logsigmoid")
-@in_single_precision
+@in_float32
 def logsigmoid(xp, x):
     """-log(1 + exp(-x)), written so that exp cannot overflow."""
     t = -abs(x)
     t = xp.exp(t)
     t = xp.log1p(t)
-    return xp.minimum(x, 0) - t
+    return at_most(xp, x, 0) - t

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from oneflow_lite.kernels.numerics import in_single_precision, keep_where, select
+from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.numerics import (
+    at_least,
+    at_most,
+    clip,
+    keep_where,
+    select,
+)
 from oneflow_lite.registry import register_kernel
 
 # A 0-d array of the right dtype halves what a ufunc costs on a small array against a Python 0.
@@ -17,12 +24,12 @@ _ZERO = {np.dtype(code): np.zeros((), code) for code in "efdbhilqBHILQ"}
 
 @register_kernel("relu")
 def relu(xp, x):
-    return xp.maximum(x, 0)
+    return at_least(xp, x, 0)
 
 
 @register_kernel("relu", device="cpu")
 def relu_cpu(xp, x):
-    return np.maximum(x, _ZERO[x.dtype])
+    return at_least(np, x, _ZERO[x.dtype])
 
 
 @register_kernel("relu_grad")
@@ -31,11 +38,11 @@ def relu_grad(xp, dy, y):
 
 
 @register_kernel("leaky_relu")
-@in_single_precision
+@in_float32
 def leaky_relu(xp, x, *, negative_slope):
-    t = xp.minimum(x, 0)
+    t = at_most(xp, x, 0)
     t *= negative_slope
-    t += xp.maximum(x, 0)
+    t += at_least(xp, x, 0)
     return t
 
 
@@ -46,7 +53,7 @@ def leaky_relu_grad(xp, dy, x, *, negative_slope):
 
 @register_kernel("hardtanh")
 def hardtanh(xp, x, *, min_val, max_val):
-    return xp.minimum(xp.maximum(x, min_val), max_val)
+    return clip(xp, x, min_val, max_val)
 
 
 @register_kernel("hardtanh_grad")
@@ -57,15 +64,15 @@ def hardtanh_grad(xp, dy, x, *, min_val, max_val):
 
 
 @register_kernel("hardsigmoid")
-@in_single_precision
+@in_float32
 def hardsigmoid(xp, x):
     t = x + 3
     t /= 6
-    return xp.minimum(xp.maximum(t, 0), 1)
+    return clip(xp, t, 0, 1)
 
 
 @register_kernel("hardswish")
-@in_single_precision
+@in_float32
 def hardswish(xp, x):
     """x times hardsigmoid(x)."""
     t = hardsigmoid(xp, x)
@@ -74,7 +81,7 @@ def hardswish(xp, x):
 
 
 @register_kernel("hardswish_grad")
-@in_single_precision
+@in_float32
 def hardswish_grad(xp, dy, x):
     t = x / 3
     t += 0.5
@@ -90,7 +97,7 @@ def hardshrink(xp, x, *, lambd):
 
 @register_kernel("softshrink")
 def softshrink(xp, x, *, lambd):
-    return x - xp.minimum(xp.maximum(x, -lambd), lambd)
+    return x - clip(xp, x, -lambd, lambd)
 
 
 @register_kernel("shrink_grad")

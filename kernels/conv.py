@@ -16,7 +16,9 @@ from oneflow_lite.registry import register_kernel
 def conv(xp, x, weight, bias, *, stride, padding, dilation, groups):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation] + bias[o]"""
     channels, *kernel_size = weight.shape
-    windows = sliding_windows(xp, padded(xp, x, padding), kernel_size[1:], stride, dilation)
+    windows = sliding_windows(
+        xp, padded(xp, x, padding, padding), kernel_size[1:], stride, dilation
+    )
     output_size = windows.shape[-len(stride) :]
     y = xp.empty((len(x), channels, *output_size), x.dtype)
     grouped = y.reshape(len(x), groups, channels // groups, math.prod(output_size))
@@ -32,7 +34,7 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups):
 @in_float32
 def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups):
     """dweight[o, c, k] = Σ_n Σ_s dy[n, o, s] x[n, c, s·stride + k·dilation]"""
-    windows = sliding_windows(xp, padded(xp, x, padding), kernel_size, stride, dilation)
+    windows = sliding_windows(xp, padded(xp, x, padding, padding), kernel_size, stride, dilation)
     batch, channels, *output_size = dy.shape
     dweight = xp.zeros((channels, x.shape[1] // groups, *kernel_size), x.dtype)
     filters = dweight.reshape(groups, channels // groups, math.prod(dweight.shape[1:]))

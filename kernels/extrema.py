@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from oneflow_lite.registry import register_kernel
@@ -50,30 +48,6 @@ def max(xp, x, *, dim, keepdim):
 def min(xp, x, *, dim, keepdim):
     axis = _axis(x, dim)
     return _at(xp, x.argmin(axis), x.min(axis, None, keepdim), keepdim, dim)
-
-
-def _blocks(shape, dim):
-    if not shape:
-        return 1, 1, 1
-    return math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :])
-
-
-@register_kernel("pick_along")
-def pick_along(xp, x, index, *, dim):
-    """One element of x per line along dim: the one that index names; shaped as index."""
-    outer, _, inner = blocks = _blocks(x.shape, dim)
-    rows, columns = xp.arange(outer)[:, None], xp.arange(inner)
-    return x.reshape(blocks)[rows, index.reshape(outer, inner), columns].reshape(index.shape)
-
-
-@register_kernel("place_along")
-def place_along(xp, y, index, *, shape, dim):
-    """Zeros of this shape, with y at the one place per line along dim that index names."""
-    outer, _, inner = blocks = _blocks(shape, dim)
-    x = xp.zeros(blocks, y.dtype)
-    rows, columns = xp.arange(outer)[:, None], xp.arange(inner)
-    x[rows, index.reshape(outer, inner), columns] = y.reshape(outer, inner)
-    return x.reshape(shape)
 
 
 @register_kernel("argmax")

@@ -135,8 +135,8 @@ def _summed(xp, dy, indices, dims, shape):
 
     others = [k for k in range(len(shape)) if k not in dims]
     width = prod(shape[k] for k in others)
-    rows = 0
-    for index, dim in zip(indices, dims, strict=True):
+    rows = wrapped(xp, indices[0], shape[dims[0]])
+    for index, dim in zip(indices[1:], dims[1:], strict=True):
         rows = rows * shape[dim] + wrapped(xp, index, shape[dim])
     order = [*dims, *others]
     dx = xp.zeros([shape[k] for k in order], dy.dtype)

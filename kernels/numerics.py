@@ -1,20 +1,21 @@
-"""Arithmetic that kernels of several families share: masks without branches, erf, float16.
+"""Arithmetic that kernels of several families share: masks without branches, clipping, erf.
 
 Kernels call these on bare arrays; nothing here is an op.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.kernels.special_functions import special
 
-# Below this many elements one call of a general function is quicker than several simple ones.
+# From so many elements on, several simple passes over an array are quicker than one clever call.
 _LARGE = 1024
+# From so many on, NumPy's vectorised clip outweighs what it costs to call.
+_LARGE_FOR_CLIP = 8192
 _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 
 
@@ -42,31 +43,41 @@ def keep_where(xp: Any, condition: Any, x: Any) -> Any:
     return (x.view(integer) & -condition.view(np.int8)).view(x.dtype)
 
 
-def in_single_precision(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a kernel of several steps compute float16 in float32 and round once, as PyTorch does."""
+def clip(xp: Any, x: Any, low: Any, high: Any) -> Any:
+    """Return x kept between two numbers; nan stays nan."""
+    if x.size < _LARGE_FOR_CLIP:
+        return xp.minimum(xp.maximum(x, low), high)
+    return xp.clip(x, low, high)
 
-    @functools.wraps(kernel)
-    def rounded_once(xp: Any, *arrays: Any, **attrs: Any) -> Any:
-        if arrays[0].dtype.char != "e":
-            return kernel(xp, *arrays, **attrs)
-        widened = [array.astype(np.float32) for array in arrays]
-        return kernel(xp, *widened, **attrs).astype(np.float16)
 
-    return rounded_once
+def at_least(xp: Any, x: Any, low: Any) -> Any:
+    """Return the larger of x and a number; nan stays nan.
+
+    NumPy vectorises clip with numbers, but maximum only between two arrays.
+    """
+    if x.size < _LARGE_FOR_CLIP or x.dtype.kind != "f":
+        return xp.maximum(x, low)
+    return xp.clip(x, low, math.inf)
+
+
+def at_most(xp: Any, x: Any, high: Any) -> Any:
+    """Return the smaller of x and a number; nan stays nan."""
+    if x.size < _LARGE_FOR_CLIP or x.dtype.kind != "f":
+        return xp.minimum(x, high)
+    return xp.clip(x, -math.inf, high)
 
 
 # erf(x) = tanh(x P(x²)): P has no poles, and tanh flattens its error where erf is near 1. These
-# coefficients minimise the largest relative error over |x| ≤ 4 (7e-8); beyond, float32's erf is ±1.
+# coefficients minimise the largest relative error over |x| ≤ 4 (1e-7); beyond, float32's erf is ±1.
 _ERF_LIMIT_SQUARED = 16.0
 _ERF_COEFFICIENTS = (
-    5.68925388e-09,
-    2.21621835e-08,
-    -4.75467470e-06,
-    8.44619935e-05,
-    -6.14625381e-04,
-    -1.95433254e-04,
-    1.02769897e-01,
-    1.12837925,
+    1.41893660e-07,
+    -5.66902795e-06,
+    8.76398750e-05,
+    -6.19789613e-04,
+    -1.91826846e-04,
+    1.02769055e-01,
+    1.12837927,
 )
 
 
@@ -78,8 +89,7 @@ def erf(xp: Any, x: Any) -> Any:
     """
     if x.size < _LARGE or xp is not np or x.dtype.char != "f":
         return special(xp).erf(x)
-    square = x * x
-    np.minimum(square, _ERF_LIMIT_SQUARED, out=square)
+    square = at_most(xp, x * x, _ERF_LIMIT_SQUARED)
     y = square * _ERF_COEFFICIENTS[0]
     for coefficient in _ERF_COEFFICIENTS[1:-1]:
         y += coefficient

@@ -37,10 +37,10 @@ def sgd_update(
     if maximize:
         grad = own = xp.negative(grad)
     if weight_decay is not None:
-        decayed = xp.multiply(param, xp.asarray(weight_decay, dtype=dtype))
+        decayed = xp.multiply(param, weight_decay.astype(dtype))
         grad = own = xp.add(decayed, grad, out=decayed)
     if momentum_buffer is not None:
-        momentum = xp.asarray(momentum, dtype=dtype)
+        momentum = momentum.astype(dtype)
         xp.multiply(momentum_buffer, momentum, out=momentum_buffer)
         if dampening is None:
             xp.add(momentum_buffer, grad, out=momentum_buffer)
@@ -48,7 +48,7 @@ def sgd_update(
             # The first step takes the gradient whole. Written as a factor, for the step count may
             # lie on the device and is not looked at from Python.
             share = 1.0 - dampening * (step > 0)
-            damped = xp.multiply(grad, xp.asarray(share, dtype=dtype))
+            damped = xp.multiply(grad, share.astype(dtype))
             xp.add(momentum_buffer, damped, out=momentum_buffer)
             xp.add(step, 1, out=step)
         if nesterov:
@@ -56,7 +56,7 @@ def sgd_update(
             grad = own = xp.add(ahead, grad, out=ahead)
         else:
             grad, own = momentum_buffer, None
-    change = xp.multiply(grad, xp.asarray(lr, dtype=dtype), out=own)
+    change = xp.multiply(grad, lr.astype(dtype), out=own)
     return xp.subtract(param, change, out=param)
 
 

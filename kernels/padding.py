@@ -32,7 +32,8 @@ def pad_grad(xp, dy, *, pad, mode):
     shape = tuple([n - before - after for n, (before, after) in zip(dy.shape, pairs, strict=True)])
     dx = dy.copy()
     for dim in reversed(range(dy.ndim)):
-        for band, source in _bands(dim, *pairs[dim], shape[dim], mode):
+        before, after = pairs[dim]
+        for band, source in _bands(dim, before, after, shape[dim], mode):
             dx[source] += dx[band].sum(dim, keepdims=True) if mode == "replicate" else dx[band]
     return dx[_interior(shape, pairs)].copy()
 

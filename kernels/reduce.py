@@ -44,13 +44,13 @@ def count_nonzero(xp, x, *, dim):
 
 @register_kernel("any")
 def any(xp, x, *, dim, keepdim):
-    y = x.any(dim, None, keepdim)
+    y = x.any(dim, keepdims=keepdim)
     return y.astype(x.dtype) if x.dtype.char == "B" else y
 
 
 @register_kernel("all")
 def all(xp, x, *, dim, keepdim):
-    y = x.all(dim, None, keepdim)
+    y = x.all(dim, keepdims=keepdim)
     return y.astype(x.dtype) if x.dtype.char == "B" else y
 
 

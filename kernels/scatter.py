@@ -70,38 +70,10 @@ def scatter_overwritten(xp, index, *, dim, shape):
     return lost(xp, positions_along(xp, index, dim, shape), prod(shape))
 
 
-@register_kernel("index_select")
-def index_select(xp, x, index, *, dim):
-    check_range(xp, "index_select", "index", index, x.shape[dim])
-    return x.take(index, axis=dim)
-
-
-@register_kernel("index_add")
-def index_add(xp, x, index, source, *, dim, alpha=1):
-    check_range(xp, "index_add", "index", index, x.shape[dim])
-    # With `dim` first, each index names one run of memory.
-    y = xp.array(xp.moveaxis(x, dim, 0), order="C")
-    moved = xp.moveaxis(source, dim, 0)
-    width = prod(y.shape[1:])
-    positions = index.astype(xp.int64).reshape(-1, 1) * width + xp.arange(width)
-    add_at(xp, y.reshape(-1), positions, moved if alpha == 1 else moved * x.dtype.type(alpha))
-    return xp.moveaxis(y, 0, dim)
-
-
-@register_kernel("index_mask")
-def index_mask(xp, index, *, dim, shape):
-    """Return a mask that broadcasts to `shape` and is True at the indices along `dim`."""
-    size = shape[dim]
-    check_range(xp, "index_fill", "index", index, size, negative=True)
-    mask = xp.zeros(size, bool)
-    mask[index] = True
-    return mask.reshape((size,) + (1,) * (len(shape) - 1 - dim))
-
-
 @register_kernel("index_from_zero")
-def index_from_zero(xp, index, *, size, op):
-    """Return indices counted from 0; `op` is the functor that names them."""
-    check_range(xp, op, "indices", index, size, negative=True)
+def index_from_zero(xp, index, *, size, op, argument):
+    """Return indices counted from 0; `argument` of the functor `op` gave them."""
+    check_range(xp, op, argument, index, size, negative=True)
     return wrapped(xp, index, size)
 
 

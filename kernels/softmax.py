@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from oneflow_lite.kernels.numerics import in_single_precision
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.registry import register_kernel
 
 
 @register_kernel("softmax")
-@in_single_precision
+@in_float32
 def softmax(xp, x, *, dim):
     if x.size == 0:
         return xp.empty_like(x)
@@ -18,7 +18,7 @@ def softmax(xp, x, *, dim):
 
 
 @register_kernel("softmax_grad")
-@in_single_precision
+@in_float32
 def softmax_grad(xp, dy, y, *, dim):
     """y (dy - Σ dy y)."""
     t = dy * y
@@ -29,7 +29,7 @@ def softmax_grad(xp, dy, y, *, dim):
 
 
 @register_kernel("log_softmax")
-@in_single_precision
+@in_float32
 def log_softmax(xp, x, *, dim):
     if x.size == 0:
         return xp.empty_like(x)
@@ -39,7 +39,7 @@ def log_softmax(xp, x, *, dim):
 
 
 @register_kernel("log_softmax_grad")
-@in_single_precision
+@in_float32
 def log_softmax_grad(xp, dy, y, *, dim):
     """dy - exp(y) Σ dy."""
     t = xp.exp(y)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.numerics import erf as erf_of
-from oneflow_lite.kernels.numerics import in_single_precision
 from oneflow_lite.kernels.special_functions import special
 from oneflow_lite.registry import register_kernel
 
@@ -57,7 +57,7 @@ def tanh_grad(xp, dy, y):
 
 
 @register_kernel("sigmoid")
-@in_single_precision
+@in_float32
 def sigmoid(xp, x):
     # Where exp overflows, the reciprocal of inf is the right answer, 0.
     t = xp.exp(-x)
@@ -66,7 +66,7 @@ def sigmoid(xp, x):
 
 
 @register_kernel("sigmoid_grad")
-@in_single_precision
+@in_float32
 def sigmoid_grad(xp, dy, y):
     # dy y (1 - y)
     t = y * y
@@ -76,13 +76,13 @@ def sigmoid_grad(xp, dy, y):
 
 
 @register_kernel("erf")
-@in_single_precision
+@in_float32
 def erf(xp, x):
     return erf_of(xp, x)
 
 
 @register_kernel("erfc")
-@in_single_precision
+@in_float32
 def erfc(xp, x):
     return special(xp).erfc(x)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite.kernels.numerics import in_single_precision
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.registry import register_kernel
 
 
@@ -74,13 +74,13 @@ def atanh(xp, x):
 
 
 @register_kernel("sinc")
-@in_single_precision
+@in_float32
 def sinc(xp, x):
     return xp.sinc(x)
 
 
 @register_kernel("sinc_grad")
-@in_single_precision
+@in_float32
 def sinc_grad(xp, dy, x, *, order):
     """dy times the derivative of sin(πx)/(πx) of this order (at least 1).
 

@@ -1,7 +1,7 @@
 """Windows that slide over the trailing dimensions of an array, for the kernels of conv and pooling.
 
-Nothing here is an op. An array is (N, C, *spatial); sizes, steps and offsets are tuples with one
-entry per spatial dimension, so that one text serves one, two and three of them.
+Nothing here is an op. Sizes, steps and offsets are sequences with one entry per spatial dimension,
+so that one text serves one, two and three of them.
 """
 
 import numpy as np
@@ -12,41 +12,40 @@ _BYTES_AT_ONCE = 2**20
 _BYTES_AT_ONCE_CUDA = 2**28
 
 
-def padded(xp, x, padding, value=0):
-    """Return x with `padding` elements of `value` on both sides of each spatial dimension."""
-    if not any(padding):
+def padded(xp, x, before, after, value=0):
+    """Return x with elements of `value` before and after each spatial dimension."""
+    if not any(before) and not any(after):
         return x
-    shape = x.shape[:2] + tuple(
-        [size + 2 * p for size, p in zip(x.shape[2:], padding, strict=True)]
-    )
-    y = xp.full(shape, value, x.dtype) if value else xp.zeros(shape, x.dtype)
-    y[(..., *inside(x.shape[2:], padding))] = x
+    lead = x.shape[: x.ndim - len(before)]
+    size = x.shape[len(lead) :]
+    shape = [b + n + a for b, n, a in zip(before, size, after, strict=True)]
+    y = xp.full((*lead, *shape), value, x.dtype) if value else xp.zeros((*lead, *shape), x.dtype)
+    y[(..., *inside(size, before))] = x
     return y
 
 
-def inside(size, padding):
+def inside(size, before):
     """Return the slices that cut the padding off."""
-    return tuple([slice(p, p + n) for n, p in zip(size, padding, strict=True)])
+    return tuple([slice(b, b + n) for n, b in zip(size, before, strict=True)])
 
 
 def sliding_windows(xp, x, kernel_size, stride, dilation):
-    """Return the windows of x as a strided view (N, C, *kernel_size, *output_size)."""
-    steps = x.strides[2:]
+    """Return the windows of x (N, C, *size), a strided view (N, C, *kernel_size, *output_size)."""
     output_size = [
         (size - d * (k - 1) - 1) // s + 1
         for size, k, s, d in zip(x.shape[2:], kernel_size, stride, dilation, strict=True)
     ]
+    within = [step * d for step, d in zip(x.strides[2:], dilation, strict=True)]
+    across = [step * s for step, s in zip(x.strides[2:], stride, strict=True)]
     shape = (*x.shape[:2], *kernel_size, *output_size)
-    within = [step * d for step, d in zip(steps, dilation, strict=True)]
-    across = [step * s for step, s in zip(steps, stride, strict=True)]
     strides = (*x.strides[:2], *within, *across)
     return xp.lib.stride_tricks.as_strided(x, shape, strides)
 
 
 def taps(kernel_size, output_size, stride, dilation):
-    """Yield, for each element of the kernel, the slices of the input that meet it.
+    """Yield, for each element of the kernel, the slices of the padded input that meet it.
 
-    The first is that of the kernel's first element; the last dimension moves quickest.
+    The first slices are those of the kernel's first element; its last dimension moves quickest.
     """
     for element in np.ndindex(*kernel_size):
         yield tuple(
@@ -57,9 +56,38 @@ def taps(kernel_size, output_size, stride, dilation):
         )
 
 
+def overhang(size, kernel_size, stride, before, dilation, output_size):
+    """Return how many elements each spatial dimension must be padded with at its end."""
+    return [
+        max(0, (out - 1) * s + d * (k - 1) + 1 - b - n)
+        for n, k, s, b, d, out in zip(
+            size, kernel_size, stride, before, dilation, output_size, strict=True
+        )
+    ]
+
+
 def in_batches(xp, count, bytes_each):
     """Yield slices of `count` images that are worked on together."""
     budget = _BYTES_AT_ONCE if xp is np else _BYTES_AT_ONCE_CUDA
     step = max(1, budget // max(1, bytes_each))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
+
+
+def split(shape, spatial):
+    """Return the sizes that number the planes, and those of a plane."""
+    return shape[: len(shape) - spatial], shape[len(shape) - spatial :]
+
+
+def last_first(lead, *sizes):
+    """Yield (axis, sizes…) for each spatial dimension, the last one first."""
+    axes = range(len(lead), len(lead) + len(sizes[0]))
+    return reversed(list(zip(axes, *sizes, strict=True)))
+
+
+def along(axis, place):
+    return (*(slice(None),) * axis, place)
+
+
+def with_size(shape, axis, size):
+    return (*shape[:axis], size, *shape[axis + 1 :])

@@ -18,3 +18,4 @@ from oneflow_lite.registry import FUNCTORS as _F
 _methods.attach()
 for _n in _F: globals().setdefault(_n, _F.get(_n))
 cuda = make_cuda_module()
+from oneflow_lite import testing

@@ -31,12 +31,12 @@ from oneflow_lite.errors import (
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.storage import ViewInfo
 from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor
+from oneflow_lite.tensor import scalars as _scalars
 
 ndarray = np.ndarray
 NO_ATTRS: dict[str, Any] = {}
 _new = Tensor.__new__
 _CAST = op_expr("cast")
-_ONE_EDGE = (True,)
 
 
 class Interpreter:
@@ -66,10 +66,10 @@ class EagerInterpreter(Interpreter):
             device = attrs.pop("device", CPU)
         try:
             if device is CPU:
-                result = op_expr.cpu_kernel(np, *arrays, **attrs)
+                result = op_expr.kernel(np)(*arrays, **attrs)
             else:
                 with on_device(device) as xp:
-                    result = op_expr.cuda_kernel(xp, *arrays, **attrs)
+                    result = op_expr.kernel(xp)(*arrays, **attrs)
         except Exception as error:
             raise explain(op_expr, inputs, error) from error.__cause__
         schema = op_expr.schema
@@ -118,9 +118,7 @@ class AutogradInterpreter(Interpreter):
         if needs_grad:
             outputs = result if isinstance(result, tuple) else (result,)
             if any([y._data.dtype.kind in "fc" for y in outputs]):
-                function = _grad_function(op_expr)
-                saved, values = function.save(inputs, outputs, attrs, _needs(edges))
-                record(function, edges, outputs, saved, values)
+                record(op_expr, inputs, outputs, attrs, edges)
         return result
 
     def _apply_mutating(
@@ -136,11 +134,8 @@ class AutogradInterpreter(Interpreter):
             check_writable(op.op_type_name, target, needs_grad)
         if not needs_grad:
             return self.inner.apply(op, inputs, attrs)
-        function = _grad_function(op)
-        # Captured before the write: what the rule needs of the inputs is their old content.
-        saved, values = function.save(inputs, (targets[0],), attrs, _needs(edges))
         result = self.inner.apply(op, inputs, attrs)
-        record(function, edges, tuple(targets[:1]), saved, values)
+        record(op, inputs, tuple(targets[:1]), attrs, edges)
         return result
 
 
@@ -217,10 +212,11 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
         data = x._data
     except AttributeError:
         raise _not_a_tensor(op, x) from None
-    if state.interpreter is not None or type(data) is not ndarray or not op.plain:
+    run = op.run_on_cpu
+    if run is None or type(data) is not ndarray or state.interpreter is not None:
         return dispatch(op, (x,), attrs)
     try:
-        out = op.cpu_kernel(np, data, **attrs) if attrs else op.cpu_kernel(np, data)
+        out = run(data, **attrs) if attrs else run(data)
     except Exception as error:
         raise explain(op, (x,), error) from error.__cause__
     if type(out) is not ndarray:
@@ -233,42 +229,44 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
         edge = x._edge
         if edge is not None:
             dtype = out.dtype
-            kind = dtype.kind
-            if kind == "f" or kind == "c":
-                function = op.grad_function or MissingGradFunction(op)
-                if kind == "c":
-                    function = function.conjugated()
-                edges = (edge,)
-                saved, attrs = function.save((x,), (y,), attrs, _ONE_EDGE)
+            if dtype.kind == "f":
+                function = op.grad_function or _grad_function(op)
+                saver = function.savers[1]
+                saved = ()
+                if saver is not None:
+                    saved, attrs = saver((x,), (y,), attrs)
                 number = edge[0].topological_nr + 1
-                node = FunctionNode(function, edges, number, saved, attrs, out.shape, dtype)
+                node = FunctionNode(function, (edge,), number, saved, attrs, out.shape, dtype)
                 y._edge = (node, 0)
+            elif dtype.kind == "c":
+                record(op, (x,), (y,), attrs, (edge,))
     return y
 
 
 def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> Any:
-    """Dispatch an op with two operands, tensors or scalars, that meet in one dtype."""
+    """Dispatch an op with two operands, tensors or numbers, that meet in one dtype."""
     state = local.state
-    if isinstance(x, Tensor) and isinstance(y, Tensor):
+    try:
         a = x._data
+        if type(y) is float and a.dtype.kind == "f":
+            y = _scalars.get((y, a.dtype), y)
         b = y._data
         if a.dtype is not b.dtype:
-            x, y = promote_operands(op, x, y)
-            a = x._data
-            b = y._data
-    else:
+            raise AttributeError
+    except AttributeError:
         x, y = promote_operands(op, x, y)
         a = x._data
         b = y._data
+    run = op.run_on_cpu
     if (
-        state.interpreter is not None
+        run is None
         or type(a) is not ndarray
         or type(b) is not ndarray
-        or not op.plain
+        or state.interpreter is not None
     ):
         return dispatch(op, (x, y), attrs)
     try:
-        out = op.cpu_kernel(np, a, b, **attrs) if attrs else op.cpu_kernel(np, a, b)
+        out = run(a, b, **attrs) if attrs else run(a, b)
     except Exception as error:
         raise explain(op, (x, y), error) from error.__cause__
     if type(out) is not ndarray:
@@ -284,19 +282,29 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
         y_edge = y._edge
         if x_edge is not None or y_edge is not None:
             dtype = out.dtype
-            kind = dtype.kind
-            if kind == "f" or kind == "c":
-                function = op.grad_function or MissingGradFunction(op)
-                if kind == "c":
-                    function = function.conjugated()
-                number = 1 if x_edge is None else x_edge[0].topological_nr + 1
-                if y_edge is not None and y_edge[0].topological_nr >= number:
+            if dtype.kind == "f":
+                function = op.grad_function or _grad_function(op)
+                if y_edge is None:
+                    saver = function.savers[1]
+                    number = x_edge[0].topological_nr + 1
+                    edges = (x_edge, NO_EDGE)
+                elif x_edge is None:
+                    saver = function.savers[2]
                     number = y_edge[0].topological_nr + 1
-                needs = (x_edge is not None, y_edge is not None)
-                saved, attrs = function.save((x, y), (z,), attrs, needs)
-                edges = (x_edge or NO_EDGE, y_edge or NO_EDGE)
+                    edges = (NO_EDGE, y_edge)
+                else:
+                    saver = function.savers[3]
+                    number = x_edge[0].topological_nr
+                    other = y_edge[0].topological_nr
+                    number = (number if number > other else other) + 1
+                    edges = (x_edge, y_edge)
+                saved = ()
+                if saver is not None:
+                    saved, attrs = saver((x, y), (z,), attrs)
                 node = FunctionNode(function, edges, number, saved, attrs, out.shape, dtype)
                 z._edge = (node, 0)
+            elif dtype.kind == "c":
+                record(op, (x, y), (z,), attrs, (x_edge or NO_EDGE, y_edge or NO_EDGE))
     return z
 
 
@@ -304,11 +312,7 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
 
 
 def _grad_function(op: OpExpr) -> OpExprGradFunction:
-    return op.grad_function or MissingGradFunction(op)
-
-
-def _needs(edges: tuple[Edge, ...]) -> tuple[bool, ...]:
-    return tuple([edge[0] is not None for edge in edges])
+    return op.find_grad_function() or MissingGradFunction(op)
 
 
 def _edge_of(x: Any) -> Edge:
@@ -321,13 +325,16 @@ def _edge_of(x: Any) -> Edge:
 
 
 def record(
-    function: OpExprGradFunction,
-    edges: tuple[Edge, ...],
+    op: OpExpr,
+    inputs: tuple[Any, ...],
     outputs: tuple[Tensor, ...],
-    saved: tuple[Any, ...],
     attrs: dict[str, Any],
+    edges: tuple[Edge, ...],
 ) -> None:
     """Make the node of a call and join its outputs to it."""
+    function = _grad_function(op)
+    needs = tuple([edge[0] is not None for edge in edges])
+    saved, attrs = function.save(inputs, outputs, attrs, needs)
     first = outputs[0]
     if any([y._data.dtype.kind == "c" for y in outputs]):
         function = function.conjugated()
@@ -359,7 +366,9 @@ def rebase_history(x: Tensor, edge: Edge) -> None:
 def link_view(op: OpExpr, x: Tensor, y: Tensor, attrs: dict[str, Any]) -> None:
     """Make `y` a view of `x` when the kernel returned memory of `x` (reshape may have copied)."""
     owner = y._data.base
-    if owner is None or not (owner is x._data or owner is x._data.base):
+    if y._data is not x._data and (
+        owner is None or not (owner is x._data or owner is x._data.base)
+    ):
         return
     y._storage = x.storage
     parent = x._view

@@ -5,62 +5,90 @@ A functor holds an OpExpr at module level and hands it to `dispatch` with every 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.errors import UnknownOpError
-from oneflow_lite.registry import GRAD_FUNCS, KERNELS, Kernel, Schema
+from oneflow_lite.registry import GRAD_FUNCS, KERNELS, Schema
 
 _OP_EXPRS: dict[str, OpExpr] = {}
 
 
 class OpExpr:
-    """An op: its name and, found on first use, `schema`, `cpu_kernel`, `cuda_kernel`, `plain` and
-    `grad_function`.
+    """An op. Get one from `op_expr(name)`; there is one object per name.
 
-    `plain` says that the op neither writes nor aliases its inputs, which lets dispatch take the
-    short way. Get one from `op_expr(name)`; there is one object per name.
+    Attributes
+    ----------
+    op_type_name : str
+    run_on_cpu : callable or None
+        The CPU kernel with numpy bound, `run_on_cpu(*arrays, **attrs)`, for the short way through
+        dispatch; None until the first call, and for ops that write or alias their inputs.
+    grad_function : OpExprGradFunction or None
+        None until the first gradient.
     """
 
-    __slots__ = ("cpu_kernel", "cuda_kernel", "grad_function", "op_type_name", "plain", "schema")
-
-    cpu_kernel: Kernel
-    cuda_kernel: Kernel
-    grad_function: Any
-    op_type_name: str
-    plain: bool
-    schema: Schema
+    __slots__ = ("_kernels", "_schema", "grad_function", "op_type_name", "run_on_cpu")
 
     def __init__(self, op_type_name: str) -> None:
         self.op_type_name = op_type_name
+        self.forget()
 
-    def __getattr__(self, name: str) -> Any:
-        # Reached only while a slot is empty: look the value up and keep it there.
-        if name == "grad_function":
-            found = GRAD_FUNCS.find(self.op_type_name)
-            if found is None:
-                return None  # not kept: a gradient may be registered later
-            value: Any = found.resolve(self)
-        elif name == "schema":
-            value = KERNELS.get(self.op_type_name).schema
-        elif name == "plain":
-            value = not self.schema.mutates and self.schema.view_of is None
-        elif name in ("cpu_kernel", "cuda_kernel"):
-            value = self._find_kernel(name.removesuffix("_kernel"))
-        else:
-            raise AttributeError(f"OpExpr has no attribute {name!r}")
-        setattr(self, name, value)
-        return value
+    def forget(self) -> None:
+        """Look everything up again at the next use."""
+        self.run_on_cpu: Callable[..., Any] | None = None
+        self.grad_function: Any = None
+        self._schema: Schema | None = None
+        self._kernels: dict[Any, Callable[..., Any]] = {}
 
-    def _find_kernel(self, device: str) -> Kernel:
-        by_device = KERNELS.get(self.op_type_name).by_device
-        kernel = by_device.get(device) or by_device.get(None)
+    @property
+    def schema(self) -> Schema:
+        """What the op takes and what it does to memory."""
+        if self._schema is None:
+            entry = KERNELS.get(self.op_type_name)
+            self._schema = entry.schema
+            entry.on_change = self.forget
+        return self._schema
+
+    @property
+    def plain(self) -> bool:
+        """Whether the op neither writes nor aliases its inputs."""
+        return not self.schema.mutates and self.schema.view_of is None
+
+    def kernel(self, xp: Any) -> Callable[..., Any]:
+        """Return the kernel for numpy or cupy, with that module bound."""
+        found = self._kernels.get(xp)
+        if found is None:
+            found = self._kernels[xp] = self._find_kernel(xp)
+            if xp is np and self.plain:
+                self.run_on_cpu = found
+        return found
+
+    def _find_kernel(self, xp: Any) -> Callable[..., Any]:
+        device = "cpu" if xp is np else "cuda"
+        self.schema  # noqa: B018  (an unknown name is answered with near misses)
+        entry = KERNELS.get(self.op_type_name)
+        kernel = entry.by_device.get(device)
+        if kernel is None and entry.ufunc is not None:
+            return getattr(xp, entry.ufunc)  # type: ignore[no-any-return]
+        kernel = kernel or entry.by_device.get(None)
         if kernel is None:
             raise UnknownOpError(
                 f"op {self.op_type_name!r} has no kernel for {device}, only for "
-                f"{', '.join(map(str, by_device))}; register one with "
+                f"{', '.join(map(str, entry.by_device))}; register one with "
                 f"register_kernel({self.op_type_name!r}, device={device!r})"
             )
-        return kernel
+        return functools.partial(kernel, xp)
+
+    def find_grad_function(self) -> Any:
+        """Return the gradient function; None when the op has none."""
+        if self.grad_function is None:
+            found = GRAD_FUNCS.find(self.op_type_name)
+            if found is not None:
+                self.grad_function = found.resolve(self)
+        return self.grad_function
 
     def __repr__(self) -> str:
         return f"OpExpr({self.op_type_name!r})"
@@ -72,4 +100,3 @@ def op_expr(op_type_name: str) -> OpExpr:
     if found is None:
         found = _OP_EXPRS[op_type_name] = OpExpr(op_type_name)
     return found
-

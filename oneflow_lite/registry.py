@@ -128,13 +128,19 @@ class Schema:
 
 
 class KernelEntry:
-    """The schema of an op and its kernels by device type (None: serves every device)."""
+    """The schema of an op and its kernels by device type (None: serves every device).
 
-    __slots__ = ("by_device", "schema")
+    `ufunc` is the name of the array module's function that the kernel merely calls, if it does.
+    `on_change` is told when a kernel is added, so that what was looked up is looked up again.
+    """
+
+    __slots__ = ("by_device", "on_change", "schema", "ufunc")
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.by_device: dict[str | None, Kernel] = {}
+        self.ufunc: str | None = None
+        self.on_change: Callable[[], None] | None = None
 
 
 KERNELS: Registry[KernelEntry] = Registry("kernel")
@@ -192,9 +198,31 @@ def register_kernel(
                 f"registered first {entry.schema.inputs}; give both the same parameters"
             )
         entry.by_device[device] = kernel
+        if entry.on_change is not None:
+            entry.on_change()
         return kernel
 
     return decorator
+
+
+def register_ufunc(op_type_name: str, ufunc: str, inputs: int) -> None:
+    """Register an op whose kernel is one function of the array module, such as `add`.
+
+    The parameters are called `x`, or `x` and `y`. Dispatch calls the function directly, without a
+    Python frame in between.
+    """
+    if inputs == 1:
+
+        def kernel(xp: Any, x: Any) -> Any:
+            return getattr(xp, ufunc)(x)
+    else:
+
+        def kernel(xp: Any, x: Any, y: Any) -> Any:  # type: ignore[misc]
+            return getattr(xp, ufunc)(x, y)
+
+    kernel.__name__ = op_type_name
+    register_kernel(op_type_name)(kernel)
+    KERNELS.get(op_type_name).ufunc = ufunc
 
 
 def register_functor(name: str) -> Callable[[Function], Function]:

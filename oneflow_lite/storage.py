@@ -10,10 +10,7 @@ class Storage:
     tensor that nobody saves, views or writes has none.
     """
 
-    __slots__ = ("version",)
-
-    def __init__(self) -> None:
-        self.version = 0
+    version = 0  # an instance gets its own with the first write
 
 
 class ViewInfo:

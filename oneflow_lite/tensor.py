@@ -6,7 +6,6 @@ No op is written here: operators and methods are attached from one table when th
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -558,30 +557,26 @@ def _holds_numpy_scalars(data: Any) -> bool:
     return isinstance(data, (np.generic, np.ndarray, Tensor))
 
 
-_scalars: dict[Any, Tensor] = {}
+scalars: dict[tuple[Any, DType], Tensor] = {}
 _SCALARS_KEPT = 1024
 
 
 def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) -> Tensor:
-    """Return a 0-d tensor for a scalar, from a bounded cache; its array is read-only.
+    """Return a 0-d tensor for a number; on the CPU from a bounded cache, with a read-only array.
 
-    Zeros are kept apart by sign and NaN is never kept: neither is told apart by equality.
+    Zeros are not kept, because 0.0 == -0.0, nor is NaN, which does not equal itself.
     """
     if dtype is None:
         dtype = scalar_dtype(value)
-    key = (value, type(value), dtype, device)
-    if value == 0:
-        key = (*key, math.copysign(1.0, value)) if not isinstance(value, complex) else None  # type: ignore[assignment]
-    try:
-        found = _scalars.get(key)
-    except TypeError:
-        found = key = None
+    if device is not CPU:
+        return make_tensor(to_device(np.array(value, dtype=dtype), device))
+    if not value or value != value:
+        return make_tensor(np.array(value, dtype=dtype))
+    found = scalars.get((value, dtype))
     if found is None:
         array = np.array(value, dtype=dtype)
         array.flags.writeable = False
-        found = make_tensor(array if device is CPU else to_device(array, device))
-        if key is not None and value == value:
-            if len(_scalars) >= _SCALARS_KEPT:
-                _scalars.clear()
-            _scalars[key] = found
+        if len(scalars) >= _SCALARS_KEPT:
+            scalars.clear()
+        found = scalars[value, dtype] = make_tensor(array)
     return found

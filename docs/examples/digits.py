@@ -18,7 +18,6 @@ import math
 import struct
 import sys
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,16 +59,13 @@ def load_scans(seed: int) -> tuple[Digits, Digits]:
     enlarged = ndimage.zoom(scans.images / 16, (1, 3, 3), grid_mode=True, mode="grid-constant")
     margin = (SIDE - enlarged.shape[1]) // 2
     images = np.pad(enlarged.clip(0, 1), ((0, 0), (margin, margin), (margin, margin)))
-    digits = Digits(images[:, None].astype(np.float32), scans.target.astype(np.int64))
+    images = images[:, None].astype(np.float32)
+    labels = scans.target.astype(np.int64)
 
-    order = np.random.default_rng(seed).permutation(len(digits.labels))
+    order = np.random.default_rng(seed).permutation(len(labels))
     count = round(HELD_OUT * len(order))
     held_out, train = order[:count], order[count:]
-    return _pick(digits, train), _pick(digits, held_out)
-
-
-def _pick(digits: Digits, indices: np.ndarray) -> Digits:
-    return Digits(digits.images[indices], digits.labels[indices])
+    return Digits(images[train], labels[train]), Digits(images[held_out], labels[held_out])
 
 
 class IdxError(ValueError):
@@ -181,8 +177,9 @@ def train(net: Network, train_set: Digits, held_out: Digits, args: argparse.Name
     optimizer = flow.optim.SGD(net.parameters(), lr=args.lr, momentum=0.5)
     history = History([], [])
     steps = args.epochs * len(loader)
+    shown: dict[str, str] = {}  # beside the progress bar
 
-    with tqdm(total=steps, unit="step") as bar:
+    with tqdm(total=steps, unit="step", dynamic_ncols=True) as bar:
         for epoch in range(1, args.epochs + 1):
             bar.set_description(f"epoch {epoch}/{args.epochs}")
             for images, labels in loader:
@@ -195,27 +192,25 @@ def train(net: Network, train_set: Digits, held_out: Digits, args: argparse.Name
                 optimizer.step()
 
                 history.losses.append(loss.item())
+                shown["loss"] = f"{history.losses[-1]:.4f}"
+                bar.set_postfix(shown, refresh=False)
                 bar.update()
-                bar.set_postfix(loss=f"{history.losses[-1]:.4f}", refresh=False)
             history.accuracies.append(accuracy_of(predict(net, held_out, args), held_out))
-            bar.set_postfix(loss=f"{loss.item():.4f}", held_out=f"{history.accuracies[-1]:.1%}")
+            shown["held-out accuracy"] = f"{history.accuracies[-1]:.1%}"
+            bar.set_postfix(shown)
     return history
 
 
 def predict(net: Network, digits: Digits, args: argparse.Namespace) -> np.ndarray:
     """Return the probabilities of the ten digits for every image, shape (n, 10)."""
     net.eval()
+    probabilities = []
     with flow.no_grad():
-        batches = [
-            net(flow.from_numpy(images).to(args.device)).exp().cpu().numpy()
-            for images in _chunks(digits.images, 256)
-        ]
+        for start in range(0, len(digits.labels), 256):
+            images = flow.from_numpy(digits.images[start : start + 256]).to(args.device)
+            probabilities.append(net(images).exp().cpu().numpy())
     net.train()
-    return np.concatenate(batches)
-
-
-def _chunks(array: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    return (array[start : start + size] for start in range(0, len(array), size))
+    return np.concatenate(probabilities)
 
 
 def accuracy_of(probabilities: np.ndarray, digits: Digits) -> float:
@@ -244,7 +239,7 @@ def draw_curve(history: History, path: Path) -> None:
     percent = 100 * np.array(history.accuracies)
     right.plot(epochs, percent, color=BLUE, linewidth=2, marker="o", markersize=4)
     right.axhline(100 * EXPECTED_ACCURACY, color=RED, linestyle="--", linewidth=1)
-    right.text(1, 100 * EXPECTED_ACCURACY, "expected", color=RED, va="bottom")
+    right.text(epochs[-1], 100 * EXPECTED_ACCURACY, "expected", color=RED, ha="right", va="top")
     right.set(
         title=f"Accuracy on held-out digits: {history.accuracies[-1]:.1%} in the end",
         xlabel="epoch",
@@ -275,7 +270,7 @@ def draw_predictions(probabilities: np.ndarray, digits: Digits, path: Path) -> N
         axes.set_title(f"{read[i]}  ({probabilities[i, read[i]]:.0%})", color=colour, fontsize=11)
         axes.spines[:].set(visible=True, color=colour, linewidth=0.5 if right else 2.5)
         if not right:
-            axes.set_xlabel(f"it is a {digits.labels[i]}", color=RED, fontsize=10)
+            axes.set_xlabel(f"is a {digits.labels[i]}", color=RED, fontsize=10)
     wrong = int((read != digits.labels).sum())
     figure.suptitle(
         f"Held-out digits as the network reads them: {wrong} of {len(read)} wrong, framed in red"
@@ -356,7 +351,7 @@ def main(argv: list[str] | None = None) -> int:
     untouched = args.mnist is None and all(
         getattr(args, name) == parser.get_default(name) for name in ("epochs", "batch_size", "lr")
     )
-    args.epochs = args.epochs or (15 if args.mnist is None else 2)
+    args.epochs = args.epochs or (20 if args.mnist is None else 2)
     try:
         flow.zeros(1, device=args.device)
         train_set, held_out = load_mnist(args.mnist) if args.mnist else load_scans(args.seed)
@@ -398,9 +393,9 @@ def make_parser() -> argparse.ArgumentParser:
         "--mnist", type=Path, metavar="DIR", help="read the original MNIST files from here instead"
     )
     parser.add_argument("--device", default="cpu", help="cpu (the default), cuda or cuda:1")
-    parser.add_argument("--epochs", type=positive_int, help="15 by default, 2 with --mnist")
+    parser.add_argument("--epochs", type=positive_int, help="20 by default, 2 with --mnist")
     parser.add_argument("--batch-size", type=positive_int, default=64, help="default %(default)s")
-    parser.add_argument("--lr", type=float, default=0.15, help="learning rate, default %(default)s")
+    parser.add_argument("--lr", type=float, default=0.2, help="learning rate, default %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default %(default)s")
     parser.add_argument(
         "--out", type=Path, default=Path("build/demo"), help="for pictures, default %(default)s"

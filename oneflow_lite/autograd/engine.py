@@ -14,7 +14,7 @@ from oneflow_lite.errors import (
     GradientError,
     bad_argument,
 )
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensor import Tensor
 
 
 def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
@@ -37,7 +37,7 @@ def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
     return items
 
 
-def _root_grad(op: str, argument: str, root: Tensor, grad: Any, create_graph: bool) -> Tensor:
+def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
     """Check the gradient given for one root, or make the implicit 1."""
     if root._edge is None:
         raise GradientError(
@@ -73,21 +73,22 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any, create_graph: bo
             got=type(grad).__name__,
             mend="wrap the value with flow.tensor(...)",
         )
-    for what in ("shape", "dtype", "device"):
-        if getattr(grad, what) != getattr(root, what):
-            raise bad_argument(
-                GradientError,
-                op,
-                argument,
-                expected=f"{what} {getattr(root, what)}, that of the tensor",
-                got=getattr(grad, what),
-                mend="convert the gradient first",
-            )
-    return grad if create_graph else make_tensor(grad._data)
+    have, want = grad._data, root._data
+    if have.shape != want.shape or have.dtype is not want.dtype or grad.device != root.device:
+        what = next(w for w in ("shape", "dtype", "device") if getattr(grad, w) != getattr(root, w))
+        raise bad_argument(
+            GradientError,
+            op,
+            argument,
+            expected=f"{what} {getattr(root, what)}, that of the tensor",
+            got=getattr(grad, what),
+            mend="convert the gradient first",
+        )
+    return grad
 
 
 def _prepare(
-    op: str, argument: str, roots: tuple[Tensor, ...], grads: Any, create_graph: bool
+    op: str, argument: str, roots: tuple[Tensor, ...], grads: Any
 ) -> list[Tensor]:
     if grads is None:
         given: tuple[Any, ...] = (None,) * len(roots)
@@ -107,7 +108,7 @@ def _prepare(
     for root in roots:
         root.check_view()
     pairs = zip(roots, given, strict=True)
-    return [_root_grad(op, argument, root, grad, create_graph) for root, grad in pairs]
+    return [_root_grad(op, argument, root, grad) for root, grad in pairs]
 
 
 def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
@@ -178,21 +179,13 @@ def backward(
             stacklevel=3,
         )
     roots = _as_tuple("backward", "tensors", tensors)
-    grads = _prepare("backward", "grad_tensors", roots, grad_tensors, create_graph)
-    task = GraphTask(
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-        create_graph=create_graph,
-        accumulate=True,
-    )
+    grads = _prepare("backward", "grad_tensors", roots, grad_tensors)
+    keep = create_graph if retain_graph is None else retain_graph
+    task = GraphTask(keep, create_graph, accumulate=True)
     edges: list[Any] = [root._edge for root in roots]
-    nodes = [edge[0] for edge in edges]
-    if inputs is None:
-        task.compute_dependencies(nodes)
-    else:
+    if inputs is not None:
         wanted = _as_tuple("backward", "inputs", inputs)
-        for tensor in wanted:
-            if not tensor.is_leaf:
-                tensor.autograd_meta  # noqa: B018  (made, so that its gradient is kept)
+        nodes = [edge[0] for edge in edges]
         task.compute_dependencies_and_prune_node(nodes, _input_edges("backward", wanted))
     task.run(edges, grads)
 
@@ -253,8 +246,8 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
-    grads = _prepare("grad", "grad_outputs", roots, grad_outputs, create_graph)
-    task = GraphTask(retain_graph=keep, create_graph=create_graph, accumulate=False)
+    grads = _prepare("grad", "grad_outputs", roots, grad_outputs)
+    task = GraphTask(keep, create_graph, accumulate=False)
     root_edges: list[Any] = [root._edge for root in roots]
     task.compute_dependencies_and_prune_node([edge[0] for edge in root_edges], edges)
     if not allow_unused:

@@ -6,6 +6,7 @@ become a `DeclaredGradFunction`, and subclasses of `OpExprGradFunction` for irre
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +15,11 @@ from oneflow_lite.autograd.saved_tensor import SavedTensor
 from oneflow_lite.errors import NotDifferentiableError, RegistrationError
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import GRAD_FUNCS
-from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
 Rule = Callable[..., Any]
+Saved = tuple[tuple[SavedTensor, ...], dict[str, Any]]  # what a node keeps: tensors, plain values
+Saver = Callable[..., Saved]  # (inputs, outputs, attrs) -> Saved
 
 
 class AutoGradCaptureState:
@@ -40,9 +42,13 @@ class OpExprGradFunction:
     """Base of gradient functions; subclass it for an op whose capture is irregular."""
 
     whole = True  # one call gives the gradients of all inputs
+    many = True  # ... of several inputs, so that the rule may ask which ones are needed
     materialize = True  # missing out_grads arrive as zeros
     node_name: str
     rules: tuple[Rule, ...] = ()  # one per input, where whole is False
+    # For ops of one or two inputs: what saves when the first (1), the second (2) or both (3) need
+    # a gradient; None where nothing is saved.
+    savers: list[Saver | None]
     _conjugated: OpExprGradFunction | None = None
 
     def init(self, op: OpExpr) -> None:
@@ -73,7 +79,15 @@ class OpExprGradFunction:
         """Return the gradient function of `op`, ready for use."""
         self.node_name = f"{op.op_type_name}_backward"
         self.init(op)
+        self.savers = self._savers(len(op.schema.inputs))
         return self
+
+    def _savers(self, inputs: int) -> list[Saver | None]:
+        masks = [(mask & 1 == 1, mask & 2 == 2)[: max(inputs, 1)] for mask in range(4)]
+        return [functools.partial(self._save_for, needs) for needs in masks]
+
+    def _save_for(self, needs: tuple[bool, ...], inputs: Any, outputs: Any, attrs: Any) -> Any:
+        return self.save(inputs, outputs, attrs, needs)
 
     def save(
         self,
@@ -81,7 +95,7 @@ class OpExprGradFunction:
         outputs: tuple[Tensor, ...],
         attrs: dict[str, Any],
         needs: tuple[bool, ...],
-    ) -> tuple[tuple[SavedTensor, ...], dict[str, Any]]:
+    ) -> Saved:
         """Capture, and return the saved tensors and plain values that the node keeps."""
         state = AutoGradCaptureState()
         state.needs_input_grad = needs
@@ -89,7 +103,8 @@ class OpExprGradFunction:
         saved = []
         for i, tensor in enumerate(state._to_save):
             number = next((n for n, y in enumerate(outputs) if y is tensor), -1)
-            saved.append(_save(f"saved_tensors[{i}]", tensor, number))
+            edge = tensor._edge if number < 0 else (None, number)
+            saved.append(SavedTensor(f"saved_tensors[{i}]", tensor, edge))
         values = vars(state)
         values.pop("_to_save", None)
         values.pop("needs_input_grad")
@@ -140,18 +155,12 @@ def _checked(node: FunctionNode) -> tuple[SavedTensor, ...]:
     return saved
 
 
-def _save(name: str, tensor: Tensor, output_nr: int = -1) -> SavedTensor:
-    storage = tensor._storage
-    if storage is None:
-        storage = tensor._storage = Storage()
-    edge = None if output_nr >= 0 else tensor._edge
-    return SavedTensor(name, tensor._data, storage, edge, output_nr)
-
-
 class SavePlan:
-    """What to keep for one set of inputs that need gradients, as positions."""
+    """What to keep for one set of inputs that need gradients, as positions.
 
-    __slots__ = ("constants", "inputs", "outputs", "variadic")
+    `saver()` turns it into a function `(inputs, outputs, attrs) -> (saved, attrs)`; the few shapes
+    that most ops have are written out, the rest is one loop.
+    """
 
     def __init__(self) -> None:
         self.inputs: list[tuple[str, int]] = []
@@ -159,22 +168,30 @@ class SavePlan:
         self.constants: list[tuple[str, int, str]] = []  # (name on ctx, input, "shape" or "dtype")
         self.variadic: list[tuple[str, int, str]] = []  # (name, first input, "", "shape" or "dtype")
 
+    def saver(self) -> Saver | None:
+        """Return the function that saves for one call; None when there is nothing to save."""
+        if not (self.constants or self.variadic):
+            counts = (len(self.inputs), len(self.outputs))
+            if counts == (0, 0):
+                return None
+            if counts == (1, 0):
+                return _save_one_input(*self.inputs[0], self.save)
+            if counts == (0, 1):
+                return _save_one_output(*self.outputs[0])
+        return self.save
+
     def save(
         self, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], attrs: dict[str, Any]
-    ) -> tuple[tuple[SavedTensor, ...], dict[str, Any]]:
-        """Return the saved tensors and the plain values for one call."""
+    ) -> Saved:
         saved = []
         for name, i in self.inputs:
             tensor = inputs[i]
             if tensor is not None:
-                storage = tensor._storage
-                if storage is None:
-                    storage = tensor._storage = Storage()
-                saved.append(SavedTensor(name, tensor._data, storage, tensor._edge))
+                saved.append(SavedTensor(name, tensor, tensor._edge))
             else:
                 attrs = {**attrs, name: None}
         for name, i in self.outputs:
-            saved.append(_save(name, outputs[i], i))
+            saved.append(SavedTensor(name, outputs[i], (None, i)))
         if self.constants or self.variadic:
             attrs = dict(attrs)
             for name, i, what in self.constants:
@@ -183,10 +200,28 @@ class SavePlan:
                 if what:
                     attrs[name] = tuple(getattr(x._data, what) for x in inputs[first:])
                 else:
-                    saved.extend(
-                        _save(f"{name}[{k}]", x) for k, x in enumerate(inputs[first:])
-                    )
+                    rest = enumerate(inputs[first:])
+                    saved.extend(SavedTensor(f"{name}[{k}]", x, x._edge) for k, x in rest)
         return tuple(saved), attrs
+
+
+def _save_one_input(name: str, position: int, general: Saver) -> Saver:
+    def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
+        tensor = inputs[position]
+        if tensor is None:
+            return general(inputs, outputs, attrs)
+        return (SavedTensor(name, tensor, tensor._edge),), attrs
+
+    return save
+
+
+def _save_one_output(name: str, position: int) -> Saver:
+    edge = (None, position)
+
+    def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
+        return (SavedTensor(name, outputs[position], edge),), attrs
+
+    return save
 
 
 class DeclaredGradFunction(OpExprGradFunction):
@@ -224,7 +259,10 @@ class DeclaredGradFunction(OpExprGradFunction):
             self.rule = self.whole_rule[0]  # type: ignore[method-assign]
             self.many = len(schema.inputs) > 1 or schema.variadic is not None
             self._make_plan((self.whole_rule[1],))  # names are checked now
+            if not self.many:  # the rule for the only input: calling it needs no tuples
+                self.whole, self.rules = False, (self.rule,)
         else:
+            self.many = False
             for name in self.by_name:
                 if name not in schema.inputs:
                     raise RegistrationError(
@@ -236,12 +274,8 @@ class DeclaredGradFunction(OpExprGradFunction):
             self.rules = tuple(
                 self.by_name[n][0] if n in self.by_name else missing(n) for n in schema.inputs
             )
-            # One rule for one input is the same as a rule for the whole op, and quicker to call.
-            if len(self.rules) == 1 and schema.variadic is None:
-                self.whole, self.many = True, False
-                self.rule = self.rules[0]  # type: ignore[method-assign]
-                self.whole_rule = self.by_name[schema.inputs[0]]
-        self.plans: dict[Any, SavePlan] = {}
+        self.plans: dict[tuple[bool, ...], SavePlan] = {}
+        self.savers = self._savers(len(schema.inputs))
         return self
 
     def _missing(self, name: str) -> Rule:
@@ -286,7 +320,7 @@ class DeclaredGradFunction(OpExprGradFunction):
             f"parameter of its kernel {self.schema.inputs} nor an output ('y', 'y0', 'y1')"
         )
 
-    def plan_for(self, needs: tuple[bool, ...]) -> SavePlan:
+    def _plan_for(self, needs: tuple[bool, ...]) -> SavePlan:
         """Return what to save when these inputs need gradients."""
         plan = self.plans.get(needs)
         if plan is None:
@@ -300,30 +334,33 @@ class DeclaredGradFunction(OpExprGradFunction):
             self.plans[needs] = plan
         return plan
 
+    def _savers(self, inputs: int) -> list[Saver | None]:
+        masks = [(mask & 1 == 1, mask & 2 == 2)[: max(inputs, 1)] for mask in range(4)]
+        return [self._plan_for(needs).saver() for needs in masks]
+
     def save(
         self,
         inputs: tuple[Any, ...],
         outputs: tuple[Tensor, ...],
         attrs: dict[str, Any],
         needs: tuple[bool, ...],
-    ) -> tuple[tuple[SavedTensor, ...], dict[str, Any]]:
+    ) -> Saved:
         """Return what the node keeps of this call."""
-        plan = self.plans.get(needs) or self.plan_for(needs)
-        return plan.save(inputs, outputs, attrs)
+        return self._plan_for(needs).save(inputs, outputs, attrs)
 
     def open(self, node: FunctionNode, recorded: bool) -> AutoGradCaptureState:
         """Check the versions of what a node saved and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
-        values = state.__dict__
-        if node.attrs:
-            values.update(node.attrs)
         for s in node.saved:  # type: ignore[union-attr]  # the task has refused freed nodes
             if s.storage.version != s.version:
                 raise s.stale(node)
-            values[s.name] = s.unpack(node) if recorded else s.data
-        if self.whole and self.many:
+            setattr(state, s.name, s.unpack(node) if recorded else s.data)
+        if node.attrs:
+            state.__dict__.update(node.attrs)
+        if self.many:
             state.needs_input_grad = tuple([edge[0] is not None for edge in node.edges])
             variadic = self.schema.variadic
+            values = state.__dict__
             if variadic is not None and f"{variadic}[0]" in values:
                 count = sum(1 for name in values if name.startswith(f"{variadic}["))
                 values[variadic] = tuple(values.pop(f"{variadic}[{k}]") for k in range(count))
@@ -356,6 +393,7 @@ class Conjugated(OpExprGradFunction):
         self.real = real
         self.node_name = real.node_name
         self.whole = real.whole
+        self.many = real.many
         self.materialize = real.materialize
         self.open = real.open  # type: ignore[method-assign]
         self.save = real.save  # type: ignore[method-assign]
@@ -375,6 +413,7 @@ class MissingGradFunction(OpExprGradFunction):
     def __init__(self, op: OpExpr) -> None:
         self.node_name = f"{op.op_type_name}_backward"
         self.op_type_name = op.op_type_name
+        self.savers = [None] * 4
 
     def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
         """Raise: silence would be a wrong gradient."""
@@ -421,20 +460,17 @@ def register_grad_func(
                     "OpExprGradFunction"
                 )
             GRAD_FUNCS.add(op_type_name, target())
-            return target
-        if entry is None:
+        elif entry is None:
             entry = DeclaredGradFunction(op_type_name)
             entry.add(wrt, target, saves, materialize)
             GRAD_FUNCS.add(op_type_name, entry)
         elif isinstance(entry, DeclaredGradFunction):
             entry.add(wrt, target, saves, materialize)
-            # A rule that comes after the first use is found too.
-            if hasattr(entry, "schema"):
-                entry.resolve(op_expr(op_type_name))
         else:
             raise RegistrationError(
                 f"gradient function {op_type_name!r} is registered already; choose another name"
             )
+        op_expr(op_type_name).grad_function = None  # found also when it comes after the first use
         return target
 
     return decorator

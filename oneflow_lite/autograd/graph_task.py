@@ -7,6 +7,7 @@ recorded; `Gradients` and `RecordedGradients` below are the few operations that 
 from __future__ import annotations
 
 import contextlib
+import operator
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from oneflow_lite.autograd.function_node import (
     FunctionNode,
     TensorInfo,
 )
+from oneflow_lite.autograd.grad_function import AutoGradCaptureState
 from oneflow_lite.autograd.mode import ThreadState, local, with_grad_mode
 from oneflow_lite.autograd.rule_namespace import FunctorNamespace, KernelNamespace
 from oneflow_lite.device import CPU, Device, device_of, on_device
@@ -28,8 +30,10 @@ from oneflow_lite.tensor import Tensor, make_tensor
 
 ndarray = np.ndarray
 FUNCTORS_F = FunctorNamespace()
-_NUMPY_F = KernelNamespace(np, "cpu")
+_NUMPY_F = KernelNamespace(np)
+_by_sequence = operator.attrgetter("sequence_nr")
 _accumulate_lock = threading.Lock()
+_NOTHING_SAVED = AutoGradCaptureState()
 
 
 def _leading_axes(have: tuple[int, ...], want: tuple[int, ...]) -> tuple[int, ...]:
@@ -68,12 +72,7 @@ class Gradients:
     def add(self, a: Any, b: Any) -> Any:
         """Return the sum in new memory."""
         out = a + b
-        return out if out.ndim else np.asarray(out) if isinstance(out, np.generic) else out
-
-    def add_into(self, buffer: Any, grad: Any) -> Any:
-        """Add to a buffer that the task owns."""
-        buffer += grad
-        return buffer
+        return np.asarray(out) if isinstance(out, np.generic) else out
 
     def sum_to(self, grad: Any, shape: tuple[int, ...]) -> Any:
         """Undo broadcasting."""
@@ -105,8 +104,6 @@ class RecordedGradients:
         """Return the recorded sum."""
         return FUNCTORS_F.add(a, b)
 
-    add_into = add
-
     def sum_to(self, grad: Tensor, shape: tuple[int, ...]) -> Any:
         """Undo broadcasting."""
         return FUNCTORS_F.sum_to(grad, shape=shape)
@@ -114,6 +111,10 @@ class RecordedGradients:
     def real(self, grad: Tensor) -> Any:
         """Return the real part."""
         return FUNCTORS_F.real(grad)
+
+
+RAW = Gradients()
+RECORDED = RecordedGradients()
 
 
 class GraphTask:
@@ -132,7 +133,7 @@ class GraphTask:
         The gradients of the inputs, for `autograd.grad`.
     """
 
-    def __init__(self, *, retain_graph: bool, create_graph: bool, accumulate: bool) -> None:
+    def __init__(self, retain_graph: bool, create_graph: bool, accumulate: bool) -> None:
         self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.accumulate = accumulate  # backward() writes `.grad`, grad() does not
@@ -146,8 +147,8 @@ class GraphTask:
         self.running: tuple[FunctionNode, list[Any]] | None = None
         # A pushed interpreter sees the backward ops too, so they go through the functors then.
         self.recorded = create_graph or self.caller_state.interpreter is not None
-        self.gradients: Any = RecordedGradients()
-        self._devices = contextlib.ExitStack()
+        self.gradients: Any = RECORDED if self.recorded else RAW
+        self._devices: contextlib.ExitStack | None = None
 
     # What runs
 
@@ -192,13 +193,42 @@ class GraphTask:
                     break
         self.needed = needed
 
-    def order(self) -> list[FunctionNode]:
+    def compute_dependencies_of_chain(self, root: FunctionNode) -> list[FunctionNode]:
+        """Take the straight-line prefix of a graph with one root, then count the rest.
+
+        While a node sends its gradient to one node that is no leaf, that node waits for nobody
+        else: the walk needs neither counts nor sorting. Returns the nodes of the prefix; the rest,
+        and all leaves, go into `dependencies`.
+        """
+        chain = []
+        dependencies = self.dependencies
+        node: FunctionNode | None = root
+        while node is not None:
+            following = None
+            for next_node, _ in node.edges:
+                if next_node is None:
+                    continue
+                if not next_node.edges:
+                    dependencies[next_node] = dependencies.get(next_node, 0) + 1
+                elif following is None or following is next_node:
+                    following = next_node
+                else:  # a branch: the prefix ends before it
+                    self.compute_dependencies([node])
+                    return chain
+            if node.edges:
+                chain.append(node)
+            else:
+                dependencies[node] = 0
+            node = following
+        return chain
+
+    def order(self, prefix: Sequence[FunctionNode] = ()) -> list[FunctionNode]:
         """Return the nodes to run, the latest created first; raise when one was freed.
 
         Edges point to smaller sequence numbers, so that in this order every node has all of its
         gradient when it is reached: the ready queue is this list.
         """
-        nodes = sorted(self.dependencies, key=_by_sequence, reverse=True)
+        nodes = [*prefix, *sorted(self.dependencies, key=_by_sequence, reverse=True)]
         if self.needed is not None:
             nodes = [node for node in nodes if node in self.needed]
         for node in nodes:
@@ -218,11 +248,19 @@ class GraphTask:
 
     def run(self, roots: Sequence[Edge], root_grads: Sequence[Any]) -> None:
         """Run the task from gradients of the roots (tensors)."""
-        nodes = self.order()
-        if not self.recorded:
-            self.gradients = Gradients()
+        prefix: list[FunctionNode] = []
+        if not self.dependencies:  # not pruned: the walk is ours to choose
+            if len(roots) == 1:
+                prefix = self.compute_dependencies_of_chain(roots[0][0])
+            else:
+                self.compute_dependencies([node for node, _ in roots])
+        nodes = self.order(prefix)
         for (node, index), grad in zip(roots, root_grads, strict=True):
-            self._receive(node, index, grad if self.recorded else grad._data, owned=False)
+            root_grad = grad if self.recorded else grad._data
+            if node.infos is None and node not in self.not_ready:
+                self.not_ready[node] = root_grad  # checked by the caller
+            else:
+                self._receive(node, index, root_grad, None)
         outer_task, outer_state = local.task, local.state
         local.task = self
         local.state = with_grad_mode(self.create_graph)
@@ -230,24 +268,25 @@ class GraphTask:
             self._run_nodes(nodes)
         finally:
             local.task, local.state = outer_task, outer_state
-            self._devices.close()
+            if self._devices is not None:
+                self._devices.close()
 
     def _run_nodes(self, nodes: list[FunctionNode]) -> None:
-        not_ready = self.not_ready
-        device = CPU
+        not_ready, owned, captures = self.not_ready, self.owned, self.captures
+        needed, recorded, retain_graph = self.needed, self.recorded, self.retain_graph
         F = self.gradients.F
-        recorded = self.recorded
-        needed = self.needed
-        retain_graph = self.retain_graph
-        captures = self.captures
-        receive = self._receive
+        device = CPU
         for node in nodes:
             out_grad = not_ready.pop(node, None)
             if out_grad is None:  # nothing arrived: the gradient is zero
-                if not retain_graph and node.saved:
-                    node.saved = None
+                if not retain_graph:
+                    node.release()
                 continue
-            if node.metas is not None or captures:
+            metas = node.metas
+            if metas is not None or captures:
+                if not node.edges and not captures and not metas[0].hooks:
+                    self._accumulate(node, metas[0], out_grad)
+                    continue
                 out_grad = self._finish(node, out_grad)
                 if type(node) is AccumulateGrad or (needed is not None and not self._runs(node)):
                     continue
@@ -255,82 +294,92 @@ class GraphTask:
                 device = node.device
                 F = self._kernels_on(device)
             function = node.grad_function
-            state = function.open(node, recorded)
+            if node.saved or node.attrs or function.many:
+                state = function.open(node, recorded)
+            else:
+                state = _NOTHING_SAVED
+            edges = node.edges
             if node.infos is not None:
                 out_grads = self._materialize(node, out_grad)
+                in_grads = self._apply_all(node, F, state, out_grads)
+            elif function.whole:
+                in_grads = self._apply_all(node, F, state, (out_grad,))
             else:
-                out_grads = (out_grad,)
-            if function.whole:
-                in_grads = function.rule(F, state, *out_grads)
-                if type(in_grads) is not tuple:
-                    if type(in_grads) is list:
-                        in_grads = tuple(in_grads)
+                in_grads = []
+                for rule, edge in zip(function.rules, edges, strict=True):
+                    if edge[0] is None or (needed is not None and edge[0] not in needed):
+                        in_grads.append(None)
                     else:
-                        in_grads = (in_grads,)
-                if len(in_grads) != len(node.edges):
-                    raise self._wrong_count(node, in_grads)
-                for (next_node, index), in_grad in zip(node.edges, in_grads, strict=True):
-                    if next_node is None or (needed is not None and next_node not in needed):
-                        continue
-                    if in_grad is not None:
-                        owned = (
-                            type(next_node) is AccumulateGrad
-                            and not recorded
-                            and is_fresh(in_grad, out_grads, node, in_grads)
-                        )
-                        receive(next_node, index, in_grad, owned, node)
-            else:
-                for rule, (next_node, index) in zip(function.rules, node.edges, strict=False):
-                    if next_node is None or (needed is not None and next_node not in needed):
-                        continue
-                    in_grad = rule(F, state, *out_grads)
-                    if in_grad is not None:
-                        owned = (
-                            type(next_node) is AccumulateGrad
-                            and not recorded
-                            and is_fresh(in_grad, out_grads, node, ())
-                        )
-                        receive(next_node, index, in_grad, owned, node)
+                        in_grads.append(rule(F, state, out_grad))
+            for (next_node, index), in_grad in zip(edges, in_grads, strict=True):
+                if in_grad is None or next_node is None:
+                    continue
+                # The short way for what is most common: an array of the right shape and dtype on
+                # the CPU. Everything else, and every error, goes through _receive.
+                if (
+                    type(in_grad) is ndarray
+                    and in_grad.shape == next_node.shape
+                    and in_grad.dtype is next_node.dtype
+                    and next_node.infos is None
+                    and next_node.device is CPU
+                ):
+                    if next_node not in not_ready:
+                        not_ready[next_node] = in_grad
+                        if not next_node.edges and is_fresh(in_grad, out_grad, node, in_grads):
+                            owned.add(next_node)
+                    elif next_node in owned:
+                        not_ready[next_node] += in_grad
+                    else:
+                        not_ready[next_node] = np.asarray(not_ready[next_node] + in_grad)
+                        owned.add(next_node)
+                elif needed is None or next_node in needed:
+                    self._receive(next_node, index, in_grad, node)
             if not retain_graph and node.saved:
                 node.saved = None
 
+    def _apply_all(
+        self, node: FunctionNode, F: Any, state: Any, out_grads: tuple[Any, ...]
+    ) -> Sequence[Any]:
+        """Take the gradients of a node of several outputs, or of one rule for all inputs."""
+        function = node.grad_function
+        if not function.whole:
+            return [
+                None if edge[0] is None else rule(F, state, *out_grads)
+                for rule, edge in zip(function.rules, node.edges, strict=True)
+            ]
+        in_grads = function.rule(F, state, *out_grads)
+        if type(in_grads) is not tuple:
+            in_grads = tuple(in_grads) if type(in_grads) is list else (in_grads,)
+        if len(in_grads) != len(node.edges):
+            raise self._wrong_count(node, in_grads)
+        return in_grads  # type: ignore[no-any-return]
+
     def _kernels_on(self, device: Device) -> KernelNamespace:
         """Make a device current for the rest of the task, and return its kernels."""
-        self._devices.close()
+        if self._devices is not None:
+            self._devices.close()
+        self._devices = contextlib.ExitStack()
         xp = self._devices.enter_context(on_device(device))
-        return _NUMPY_F if device is CPU else KernelNamespace(xp, "cuda")
+        return _NUMPY_F if device is CPU else KernelNamespace(xp)
 
-    def _receive(
-        self, node: FunctionNode, index: int, grad: Any, owned: bool, sender: Any = None
-    ) -> None:
-        """Add a gradient to the partial sum of one output of a node."""
-        if node.infos is None:
-            if grad.shape != node.shape or grad.dtype is not node.dtype or node.device is not CPU:
-                grad, owned = self._conform(grad, node, 0, sender, owned)
-            elif not self.recorded and type(grad) is not ndarray:
-                grad, owned = self._conform(grad, node, 0, sender, owned)
-            before = self.not_ready.get(node)
-            if before is None:
-                self.not_ready[node] = grad
-                if owned:
-                    self.owned.add(node)
-            elif node in self.owned:
-                self.not_ready[node] = self.gradients.add_into(before, grad)
-            else:
-                self.not_ready[node] = self.gradients.add(before, grad)
-                if not self.recorded:
-                    self.owned.add(node)
-            return
-        grad, owned = self._conform(grad, node, index, sender, owned)
+    def _receive(self, node: FunctionNode, index: int, grad: Any, sender: Any) -> None:
+        """Check a gradient and add it to the partial sum of one output of a node."""
+        if isinstance(grad, (tuple, list)) and len(grad) == 1:
+            grad = grad[0]
+        grad = self._conform(grad, node, index, sender)
         buffers = self.not_ready.get(node)
-        if buffers is None:
-            buffers = self.not_ready[node] = [None] * len(node.infos)
-        before = buffers[index]
-        buffers[index] = grad if before is None else self.gradients.add(before, grad)
+        if node.infos is not None:
+            if buffers is None:
+                buffers = self.not_ready[node] = [None] * len(node.infos)
+            before = buffers[index]
+            buffers[index] = grad if before is None else self.gradients.add(before, grad)
+        elif buffers is None:
+            self.not_ready[node] = grad
+        else:
+            self.owned.discard(node)
+            self.not_ready[node] = self.gradients.add(buffers, grad)
 
-    def _conform(
-        self, grad: Any, node: FunctionNode, index: int, sender: Any, owned: bool
-    ) -> tuple[Any, bool]:
+    def _conform(self, grad: Any, node: FunctionNode, index: int, sender: Any) -> Any:
         """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
         info = node.output_tensor_infos[index]
         assert info is not None
@@ -338,7 +387,6 @@ class GraphTask:
             if not _fits(grad.shape, info.shape):
                 raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)
             grad = self.gradients.sum_to(grad, info.shape)
-            owned = not self.recorded  # a sum is new memory
         if grad.dtype is not info.dtype:
             if grad.dtype.kind == "c" and info.dtype.kind == "f":
                 grad = self.gradients.real(grad)
@@ -351,7 +399,7 @@ class GraphTask:
             device = device_of(grad)
         if device != info.device:
             raise self._wrong_gradient(sender, "device", info.device, device)
-        return grad, owned
+        return grad
 
     def _wrong_gradient(
         self, sender: Any, what: str, expected: object, got: object
@@ -412,7 +460,7 @@ class GraphTask:
                     f"{type(replaced).__name__}; return a Tensor or None"
                 )
             grad = self.gradients.unwrap(replaced)
-            grad, _ = self._conform(grad, node, index, None, False)
+            grad = self._conform(grad, node, index, None)
         return grad
 
     def _accumulate(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
@@ -448,12 +496,8 @@ class GraphTask:
         return None
 
 
-def _by_sequence(node: FunctionNode) -> int:
-    return node.sequence_nr
-
-
 def is_fresh(
-    grad: Any, out_grads: tuple[Any, ...], node: FunctionNode, siblings: tuple[Any, ...]
+    grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any]
 ) -> bool:
     """Return whether a rule made this array for us alone, so that the task may write into it.
 
@@ -461,17 +505,14 @@ def is_fresh(
     memory. So an array that owns its memory is new, unless it is an incoming gradient or a saved
     array handed through, or the rule returned it, or a view of it, for another input as well.
     """
-    if getattr(grad, "base", grad) is not None:
+    if grad.base is not None or grad is out_grad or node.infos is not None:
         return False
-    for other in out_grads:
-        if grad is other:
-            return False
     for saved in node.saved or ():
         if grad is saved.data:
             return False
     if len(siblings) > 1:
         for other in siblings:
-            if other is not None and getattr(other, "base", None) is grad:
+            if getattr(other, "base", None) is grad:
                 return False
         return sum([other is grad for other in siblings]) == 1
     return True

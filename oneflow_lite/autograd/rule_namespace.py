@@ -13,19 +13,16 @@ from oneflow_lite.registry import FUNCTORS, KERNELS
 class KernelNamespace:
     """`F.relu_grad(dy, y)` runs the bare kernel on arrays; nothing is recorded.
 
-    The kernel for a device is looked up once and kept as an attribute.
+    A kernel is looked up once and kept as an attribute.
     """
 
-    def __init__(self, xp: Any, device_type: str) -> None:
+    def __init__(self, xp: Any) -> None:
         self._xp = xp
-        self._device_type = device_type
 
     def __getattr__(self, name: str) -> Any:
-        KERNELS.get(name)  # an unknown name is answered with near misses
-        kernel = getattr(op_expr(name), f"{self._device_type}_kernel")
-        bound = functools.partial(kernel, self._xp)
-        setattr(self, name, bound)
-        return bound
+        kernel = op_expr(name).kernel(self._xp)
+        setattr(self, name, kernel)
+        return kernel
 
 
 class FunctorNamespace:

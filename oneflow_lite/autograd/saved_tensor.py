@@ -13,26 +13,27 @@ from oneflow_lite.tensor import Tensor
 class SavedTensor:
     """A payload and the version of its storage at the time.
 
-    An input keeps its edge. An output keeps only its index: its edge would lead back to the node
+    An input keeps its edge. An output keeps `(None, index)`: its edge would lead back to the node
     that holds it, a cycle; `unpack` attaches it again.
     """
 
-    __slots__ = ("data", "edge", "name", "output_nr", "storage", "version")
+    __slots__ = ("data", "edge", "name", "storage", "version")
 
-    def __init__(
-        self, name: str, data: Any, storage: Storage, edge: Edge | None, output_nr: int = -1
-    ) -> None:
+    def __init__(self, name: str, tensor: Tensor, edge: Edge | None) -> None:
+        storage = tensor._storage
+        if storage is None:
+            storage = tensor._storage = Storage()
         self.name = name
-        self.data = data
+        self.data = tensor._data
         self.storage = storage
         self.version = storage.version
         self.edge = edge
-        self.output_nr = output_nr
 
     def unpack(self, node: FunctionNode) -> Tensor:
         """Return the saved tensor with its place in the graph."""
         tensor = self.detached()
-        tensor._edge = (node, self.output_nr) if self.output_nr >= 0 else self.edge
+        edge = self.edge
+        tensor._edge = (node, edge[1]) if edge is not None and edge[0] is None else edge
         return tensor
 
     def detached(self) -> Tensor:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
+import textwrap
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Self, overload
 
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, IndexRangeError, bad_argument
-from oneflow_lite.nn.module import Module, indent_following_lines
+from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 
@@ -170,8 +171,8 @@ class ModuleList(_Numbered):
             else f"({first}-{last}): {last - first + 1} x {text}"
             for first, last, text in runs
         ]
-        body = "\n  ".join(map(indent_following_lines, lines))
-        return f"{self._get_name()}(\n  {body}\n)"
+        body = textwrap.indent("\n".join(lines), "  ")
+        return f"{self._get_name()}(\n{body}\n)"
 
 
 class ModuleDict(Module):

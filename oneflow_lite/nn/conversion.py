@@ -125,7 +125,9 @@ def _parse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None
     for value in given:
         if isinstance(value, Tensor):
             tensor = value
-        elif isinstance(value, (Device, str, int)):
+        elif isinstance(value, (Device, int)) or (
+            isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda")
+        ):
             device = value
         else:
             dtype = value

@@ -257,9 +257,7 @@ def _is_empty(tensor: Tensor) -> bool:
     return True
 
 
-def _check_dims(
-    op: str, tensor: Tensor, *, exactly: int | None = None, at_least: int = 0
-) -> None:
+def _check_dims(op: str, tensor: Tensor, *, exactly: int | None = None, at_least: int = 0) -> None:
     ndim = check_tensor(op, "tensor", tensor).ndim
     if ndim >= at_least and exactly in (None, ndim):
         return

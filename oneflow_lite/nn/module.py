@@ -1,4 +1,4 @@
-"""Module: keeps parameters, buffers and submodules, and calls `forward`, where functors take over."""
+"""Module: keeps parameters, buffers and submodules, and calls `forward`, where functors begin."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Module(ModuleHooks, Conversion):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output; every subclass defines it."""
         raise MissingForwardError(
-            f"module [{type(self).__name__}] is missing the required \"forward\" function; "
+            f'module [{type(self).__name__}] is missing the required "forward" function; '
             "define it, or call the submodules yourself"
         )
 
@@ -157,7 +157,7 @@ class Module(ModuleHooks, Conversion):
     add_module = register_module
 
     def _check_name(self, op: str, kind: str, name: str) -> None:
-        """Raise when `name` cannot be registered among `kind` ('parameters', 'buffers', 'modules')."""
+        """Raise when `name` cannot be registered among `kind`, 'parameters' for example."""
         registered = self.__dict__.get(f"_{kind}")
         if registered is None:
             raise _uninitialized(f"register {kind}")
@@ -228,7 +228,7 @@ class Module(ModuleHooks, Conversion):
         super().__delattr__(name)
 
     def _forget(self, name: str, except_in: str) -> None:
-        """Make way for a member: drop what the name means now, but keep its place among its kind."""
+        """Make way for a member: drop what the name means now; its place among its kind stays."""
         fields = self.__dict__
         fields.pop(name, None)
         for kind in ("_parameters", "_modules", "_buffers"):
@@ -402,7 +402,9 @@ class Module(ModuleHooks, Conversion):
         keep_vars : bool
             Whether the parameters themselves are returned rather than detached tensors.
         """
-        return collect_state(self, OrderedDict() if destination is None else destination, prefix, keep_vars)
+        return collect_state(
+            self, OrderedDict() if destination is None else destination, prefix, keep_vars
+        )
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -443,19 +445,11 @@ class Module(ModuleHooks, Conversion):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [
-            f"({name}): " + indent_following_lines(repr(module))
-            for name, module in self._modules.items()
-        ]
+        children = [f"({name}): {module!r}" for name, module in self._modules.items()]
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
-        body = textwrap.indent("\n".join(lines + children), "  ", lambda line: True)
+        body = textwrap.indent("\n".join(lines + children), "  ")
         return f"{self._get_name()}(\n{body}\n)"
-
-
-def indent_following_lines(text: str) -> str:
-    """Indent every line but the first by two spaces."""
-    return text.replace("\n", "\n  ")
 
 
 def _uninitialized(what: str) -> ModuleAttributeError:

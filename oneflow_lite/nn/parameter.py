@@ -1,4 +1,4 @@
-"""Parameter: a leaf tensor that a Module finds by itself; functors take it like any other tensor."""
+"""Parameter: a leaf tensor that a Module finds by itself; functors take it like any other."""
 
 from __future__ import annotations
 

@@ -23,13 +23,16 @@ class IncompatibleKeys(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return super().__repr__()
+        return (
+            f"IncompatibleKeys(missing_keys={self.missing_keys}, "
+            f"unexpected_keys={self.unexpected_keys})"
+        )
 
 
 def _slots(
     module: Module, prefix: str
 ) -> Iterator[tuple[str, MutableMapping[str, Any], str, Tensor]]:
-    """Yield key, owning dict, name and tensor of all that a state dict holds; shared ones repeat."""
+    """Yield key, owning dict, name and tensor of all that belongs into a state dict."""
     for path, owner in module.named_modules(prefix=prefix, remove_duplicate=False):
         start = f"{path}." if path else ""
         for name, parameter in owner._parameters.items():

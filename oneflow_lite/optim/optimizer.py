@@ -20,6 +20,7 @@ from oneflow_lite.nn.parameter import clear_grad
 from oneflow_lite.tensor import Tensor, make_tensor
 
 Group = dict[str, Any]
+_TYPE = ArgumentTypeError
 Work = tuple[Group, list[Any], Tensor, Tensor, dict[str, Any]]
 
 
@@ -46,7 +47,6 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[Group] = []
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
-        self.step_count = 0  # a scheduler warns when it is stepped before the optimizer
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
         self._check_options(defaults)
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
@@ -74,7 +74,7 @@ class Optimizer:
 
     # Groups
 
-    def add_param_group(self, param_group: Group) -> None:
+    def add_param_group(self, param_group: Any) -> None:
         """Add parameters with options of their own.
 
         Parameters
@@ -104,7 +104,7 @@ class Optimizer:
         known = {id(tensor) for other in self.param_groups for tensor in other["params"]}
         for tensor in tensors:
             if not tensor.is_leaf and not tensor.retains_grad:
-                raise _bad_params(op, "leaf tensors", f"one made by {tensor.grad_fn}", "detach() it")
+                raise _bad_params(op, "leaf tensors", f"the result of {tensor.grad_fn}", "detach()")
             if id(tensor) in known:
                 raise _bad_params(op, "each parameter once", "one that was given twice", "drop it")
             known.add(id(tensor))
@@ -151,11 +151,10 @@ class Optimizer:
                 state = self.state[param]
                 self._prepare_state(group, param, state)
                 work.append((group, scalars, param, grad, state))
-        self.step_count += 1
         return work
 
     def _scalar_options(self, group: Group) -> tuple[Any, ...]:
-        """Return the options that the update op takes as 0-d tensors; None where one is not used."""
+        """Return the options that the update op takes as 0-d tensors, None for an unused one."""
         return ()
 
     def _prepare_state(self, group: Group, param: Tensor, state: dict[str, Any]) -> None:
@@ -193,10 +192,8 @@ class Optimizer:
         Parameters are numbered through all groups. The tensors are those of the optimizer, not
         copies; `flow.save` writes them.
         """
-        numbers = {
-            id(param): number
-            for number, param in enumerate(p for group in self.param_groups for p in group["params"])
-        }
+        params = [param for group in self.param_groups for param in group["params"]]
+        numbers = {id(param): number for number, param in enumerate(params)}
         groups = [
             {**group, "params": [numbers[id(param)] for param in group["params"]]}
             for group in self.param_groups
@@ -204,7 +201,7 @@ class Optimizer:
         state = {numbers[id(param)]: dict(kept) for param, kept in self.state.items() if kept}
         return {"state": state, "param_groups": groups}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Any) -> None:
         """Take over copies of the state and options that `state_dict` returned.
 
         Tensors are converted to the dtype and device of their parameter.
@@ -316,9 +313,7 @@ def _listed(op: str, params: Any) -> tuple[list[str] | None, list[Tensor]]:
     if isinstance(params, Tensor):
         return None, [params]
     if isinstance(params, (set, frozenset)) or not isinstance(params, Iterable):
-        raise _bad_params(
-            op, "an ordered collection of tensors", type(params).__name__, "pass a list", ArgumentTypeError
-        )
+        raise _bad_params(op, "a list of tensors", type(params).__name__, "pass a list", _TYPE)
     entries = list(params)
     named = [entry for entry in entries if isinstance(entry, tuple)]
     if named and len(named) != len(entries):
@@ -327,7 +322,8 @@ def _listed(op: str, params: Any) -> tuple[list[str] | None, list[Tensor]]:
     tensors = [tensor for _, tensor in named] if named else entries
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise _bad_params(op, "tensors", type(tensor).__name__, "pass module.parameters()", ArgumentTypeError)
+            got = type(tensor).__name__
+            raise _bad_params(op, "tensors", got, "pass module.parameters()", _TYPE)
     return names, tensors
 
 

@@ -12,7 +12,7 @@ peer access to another, and a host array is refused as an index, where CuPy copi
 
     from tests import strict_cupy
 
-    with strict_cupy.install(device_count=2):
+    with strict_cupy.installed(device_count=2):
         ...                                  # `import cupy` now finds the stand-in
         strict_cupy.clear_log()
         ...                                  # the code under test
@@ -21,7 +21,7 @@ peer access to another, and a host array is refused as an index, where CuPy copi
 Where a real device is present `install` refuses: there the tests belong on the device.
 """
 
-from tests.strict_cupy.installation import install, real_device_present, uninstall
+from tests.strict_cupy.installation import install, installed, real_device_present, uninstall
 from tests.strict_cupy.record import Call, Transfer, clear_log, log, transfers
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Transfer",
     "clear_log",
     "install",
+    "installed",
     "log",
     "real_device_present",
     "transfers",

@@ -14,7 +14,7 @@ from tests.strict_cupy.modules import cupy
 def installed() -> Iterator[None]:
     if strict_cupy.real_device_present():
         pytest.skip("a real device is here, and the stand-in is not used")
-    with strict_cupy.install(device_count=2):
+    with strict_cupy.installed(device_count=2):
         yield
 
 

@@ -1,9 +1,10 @@
 """Putting the stand-in where `import cupy` looks, and taking it away again."""
 
+import contextlib
 import importlib
 import sys
 import types
-from typing import Self
+from collections.abc import Iterator
 
 from tests.strict_cupy import devices, modules
 from tests.strict_cupy.record import clear_log
@@ -22,18 +23,8 @@ def real_device_present() -> bool:
         return False
 
 
-class _Installed:
-    """Uninstalls at the end of a `with` block."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        uninstall()
-
-
-def install(device_count: int = 2) -> _Installed:
-    """Make `import cupy` and `import cupyx` find the stand-in, for good or for a `with` block.
+def install(device_count: int = 2) -> None:
+    """Make `import cupy` and `import cupyx` find the stand-in.
 
     Raises RuntimeError where the real CuPy finds a device, and where it is installed already.
     """
@@ -46,7 +37,6 @@ def install(device_count: int = 2) -> _Installed:
         sys.modules[name] = module
     devices.set_device_count(device_count)
     clear_log()
-    return _Installed()
 
 
 def uninstall() -> None:
@@ -57,3 +47,13 @@ def uninstall() -> None:
         else:
             sys.modules[name] = module
     _replaced.clear()
+
+
+@contextlib.contextmanager
+def installed(device_count: int = 2) -> Iterator[None]:
+    """Have the stand-in installed for a `with` block."""
+    install(device_count)
+    try:
+        yield
+    finally:
+        uninstall()

@@ -47,7 +47,7 @@ class TestInstallation:
             strict_cupy.install()
         assert sys.modules["cupy"] is real
         real.cuda.is_available = lambda: False  # a CuPy without a device gives way, and comes back
-        with strict_cupy.install():
+        with strict_cupy.installed():
             assert sys.modules["cupy"] is cupy
         assert sys.modules["cupy"] is real
         monkeypatch.undo()
@@ -55,7 +55,7 @@ class TestInstallation:
 
     def test_the_number_of_devices_is_configurable(self) -> None:
         strict_cupy.uninstall()
-        with strict_cupy.install(device_count=0):
+        with strict_cupy.installed(device_count=0):
             assert not cupy.cuda.is_available()
             with pytest.raises(cupy.cuda.runtime.CUDARuntimeError):
                 cupy.cuda.runtime.getDeviceCount()

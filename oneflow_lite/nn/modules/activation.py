@@ -215,9 +215,7 @@ class Hardtanh(Module):
     tensor([-1.0000,  0.5000])
     """
 
-    def __init__(
-        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-    ) -> None:
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         if not min_val < max_val:
             raise bad_argument(

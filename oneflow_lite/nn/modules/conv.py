@@ -83,7 +83,7 @@ class _Conv(Module):
         return _one_of(op, "padding", padding, ("same", "valid"))
 
     def _borders(self) -> tuple[int, ...]:
-        """Return what F.pad needs to pad the input itself: (left, right) from the last dimension."""
+        """Return what F.pad needs to pad the input: (left, right) from the last dimension on."""
         if self.padding == "valid":
             return (0, 0) * self._spatial
         result: list[int] = []
@@ -104,9 +104,7 @@ class _Conv(Module):
         if self.padding_mode != "zeros":
             input = F.pad(input, self._borders(), mode=self.padding_mode)
             padding = 0
-        return conv(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
+        return conv(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         """Return the sizes, and the options that differ from their defaults."""

@@ -1,0 +1,47 @@
+"""Gradients of pooling: maxima put the gradient back where they stood, averages spread it."""
+
+from oneflow_lite.autograd.grad_function import register_grad_func
+
+
+def _disjoint(ctx):
+    """Return whether no two windows of a max_pool share an element."""
+    windows = zip(ctx.kernel_size, ctx.stride, ctx.dilation, strict=True)
+    return all(s > d * (k - 1) for k, s, d in windows)
+
+
+@register_grad_func("max_pool", saves="x.shape, y1")
+def max_pool_grad(F, ctx, dy, _):
+    size = ctx.x_shape[-len(ctx.kernel_size) :]
+    return F.plane_put(dy, ctx.y1, input_size=size, disjoint=_disjoint(ctx))
+
+
+@register_grad_func("plane_put", saves="indices")
+def plane_put_grad(F, ctx, dx):
+    return F.plane_take(dx, ctx.indices, spatial=len(ctx.input_size)), None
+
+
+@register_grad_func("plane_take", saves="x.shape, indices")
+def plane_take_grad(F, ctx, dy):
+    size = ctx.x_shape[-ctx.spatial :]
+    return F.plane_put(dy, ctx.indices, input_size=size, disjoint=False), None
+
+
+def _geometry(ctx):
+    return {
+        "kernel_size": ctx.kernel_size,
+        "stride": ctx.stride,
+        "padding": ctx.padding,
+        "output_size": ctx.output_size,
+        "divisor": ctx.divisor,
+    }
+
+
+@register_grad_func("avg_pool", saves="x.shape")
+def avg_pool_grad(F, ctx, dy):
+    size = ctx.x_shape[-len(ctx.kernel_size) :]
+    return F.avg_pool_grad(dy, input_size=size, **_geometry(ctx))
+
+
+@register_grad_func("avg_pool_grad")
+def avg_pool_grad_grad(F, ctx, dx):
+    return F.avg_pool(dx, **_geometry(ctx))

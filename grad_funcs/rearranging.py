@@ -1,0 +1,22 @@
+"""Gradients of repeating elements and moving them around."""
+
+from oneflow_lite.autograd.grad_function import register_grad_func
+
+
+@register_grad_func("repeat", saves="x.shape")
+def repeat_dx(F, ctx, dy):
+    """Fold each dimension into (copy, element) and sum over the copies."""
+    shape = (1,) * (len(ctx.sizes) - len(ctx.x_shape)) + ctx.x_shape
+    folded = tuple(n for pair in zip(ctx.sizes, shape, strict=True) for n in pair)
+    dx = F.sum(F.reshape(dy, shape=folded), dim=tuple(range(0, len(folded), 2)), keepdim=False)
+    return F.reshape(dx, shape=ctx.x_shape)
+
+
+@register_grad_func("flip")
+def flip_dx(F, ctx, dy):
+    return F.flip(dy, dims=ctx.dims)
+
+
+@register_grad_func("roll")
+def roll_dx(F, ctx, dy):
+    return F.roll(dy, shifts=tuple(-shift for shift in ctx.shifts), dims=ctx.dims)

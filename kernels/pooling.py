@@ -1,0 +1,152 @@
+"""Kernels of pooling over the trailing dimensions, as many as `kernel_size` or `output_size` has.
+
+What lies before them (batch and channels) numbers the planes. Positions in a plane are counted in C
+order, as in PyTorch.
+"""
+
+import math
+
+import numpy as np
+
+from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.index_arrays import add_at
+from oneflow_lite.kernels.windows import (
+    along,
+    inside,
+    last_first,
+    overhang,
+    padded,
+    split,
+    taps,
+    with_size,
+)
+from oneflow_lite.registry import register_kernel
+
+
+@register_kernel("max_pool")
+def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
+    """Return the maxima, and where in their plane they stand: the first of equals, or the last NaN.
+
+    Masked copies branch on every element. So the number of the winning tap, which only grows while
+    the taps are compared in order, is kept by `maximum` instead.
+    """
+    size = x.shape[x.ndim - len(kernel_size) :]
+    after = overhang(size, kernel_size, stride, padding, dilation, output_size)
+    source = padded(xp, x, padding, after, _lowest(x.dtype))
+    places = taps(kernel_size, output_size, stride, dilation)
+    y = source[(..., *next(places))].copy()
+    tap = xp.zeros(y.shape, np.min_scalar_type(math.prod(kernel_size)))
+    if any(padding):
+        first = _first_inside(kernel_size, stride, padding, dilation, output_size)
+        tap += xp.asarray(first, tap.dtype)
+    candidate = xp.empty_like(y)
+    for number, place in enumerate(places, 1):
+        candidate[...] = source[(..., *place)]
+        better = candidate > y
+        if x.dtype.kind == "f":
+            better |= candidate != candidate  # NaN
+        xp.maximum(y, candidate, out=y)
+        xp.maximum(tap, better * tap.dtype.type(number), out=tap)
+    no_padding = (0,) * len(size)
+    of_tap = xp.asarray(_positions(kernel_size, dilation, no_padding, size).reshape(-1))
+    indices = of_tap.take(tap)
+    indices += xp.asarray(_positions(output_size, stride, padding, size))
+    return y, indices
+
+
+@register_kernel("plane_take")
+def plane_take(xp, x, indices, *, spatial):
+    """Return the elements at these positions of each plane."""
+    lead, size = split(x.shape, spatial)
+    return x.reshape(x.size).take(indices + _starts(xp, lead, size))
+
+
+@register_kernel("plane_put")
+def plane_put(xp, y, indices, *, input_size, disjoint):
+    """Add y into planes of zeros at these positions; `disjoint`: no position occurs twice."""
+    lead, _ = split(y.shape, len(input_size))
+    x = xp.zeros((*lead, *input_size), y.dtype)
+    positions = indices + _starts(xp, lead, input_size)
+    if disjoint:
+        x.reshape(x.size)[positions.reshape(-1)] = y.reshape(-1)
+    else:
+        add_at(xp, x.reshape(x.size), positions, y)
+    return x
+
+
+@register_kernel("avg_pool")
+@in_float32
+def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
+    """Sum the windows one dimension after the other and divide by `divisor`.
+
+    That is one number, or for each dimension a tuple of numbers whose products count.
+    """
+    lead, size = split(x.shape, len(kernel_size))
+    once = (1,) * len(size)
+    after = overhang(size, kernel_size, stride, padding, once, output_size)
+    y = padded(xp, x, padding, after)
+    if math.prod(output_size) == 1:  # one sum over all is quicker
+        window = y[(..., *[slice(k) for k in kernel_size])]
+        return _divided(xp, window.sum(tuple(range(-len(size), 0)), keepdims=True), divisor)
+    for axis, k, s, n in last_first(lead, kernel_size, stride, output_size):
+        places = [along(axis, place) for (place,) in taps((k,), (n,), (s,), (1,))]
+        total = y[places[0]].copy()
+        for place in places[1:]:
+            total += y[place]
+        y = total
+    return _divided(xp, y, divisor)
+
+
+@register_kernel("avg_pool_grad")
+@in_float32
+def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_size, divisor):
+    lead, _ = split(dy.shape, len(kernel_size))
+    once = (1,) * len(input_size)
+    after = overhang(input_size, kernel_size, stride, padding, once, output_size)
+    padded_size = [b + m + a for b, m, a in zip(padding, input_size, after, strict=True)]
+    dx = _divided(xp, dy.copy(), divisor)
+    for axis, k, s, n, m in last_first(lead, kernel_size, stride, output_size, padded_size):
+        total = xp.zeros(with_size(dx.shape, axis, m), dy.dtype)
+        for (place,) in taps((k,), (n,), (s,), (1,)):
+            target = total[along(axis, place)]
+            target += dx
+        dx = total
+    return dx[(..., *inside(input_size, padding))].copy() if any((*padding, *after)) else dx
+
+
+def _lowest(dtype):
+    """Return what no element is smaller than."""
+    return -math.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _starts(xp, lead, size):
+    """Return where each plane begins in the whole array."""
+    starts = xp.arange(math.prod(lead)) * math.prod(size)
+    return starts.reshape(*lead, *(1,) * len(size))
+
+
+def _positions(counts, steps, before, size):
+    """Return the C-order positions in a plane of `size` of a grid of elements."""
+    positions = np.zeros((), np.int64)
+    for n, step, b, m in zip(counts, steps, before, size, strict=True):
+        positions = positions[..., None] * m + (np.arange(n) * step - b)
+    return positions
+
+
+def _first_inside(kernel_size, stride, padding, dilation, output_size):
+    """Return, for each window, the number of its first tap that does not lie in the padding."""
+    number = np.zeros((), np.int64)
+    for k, s, p, d, n in zip(kernel_size, stride, padding, dilation, output_size, strict=True):
+        outside = np.maximum(p - np.arange(n) * s, 0)
+        number = number[..., None] * k + -(-outside // d)
+    return number
+
+
+def _divided(xp, y, divisor):
+    """Divide y in place."""
+    if not isinstance(divisor, tuple):
+        y /= divisor
+        return y
+    for axis, counts in enumerate(reversed(divisor)):
+        y /= xp.asarray(counts, y.dtype).reshape(-1, *(1,) * axis)
+    return y

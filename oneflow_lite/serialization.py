@@ -1,0 +1,331 @@
+"""flow.save and flow.load: state dicts as safetensors files, which hold numbers and never code.
+
+A file is a safetensors file: flat state dicts keep their names and are read by any safetensors
+library. What safetensors itself cannot say (nesting, numbers and strings between the tensors,
+complex dtypes, names that share one tensor) stands as JSON in its metadata.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import struct
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from oneflow_lite.device import Device, as_device, to_device
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FlowError,
+    SerializationError,
+    bad_argument,
+)
+from oneflow_lite.tensor import Tensor, make_tensor
+
+_STRUCTURE, _CHECKSUM = "oneflow_lite", "oneflow_lite_crc32"  # our entries in the metadata
+_VERSION = 1
+_DTYPES: dict[str, Any] = {
+    "BOOL": np.uint8, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "I32": np.int32,
+    "I64": np.int64, "F16": np.float16, "F32": np.float32, "F64": np.float64, "C64": np.complex64,
+}  # fmt: skip
+_LEAVES = (bool, int, float, str)
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write a state dict to a file.
+
+    Parameters
+    ----------
+    obj : dict
+        Tensors by name, as `Module.state_dict()` returns them, or an optimizer's state dict:
+        tensors, numbers, strings, None, and lists, tuples and dicts of these.
+    f : path or binary file
+        A path is written all at once: after an error an older file is as it was.
+
+    Raises
+    ------
+    SerializationError
+        When the object holds something else (a function, a module).
+    OSError
+        When the file cannot be written.
+
+    Notes
+    -----
+    Names that share one tensor share it after loading, too. Whether a tensor requires a gradient
+    is not written.
+
+    Examples
+    --------
+    >>> import io
+    >>> import oneflow_lite as flow
+    >>> file = io.BytesIO()
+    >>> flow.save({"weight": flow.tensor([1.0, 2.0]), "epoch": 3}, file)
+    >>> flow.load(io.BytesIO(file.getvalue()))
+    {'weight': tensor([1., 2.]), 'epoch': 3}
+    """
+    data = _Writer().dump(obj)
+    if isinstance(f, (str, os.PathLike)):
+        _replace_file(os.path.realpath(f), data)
+    elif hasattr(f, "write"):
+        f.write(data)
+    else:
+        raise _not_a_file("save", f)
+
+
+def load(
+    f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True
+) -> Any:
+    """Read what `save` wrote, or any safetensors file as a dict of tensors.
+
+    Nothing in the file is executed; files made by pickle are refused.
+
+    Parameters
+    ----------
+    f : path or binary file
+        Where to read.
+    map_location : device, optional
+        Where the tensors are put; the CPU by default.
+    weights_only : bool
+        Must be True, which is what PyTorch's scripts pass for the same safety.
+
+    Returns
+    -------
+    object
+        As it was saved; tensors require no gradient.
+
+    Raises
+    ------
+    SerializationError
+        When the file is damaged, cut short, or of another kind.
+    FileNotFoundError
+        When there is no such file.
+    """
+    if not weights_only:
+        raise bad_argument(
+            ArgumentError,
+            "load",
+            "weights_only",
+            expected="True: files hold numbers, never code",
+            got=weights_only,
+            mend="leave it out",
+        )
+    device = as_device(map_location)
+    if isinstance(f, (str, os.PathLike)):
+        data = Path(f).read_bytes()
+    elif hasattr(f, "read"):
+        data = f.read()
+    else:
+        raise _not_a_file("load", f)
+    return _Reader(data, device).load()
+
+
+class _Writer:
+    """Takes an object apart into named arrays and a description of how they belong together."""
+
+    def __init__(self) -> None:
+        self.arrays: Arrays = {}
+        self.names: dict[int, str] = {}  # by the identity of the tensor's array
+        self.alive: list[Any] = []  # an identity holds only while its array lives
+
+    def dump(self, obj: Any) -> bytes:
+        """Return the bytes of the file."""
+        try:
+            structure = json.dumps({"version": _VERSION, "root": self.describe(obj, ())})
+        except RecursionError:
+            raise SerializationError(
+                "save(): the object is nested too deeply or contains itself; flatten it"
+            ) from None
+        from safetensors.numpy import save as to_bytes
+
+        metadata = {_STRUCTURE: structure, _CHECKSUM: str(_checksum(structure, self.arrays))}
+        try:
+            return bytes(to_bytes(self.arrays, metadata))
+        except Exception as error:  # the library raises classes of its own
+            raise SerializationError(f"save(): safetensors refuses the tensors: {error}") from error
+
+    def describe(self, obj: Any, path: tuple[str, ...]) -> Any:
+        """Return the JSON description of an object, collecting its tensors."""
+        if isinstance(obj, Tensor):
+            return self.add(obj, ".".join(path))
+        if obj is None or isinstance(obj, _LEAVES):
+            return obj
+        if isinstance(obj, Mapping):
+            return {"dict": [self.entry(key, value, path) for key, value in obj.items()]}
+        if type(obj) in (list, tuple):
+            items = [self.describe(item, (*path, str(i))) for i, item in enumerate(obj)]
+            return {type(obj).__name__: items}
+        raise SerializationError(
+            f"save(): {_where(path)} is of type {type(obj).__name__}; only tensors, numbers, "
+            "strings, None, and lists, tuples and dicts of these are written: save "
+            "module.state_dict() rather than the module, flow.tensor(a) rather than the array a"
+        )
+
+    def entry(self, key: Any, value: Any, path: tuple[str, ...]) -> list[Any]:
+        """Return one entry of a dict, whose key is a string or an int."""
+        if not isinstance(key, (str, int)) or isinstance(key, bool):
+            raise SerializationError(
+                f"save(): {_where(path)} has the key {key!r} of type {type(key).__name__}; "
+                "use strings or ints as keys"
+            )
+        return [key, self.describe(value, (*path, str(key)))]
+
+    def add(self, tensor: Tensor, name: str) -> dict[str, str]:
+        """Store a tensor under a name that is free, or find the name it is stored under."""
+        known = self.names.get(id(tensor._data))
+        array = tensor.numpy()
+        if known is None:
+            known = name
+            while known in self.arrays or known in ("", "__metadata__"):
+                known += "_"
+            self.names[id(tensor._data)] = known
+            self.alive.append(tensor._data)
+            if array.dtype.kind == "c":  # pairs of reals, in a last dimension
+                stored = np.stack([array.real, array.imag], axis=-1)
+            else:
+                stored = np.asarray(array, order="C")
+            self.arrays[known] = stored
+        return {"tensor": known, "dtype": array.dtype.name}
+
+
+class _Reader:
+    """Checks a file and puts the object together again."""
+
+    def __init__(self, data: Any, device: Device) -> None:
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise SerializationError(
+                f"load(): the file gives {type(data).__name__} instead of bytes; "
+                "open it in binary mode"
+            )
+        self.data = bytes(data)
+        self.device = device
+        self.arrays: Arrays = {}
+        self.tensors: dict[str, Tensor] = {}
+
+    def load(self) -> Any:
+        """Return the object."""
+        metadata = self.parse()
+        if _STRUCTURE not in metadata:  # of another library: a flat dict of tensors
+            return {name: self.tensor(name, a.dtype.name) for name, a in self.arrays.items()}
+        structure = metadata[_STRUCTURE]
+        if metadata.get(_CHECKSUM) != str(_checksum(structure, self.arrays)):
+            raise _damaged("its checksum does not match its contents")
+        try:
+            described = json.loads(structure)
+            version = described["version"]
+            if version > _VERSION:
+                raise SerializationError(
+                    f"load(): the file is of version {version}, this library reads up to "
+                    f"{_VERSION}; use a newer oneflow_lite"
+                )
+            return self.build(described["root"])
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise _damaged(f"its description cannot be followed ({error!r})") from None
+
+    def parse(self) -> dict[str, str]:
+        """Fill `arrays`, in the order of the file, and return the metadata."""
+        if self.data[:4] == b"PK\x03\x04" or self.data[:1] == b"\x80":
+            raise SerializationError(
+                "load(): this is a file made by pickle (torch.save, perhaps), which could run "
+                "code when read; save it from there as safetensors "
+                "(safetensors.torch.save_file) and load that"
+            )
+        from safetensors import deserialize
+
+        try:
+            found = dict(deserialize(self.data))  # type: ignore[no-untyped-call]
+            length = struct.unpack("<Q", self.data[:8])[0]
+            header = json.loads(self.data[8 : 8 + length])
+        except Exception as error:  # the library raises classes of its own
+            raise _damaged(str(error)) from None
+        metadata = header.pop("__metadata__", None) or {}
+        for name in header:
+            kind = found[name]["dtype"]
+            if kind not in _DTYPES:
+                raise SerializationError(
+                    f"load(): tensor {name!r} is of dtype {kind}, which NumPy does not have; "
+                    "convert it to F32 where the file was made"
+                )
+            array = np.frombuffer(found[name]["data"], np.dtype(_DTYPES[kind]).newbyteorder("<"))
+            array = array.astype(bool if kind == "BOOL" else array.dtype.newbyteorder("="))
+            self.arrays[name] = array.reshape(found[name]["shape"])
+        return metadata
+
+    def build(self, described: Any) -> Any:
+        """Return the object that `_Writer.describe` described."""
+        if described is None or isinstance(described, _LEAVES):
+            return described
+        if "tensor" in described:
+            return self.tensor(described["tensor"], described["dtype"])
+        ((kind, items),) = described.items()
+        if kind == "dict":
+            return {key: self.build(value) for key, value in items}
+        return {"list": list, "tuple": tuple}[kind](self.build(item) for item in items)
+
+    def tensor(self, name: str, dtype: str) -> Tensor:
+        """Return the tensor of this name: the same one wherever it occurs."""
+        if name not in self.tensors:
+            array = self.arrays[name]
+            if dtype.startswith("complex") and array.dtype.kind != "c":
+                array = array.view(dtype).reshape(array.shape[:-1])
+            if self.device.type != "cpu":
+                array = to_device(array, self.device)
+            self.tensors[name] = make_tensor(array)
+        return self.tensors[name]
+
+
+def _checksum(structure: str, arrays: Arrays) -> int:
+    """Return a CRC-32 of everything in a file but the order of the tensors."""
+    crc = zlib.crc32(structure.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        crc = zlib.crc32(f"{name} {array.dtype.name} {array.shape}".encode(), crc)
+        crc = zlib.crc32(array.reshape(-1).view(np.uint8).data, crc)
+    return crc
+
+
+def _replace_file(path: str, data: bytes) -> None:
+    """Write a file beside `path`, then put it in its place: no half file is ever seen."""
+    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _where(path: tuple[str, ...]) -> str:
+    return f"the entry {'.'.join(path)!r}" if path else "the object"
+
+
+def _damaged(why: str) -> SerializationError:
+    return SerializationError(
+        f"load(): the file is damaged, cut short or no safetensors file: {why}; "
+        "save it again with flow.save"
+    )
+
+
+def _not_a_file(op: str, value: object) -> FlowError:
+    return bad_argument(
+        ArgumentTypeError,
+        op,
+        "f",
+        expected="a path or a binary file",
+        got=type(value).__name__,
+        mend="pass a path",
+    )

@@ -1,0 +1,468 @@
+"""`check_op`: everything that an op promises, checked from sample inputs alone.
+
+Values, first and second derivatives against central differences, dtypes, memory layouts, 0-d and
+empty inputs, undeclared writes and aliases. The rules of an op are checked in both of their modes:
+on raw arrays and recorded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.device import as_device, to_device
+from oneflow_lite.errors import FlowError
+from oneflow_lite.registry import FUNCTORS, KERNELS
+from oneflow_lite.tensor import Tensor, make_tensor
+
+Array = np.ndarray[Any, Any]
+
+
+class Sample:
+    """Arguments of one call. Floating and complex arrays among them are differentiated.
+
+    >>> import numpy as np
+    >>> import oneflow_lite as flow
+    >>> flow.testing.check_op("exp", [flow.testing.Sample(np.array([0.5, -1.0]))])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self) -> str:
+        parts = [_brief(a) for a in self.args]
+        parts += [f"{name}={_brief(a)}" for name, a in self.kwargs.items()]
+        return f"Sample({', '.join(parts)})"
+
+
+class Fixed:
+    """Wraps an array in a sample that is not differentiated."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __repr__(self) -> str:
+        return f"Fixed({_brief(self.array)})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, (np.ndarray, Tensor)):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}({', '.join(map(_brief, value))})"
+    return repr(value)
+
+
+class _Call:
+    """A sample split into the arrays to differentiate and a function of them."""
+
+    def __init__(self, function: Callable[..., Any], sample: Sample, device: Any) -> None:
+        self.function = function
+        self.sample = sample
+        self.device = as_device(device)
+        self.arrays: list[Array] = []
+        self.args = [self._take(value) for value in sample.args]
+        self.kwargs = {name: self._take(value) for name, value in sample.kwargs.items()}
+
+    def _take(self, value: Any) -> Any:
+        """Replace each array to differentiate by its number."""
+        if isinstance(value, Tensor):
+            value = value.numpy()
+        if isinstance(value, Fixed):
+            inner = value.array.numpy() if isinstance(value.array, Tensor) else value.array
+            return self._tensor(np.asarray(inner))
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind not in "fc":
+                return self._tensor(value)
+            self.arrays.append(value)
+            return _Slot(len(self.arrays) - 1)
+        if isinstance(value, (list, tuple)) and any(
+            isinstance(v, (np.ndarray, Tensor, Fixed)) for v in value
+        ):
+            return type(value)(self._take(v) for v in value)
+        return value
+
+    def _tensor(self, array: Array) -> Tensor:
+        return make_tensor(array if self.device.type == "cpu" else to_device(array, self.device))
+
+    def tensors(self, arrays: Sequence[Array], requires_grad: Sequence[bool]) -> list[Tensor]:
+        """Make leaves of the arrays."""
+        made = [self._tensor(array) for array in arrays]
+        for tensor, wanted in zip(made, requires_grad, strict=True):
+            tensor.requires_grad = wanted
+        return made
+
+    def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Run the op; return its outputs, all of them."""
+
+        def fill(value: Any) -> Any:
+            if isinstance(value, _Slot):
+                return tensors[value.index]
+            if isinstance(value, (list, tuple)):
+                return type(value)(fill(v) for v in value)
+            return value
+
+        args = [fill(value) for value in self.args]
+        result = self.function(*args, **{n: fill(v) for n, v in self.kwargs.items()})
+        return list(result) if isinstance(result, (tuple, list)) else [result]
+
+    def differentiable(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Run the op; return the outputs that gradients flow through."""
+        return [y for y in self(tensors) if y.requires_grad]
+
+
+class _Slot:
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def _reals(array: Array) -> Array:
+    """Return an array's elements in one row of reals; a complex number counts as two."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+
+
+def _flat(arrays: Iterable[Array]) -> Array:
+    parts = [_reals(a).astype(np.float64) for a in arrays]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _numeric_jacobian(f: Callable[[list[Array]], Array], at: list[Array], step: float) -> Array:
+    """Central differences: row i is the derivative by the i-th real component of the inputs."""
+    rows = []
+    for k, array in enumerate(at):
+        for i in range(_reals(array).size):
+            values = []
+            for sign in (1, -1):
+                moved = np.array(array, order="C")
+                _reals(moved)[i] += sign * step
+                values.append(f([*at[:k], moved, *at[k + 1 :]]))
+            rows.append((values[0] - values[1]) / (2 * step))
+    return np.array(rows).reshape(len(rows), -1) if rows else np.zeros((0, f(at).size))
+
+
+def _basis(outputs: Sequence[Tensor]) -> Iterator[list[Array]]:
+    """Yield one set of output gradients per real component of the outputs."""
+    zeros = [np.zeros(y.shape, y.dtype) for y in outputs]
+    for k, zero in enumerate(zeros):
+        for i in range(_reals(zero).size):
+            one = zero.copy()
+            _reals(one.reshape(-1))[i] = 1
+            yield [*zeros[:k], one, *zeros[k + 1 :]]
+
+
+class OpCheckError(AssertionError):
+    """An op does not hold what it promises; the text lists what failed, for which sample."""
+
+
+class _Checker:
+    def __init__(self, call: _Call, atol: float, rtol: float, step: float) -> None:
+        self.call = call
+        self.atol, self.rtol, self.step = atol, rtol, step
+        self.failures: list[str] = []
+        self.arrays = [np.array(a) for a in call.arrays]
+        self.all = [True] * len(self.arrays)
+
+    def fail(self, what: str) -> None:
+        self.failures.append(f"{self.call.sample}: {what}")
+
+    def close(self, what: str, got: Array, expected: Array, scale: float = 1.0) -> None:
+        """Compare, and report the largest difference."""
+        if got.shape != expected.shape:
+            self.fail(f"{what}: shape {got.shape}, expected {expected.shape}")
+            return
+        same = np.isclose(got, expected, self.rtol * scale, self.atol * scale, equal_nan=True)
+        if not same.all():
+            where = np.argmax(~same.reshape(-1))
+            self.fail(
+                f"{what}: {got.reshape(-1)[where]:.10g}, expected "
+                f"{expected.reshape(-1)[where]:.10g} (at {where}; {int((~same).sum())} differ)"
+            )
+
+    def values(self, arrays: list[Array]) -> Array:
+        with no_grad():
+            tensors = self.call.tensors(arrays, [False] * len(arrays))
+            return _flat(y.numpy() for y in self.call(tensors) if y.dtype.kind in "fc")
+
+    def gradients(
+        self,
+        arrays: Sequence[Array],
+        out_grads: Sequence[Array],
+        wanted: Sequence[bool] | None = None,
+        create_graph: bool = False,
+    ) -> list[Array]:
+        """Return the gradients of the wanted inputs, zeros where nothing flows."""
+        wanted = self.all if wanted is None else wanted
+        tensors = self.call.tensors(arrays, wanted)
+        outputs = self.call.differentiable(tensors)
+        inputs = [t for t, w in zip(tensors, wanted, strict=True) if w]
+        if not outputs:
+            return [np.zeros(t.shape, t.dtype) for t in inputs]
+        given = [
+            self.call._tensor(np.asarray(g, y.dtype)) for y, g in zip(outputs, out_grads, strict=True)
+        ]
+        found = grad(outputs, inputs, given, create_graph=create_graph, materialize_grads=True)
+        for g, x in zip(found, inputs, strict=True):
+            assert g is not None
+            if g.dtype != x.dtype or g.shape != x.shape or g.device != x.device:
+                self.fail(f"gradient is {g.dtype}{list(g.shape)}, input {x.dtype}{list(x.shape)}")
+        return [g.numpy() for g in found if g is not None]
+
+    def outputs(self) -> list[Tensor]:
+        return self.call.differentiable(self.call.tensors(self.arrays, self.all))
+
+    def random_out_grads(self, outputs: Sequence[Tensor]) -> list[Array]:
+        rng = np.random.default_rng(0)
+        made = []
+        for y in outputs:
+            g = rng.uniform(0.5, 1.5, y.shape)
+            made.append(g + 1j * rng.uniform(0.5, 1.5, y.shape) if y.dtype.kind == "c" else g)
+        return made
+
+    def check_memory(self) -> None:
+        """Arrays always, inputs unwritten, and no alias that the schema does not declare."""
+        tensors = self.call.tensors([a.copy() for a in self.arrays], self.all)
+        for y in self.call(tensors):
+            if isinstance(y._data, np.generic) or not hasattr(y._data, "ndim"):
+                self.fail(f"an output is a {type(y._data).__name__}, not an array")
+            elif isinstance(y._data, np.ndarray) and not y.is_view():
+                for k, x in enumerate(tensors):
+                    if y is not x and np.shares_memory(y._data, x._data):
+                        self.fail(f"an output shares memory with input {k}; declare view_of")
+        for k, (x, before) in enumerate(zip(tensors, self.arrays, strict=True)):
+            if not np.array_equal(x.numpy(), before, equal_nan=True):
+                self.fail(f"input {k} was written; declare mutates")
+
+    def check_first(self) -> None:
+        """The full Jacobian, on raw arrays and recorded."""
+        tensors = self.call.tensors(self.arrays, self.all)
+        outputs = self.call(tensors)
+        numeric = _numeric_jacobian(self.values, self.arrays, self.step)
+        columns = []
+        for out_grads in _basis([y for y in outputs if y.dtype.kind in "fc"]):
+            kept = [
+                g
+                for g, y in zip(
+                    out_grads, [y for y in outputs if y.dtype.kind in "fc"], strict=True
+                )
+                if y.requires_grad
+            ]
+            columns.append(_flat(self.gradients(self.arrays, kept)))
+        if columns:
+            analytic = np.stack(columns, axis=1)
+            self.close("first derivative", analytic, numeric.reshape(analytic.shape))
+        out_grads = self.random_out_grads(self.outputs())
+        raw = self.gradients(self.arrays, out_grads)
+        recorded = self.gradients(self.arrays, out_grads, create_graph=True)
+        self.close("first derivative, recorded against raw", _flat(recorded), _flat(raw))
+        if len(self.arrays) > 1:
+            for k in range(len(self.arrays)):
+                wanted = [i == k for i in range(len(self.arrays))]
+                alone = self.gradients(self.arrays, out_grads, wanted)
+                self.close(f"first derivative by input {k} alone", _flat(alone), _flat([raw[k]]))
+
+    def check_second(self) -> None:
+        """The derivative of the gradient, by inputs and by output gradients."""
+        outputs = self.outputs()
+        if not outputs:
+            return
+        out_grads = self.random_out_grads(outputs)
+        count = len(self.arrays)
+        at = [*self.arrays, *out_grads]
+        numeric = _numeric_jacobian(
+            lambda a: _flat(self.gradients(a[:count], a[count:])), at, self.step
+        )
+        tensors = self.call.tensors(self.arrays, self.all)
+        given = [self.call._tensor(np.array(g)).requires_grad_() for g in out_grads]
+        outputs = self.call.differentiable(tensors)
+        first = grad(outputs, tensors, given, create_graph=True, materialize_grads=True)
+        second = [g for g in first if g is not None]
+        columns = []
+        for basis in _basis(second):
+            kept = [
+                (y, self.call._tensor(b))
+                for y, b in zip(second, basis, strict=True)
+                if y.requires_grad
+            ]
+            if not kept:
+                columns.append(np.zeros(len(numeric)))
+                continue
+            found = grad(
+                [y for y, _ in kept],
+                [*tensors, *given],
+                [b for _, b in kept],
+                retain_graph=True,
+                materialize_grads=True,
+            )
+            columns.append(_flat(g.numpy() for g in found if g is not None))
+        if columns:
+            analytic = np.stack(columns, axis=1)
+            self.close("second derivative", analytic, numeric.reshape(analytic.shape), 10)
+
+    def check_layouts(self) -> None:
+        """Values and gradients do not depend on how the inputs lie in memory."""
+        out_grads = self.random_out_grads(self.outputs())
+        values, gradients = self.values(self.arrays), self.gradients(self.arrays, out_grads)
+        for name, layout in _LAYOUTS.items():
+            arrays = [layout(a) for a in self.arrays]
+            self.close(f"values, {name} inputs", self.values(arrays), values)
+            laid_out = self.gradients(arrays, [layout(np.asarray(g)) for g in out_grads])
+            self.close(f"gradients, {name} inputs", _flat(laid_out), _flat(gradients))
+
+    def check_broadcast_gradient(self) -> None:
+        """An output gradient that is a broadcast view works like a dense one."""
+        outputs = self.outputs()
+        ones = [np.ones((), y.dtype) for y in outputs]
+        views = [np.broadcast_to(o, y.shape) for o, y in zip(ones, outputs, strict=True)]
+        dense = [np.array(v) for v in views]
+        got, expected = self.gradients(self.arrays, views), self.gradients(self.arrays, dense)
+        self.close("gradients, broadcast output gradient", _flat(got), _flat(expected))
+
+    def check_single_precision(self) -> None:
+        """float32 in, float32 out, close to the float64 result."""
+        low = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
+        arrays = [a.astype(low.get(a.dtype, a.dtype)) for a in self.arrays]
+        tensors = self.call.tensors(arrays, self.all)
+        outputs = self.call.differentiable(tensors)
+        for y in outputs:
+            if y.dtype in low:
+                self.fail(f"float32 inputs gave {y.dtype}")
+        if any(y.dtype in low for y in outputs):
+            return
+        out_grads = self.random_out_grads(outputs)
+        got = self.gradients(arrays, out_grads)
+        expected = _flat(self.gradients(self.arrays, out_grads))
+        size = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
+        difference = np.abs(_flat(got) - expected)
+        if np.nanmax(difference, initial=0.0) > 2e-3 * size:
+            self.fail(f"float32 gradients differ by {np.nanmax(difference):.3g}")
+
+
+def _reverse(a: Array) -> Array:
+    """Return equal content with negative strides."""
+    where = (slice(None, None, -1),) * a.ndim
+    return np.array(a[where], order="C")[where]
+
+
+def _gapped(a: Array) -> Array:
+    """Return equal content with gaps between the elements."""
+    wide = np.zeros((*a.shape, 2), a.dtype)
+    wide[..., 0] = a
+    return wide[..., 0]
+
+
+_LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "transposed": lambda a: np.array(a.T, order="C").T,
+    "negative-stride": _reverse,
+    "gapped": _gapped,
+}
+
+
+def _degenerate(sample: Sample) -> Iterator[Sample]:
+    """Yield 0-d and empty variants of a sample."""
+    for change in (lambda a: a.reshape(-1)[:1].reshape(()), lambda a: a[:0] if a.ndim else a):
+
+        def walk(value: Any, change: Callable[[Array], Array] = change) -> Any:
+            if isinstance(value, Tensor):
+                value = value.numpy()
+            if isinstance(value, np.ndarray) and value.size:
+                return change(value)
+            if isinstance(value, Fixed):
+                return Fixed(walk(np.asarray(value.array)))
+            if isinstance(value, (list, tuple)):
+                return type(value)(walk(v) for v in value)
+            return value
+
+        yield Sample(
+            *[walk(a) for a in sample.args], **{n: walk(a) for n, a in sample.kwargs.items()}
+        )
+
+
+def _accepts(function: Callable[..., Any], sample: Sample, device: Any) -> bool:
+    call = _Call(function, sample, device)
+    try:
+        with no_grad():
+            call(call.tensors(call.arrays, [False] * len(call.arrays)))
+    except (FlowError, ValueError, TypeError, IndexError):
+        return False
+    return True
+
+
+def check_op(
+    op: str | Callable[..., Any],
+    samples: Iterable[Sample],
+    *,
+    second_order: bool = True,
+    layouts: bool = True,
+    degenerate: bool = True,
+    single_precision: bool = True,
+    atol: float = 1e-6,
+    rtol: float = 1e-5,
+    step: float = 1e-6,
+    device: Any = None,
+) -> None:
+    """Certify an op.
+
+    Parameters
+    ----------
+    op : str or callable
+        Name of a functor (or of an op with a kernel), or a function of tensors.
+    samples : iterable of Sample
+        Calls away from kinks; floating arrays are differentiated and should be float64 and small:
+        the full Jacobian is taken.
+    second_order : bool
+        Check second derivatives too.
+    layouts, degenerate, single_precision : bool
+        Also try other memory layouts; 0-d and empty inputs (where the op accepts them); float32.
+    atol, rtol, step : float
+        Tolerances of the derivatives and the step of the differences.
+    device : optional
+        Where to run.
+
+    Raises
+    ------
+    OpCheckError
+        With the list of what failed.
+    """
+    function = op if callable(op) else _find(op)
+    failures: list[str] = []
+    count = 0
+    for sample in samples:
+        count += 1
+        variants = [sample]
+        if degenerate:
+            variants += [s for s in _degenerate(sample) if _accepts(function, s, device)]
+        for variant in variants:
+            checker = _Checker(_Call(function, variant, device), atol, rtol, step)
+            checks = [checker.check_memory, checker.check_first]
+            if second_order:
+                checks.append(checker.check_second)
+            if layouts and variant is sample:
+                checks += [checker.check_layouts, checker.check_broadcast_gradient]
+            if single_precision and variant is sample:
+                checks.append(checker.check_single_precision)
+            with np.errstate(all="ignore"):
+                for check in checks:
+                    check()
+            failures += checker.failures
+    if not count:
+        raise OpCheckError(f"check_op({op!r}): no sample was given")
+    if failures:
+        shown = "\n  ".join(itertools.islice(failures, 20))
+        raise OpCheckError(f"check_op({op!r}): {len(failures)} failure(s)\n  {shown}")
+
+
+def _find(name: str) -> Callable[..., Any]:
+    functor = FUNCTORS.find(name)
+    if functor is not None:
+        return functor
+    KERNELS.get(name)
+    from oneflow_lite.autograd.rule_namespace import FunctorNamespace
+
+    return getattr(FunctorNamespace(), name)  # type: ignore[no-any-return]

@@ -1,0 +1,5 @@
+"""Data loading."""
+
+from oneflow_lite.utils import data
+
+__all__ = ["data"]

@@ -1,0 +1,38 @@
+"""Fixtures: every op test runs on each device that is there; see `tests/strict_cupy`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import DeviceError
+
+
+def _real_card() -> bool:
+    try:
+        return flow.cuda.is_available()
+    except DeviceError:
+        return False
+
+
+REAL_CARD = _real_card()
+CUDA = "the real CUDA device" if REAL_CARD else "the strict stand-in (plumbing only)"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what the CUDA tests run on."""
+    return f"CUDA tests run on {CUDA}"
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The device to test on: the CPU, then CUDA (a real card, or the strict stand-in)."""
+    if request.param == "cuda" and not REAL_CARD:
+        from tests import strict_cupy
+
+        with strict_cupy.install():
+            yield "cuda"
+    else:
+        yield request.param

@@ -1,0 +1,350 @@
+"""Every script in docs/examples runs, with fewer steps than by default, and does what it says."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import os
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a script in a process of its own: it may register ops, and draws into its directory."""
+
+    def run_script(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        return subprocess.run(
+            [sys.executable, EXAMPLES / name, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+        )
+
+    return run_script
+
+
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def numbers(pattern: str, text: str) -> list[float]:
+    return [float(number) for number in re.findall(pattern, text)]
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_script_is_tested_here() -> None:
+    names = {"digits.py", "eager.py", "higher_order.py", "own_op.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == names
+
+
+@pytest.mark.parametrize("name", ["eager.py", "higher_order.py", "own_op.py"])
+def test_no_steps_are_refused(run: Run, name: str) -> None:
+    done = run(name, "--steps", "0")
+    assert done.returncode == 2
+    assert "--steps: expected at least 1, got 0" in done.stderr
+
+
+def test_eager_separates_the_half_moons(run: Run) -> None:
+    text = output_of(run("eager.py", "--steps", "200"))
+    losses = numbers(r"loss ([\d.]+)", text)
+    assert len(losses) == 3
+    assert losses[0] > 0.5
+    assert losses[-1] < 0.2
+    assert numbers(r"([\d.]+)% of 400 points", text)[0] > 95
+
+
+def test_own_op_is_certified_differentiated_fitted_and_profiled(run: Run) -> None:
+    text = output_of(run("own_op.py", "--steps", "100"))
+    assert "check_op: isru passed" in text
+    assert numbers(r"largest distance from .*: (\S+)", text)[0] < 1e-12
+    before, after = numbers(r"(?:loss|->) ([\d.]+)", text)
+    assert after < before / 10
+    calls = dict(re.findall(r"^(\w+) +(\d+) +[\d.]+$", text, re.MULTILINE))
+    assert calls["isru"] == "100"
+    assert calls["matmul"] == "200"
+
+
+def test_higher_order_finds_the_wave(run: Run) -> None:
+    text = output_of(run("higher_order.py", "--steps", "300"))
+    losses = numbers(r"loss (\S+)", text)
+    assert losses[-1] < losses[0] / 1000
+    assert numbers(r"largest error (\S+),", text)[0] < 1e-2
+
+
+def test_higher_order_reports_a_full_run_that_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = load("higher_order")
+    assert script.main(["--steps", "1"]) == 0
+    monkeypatch.setattr(script, "DEFAULT_STEPS", 1)
+    assert script.main(["--steps", "1"]) == 1
+    assert "that is too much" in capsys.readouterr().out
+
+
+# --- digits.py, the demo ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits() -> ModuleType:
+    return load("digits")
+
+
+def assert_picture(path: Path) -> None:
+    from matplotlib import image
+
+    pixels = image.imread(path)
+    assert min(pixels.shape[:2]) > 300
+    assert pixels[..., :3].std() > 0.05
+
+
+def test_the_demo_trains_draws_and_explains(run: Run, tmp_path: Path) -> None:
+    done = run("digits.py", "--epochs", "5", "--out", "pictures")
+    text = output_of(done)
+    assert "Training on 1438 digits, 359 are held out" in text
+    assert numbers(r"([\d.]+)% of the held-out digits", text)[0] > 85
+    for name in ("curve.png", "predictions.png"):
+        assert f"pictures{os.sep}{name}" in text
+        assert_picture(tmp_path / "pictures" / name)
+    assert "docs/architecture.md" in text
+    assert "At x = 3, the first derivative of x³ is 27, the second 18" in text
+    slope, curvature = re.findall(r"has slope (\S+) and curvature ([^ ,]+)", text)[0]
+    assert float(slope) > 0
+    assert np.isfinite(float(curvature))
+
+    assert "100%" in done.stderr
+    shown = numbers(r"loss=([\d.]+)", done.stderr)
+    assert shown[-1] < shown[0] / 3
+
+
+def test_the_demo_shows_the_graph_before_and_after_backward(
+    digits: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digits.show_graph()
+    before, after = capsys.readouterr().out.split("After y.backward")
+    assert "relu_backward\n  next_functions       (accumulate_grad, output 0)\n" in before
+    assert "accumulate_grad\n  next_functions       -\n  input_meta_data      -\n" in before
+    assert before.count("x: leaf, requires_grad True, acc_grad None, current_grad None") == 2
+    assert before.count("y: not leaf, requires_grad True, acc_grad None") == 1
+    assert "saved_tensors        tensor([0., 2.])" in before
+    assert "x.grad = tensor([0., 1.])" in after
+    assert "x: leaf, requires_grad True, acc_grad tensor([0., 1.]), current_grad None" in after
+    assert "saved_tensors        -\n  backward_fn          -" in after
+
+
+def test_only_a_default_run_is_judged(
+    digits: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(digits, "train", lambda *_: digits.History([2.3], [0.1]))
+    out = ["--out", str(tmp_path)]
+    assert digits.main(out) == 1
+    assert "less than the 97% expected of the default settings" in capsys.readouterr().out
+    assert digits.main([*out, "--lr", "0.1"]) == 0
+    assert "less than" not in capsys.readouterr().out
+
+
+def test_scans_are_split_by_the_seed(digits: ModuleType) -> None:
+    train, held_out = digits.load_scans(seed=1)
+    assert train.images.shape == (1438, 1, 28, 28)
+    assert held_out.images.shape == (359, 1, 28, 28)
+    assert train.images.dtype == np.float32
+    assert (held_out.images.min(), held_out.images.max()) == (0, 1)
+    together = np.concatenate([train.images, held_out.images]).reshape(1797, -1)
+    assert len(np.unique(together, axis=0)) == len(
+        np.unique(np.concatenate([part.images for part in digits.load_scans(2)]), axis=0)
+    )
+    np.testing.assert_array_equal(digits.load_scans(1)[1].labels, held_out.labels)
+    assert (digits.load_scans(2)[1].labels != held_out.labels).any()
+
+
+def test_a_random_shift_moves_the_digits_and_loses_no_ink(digits: ModuleType) -> None:
+    flow.manual_seed(0)
+    images = flow.from_numpy(digits.load_scans(0)[1].images[:8])
+    shifted = [digits.random_shift(images).numpy() for _ in range(20)]
+    assert all(np.isclose(s.sum(), images.numpy().sum()) for s in shifted)
+    assert len({s.tobytes() for s in shifted}) > 5
+
+
+def test_a_missing_device_is_reported(run: Run) -> None:
+    if flow.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    done = run("digits.py", "--device", "cuda")
+    assert done.returncode == 2
+    assert "cupy" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+# --- IDX files ----------------------------------------------------------------------------------
+
+
+def idx(array: np.ndarray) -> bytes:
+    header = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+    return header + array.astype(np.uint8).tobytes()
+
+
+@pytest.fixture
+def images() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (5, 28, 28), dtype=np.uint8)
+
+
+LABELS = np.array([3, 1, 4, 1, 9])
+IMAGES_NAME, LABELS_NAME = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+
+
+def write_mnist(directory: Path, images: np.ndarray, labels: np.ndarray) -> None:
+    """Write the four files: the training part plain, the other one gzipped."""
+    (directory / IMAGES_NAME).write_bytes(idx(images))
+    (directory / LABELS_NAME).write_bytes(idx(labels))
+    (directory / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(images[::-1])))
+    (directory / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels[::-1])))
+
+
+def test_mnist_is_read_plain_and_gzipped(
+    digits: ModuleType, tmp_path: Path, images: np.ndarray
+) -> None:
+    write_mnist(tmp_path, images, LABELS)
+    train, held_out = digits.load_mnist(tmp_path)
+    np.testing.assert_array_equal(train.images, images[:, None].astype(np.float32) / 255)
+    np.testing.assert_array_equal(train.labels, LABELS)
+    np.testing.assert_array_equal(held_out.images, train.images[::-1])
+    np.testing.assert_array_equal(held_out.labels, LABELS[::-1])
+    assert train.labels.dtype == np.int64
+
+
+def test_mnist_is_found_under_its_other_spelling(digits: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "train-images.idx3-ubyte"
+    path.touch()
+    assert digits.find_idx(tmp_path, IMAGES_NAME) == path
+
+
+def damaged(kind: str, good: bytes) -> bytes:
+    return {
+        "empty": b"",
+        "other file": b"\x89PNG" + good[4:],
+        "other type": b"\0\0\x0d" + good[3:],
+        "other dimensions": good[:3] + b"\1" + good[4:],
+        "short header": good[:10],
+        "truncated": good[:-1],
+        "too long": good + b"\0",
+        "huge promise": good[:4] + b"\xff" * 12 + good[16:],
+    }[kind]
+
+
+MESSAGES = {
+    "empty": "begins with nothing",
+    "other file": "begins with 89 50 4e 47",
+    "other type": "begins with 00 00 0d 03",
+    "other dimensions": "begins with 00 00 08 01, an IDX file of bytes in 3 dimensions with 00 00",
+    "short header": "ends within its header",
+    "truncated": "promises 3920 values (5, 28, 28), got 3919",
+    "too long": "promises 3920 values (5, 28, 28), got 3921",
+    "huge promise": "got 3920",
+}
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_a_damaged_idx_file_is_refused(
+    digits: ModuleType, tmp_path: Path, images: np.ndarray, kind: str, suffix: str
+) -> None:
+    content = damaged(kind, idx(images))
+    path = tmp_path / f"{IMAGES_NAME}{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    with pytest.raises(digits.IdxError, match=re.escape(MESSAGES[kind])) as caught:
+        digits.read_idx(path, 3)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["no gzip", "cut", "flipped"])
+def test_damaged_gzip_data_is_refused(
+    digits: ModuleType, tmp_path: Path, images: np.ndarray, kind: str
+) -> None:
+    packed = bytearray(gzip.compress(idx(images)))
+    packed[len(packed) // 2] ^= 0xFF
+    content = {"no gzip": idx(images), "cut": bytes(packed[:40]), "flipped": bytes(packed)}[kind]
+    path = tmp_path / f"{IMAGES_NAME}.gz"
+    path.write_bytes(content)
+    with pytest.raises(digits.IdxError, match="damaged gzip data"):
+        digits.read_idx(path, 3)
+
+
+@pytest.mark.parametrize(
+    ("bad_images", "bad_labels", "message"),
+    [
+        (np.zeros((5, 28, 27)), LABELS, "expected 28 by 28 pixels, got (28, 27)"),
+        (np.zeros((4, 28, 28)), LABELS, "5 labels for the 4 images"),
+        (np.zeros((5, 28, 28)), np.array([0, 1, 2, 3, 10]), "a label is 10, expected 0 to 9"),
+        (np.zeros((0, 28, 28)), np.zeros(0), "holds no images"),
+    ],
+)
+def test_mnist_files_that_do_not_fit_are_refused(
+    digits: ModuleType,
+    tmp_path: Path,
+    bad_images: np.ndarray,
+    bad_labels: np.ndarray,
+    message: str,
+) -> None:
+    write_mnist(tmp_path, bad_images, bad_labels)
+    with pytest.raises(digits.IdxError, match=re.escape(message)):
+        digits.load_mnist(tmp_path)
+
+
+def test_a_missing_file_and_a_missing_directory_are_named(
+    digits: ModuleType, tmp_path: Path, images: np.ndarray
+) -> None:
+    write_mnist(tmp_path, images, LABELS)
+    (tmp_path / LABELS_NAME).unlink()
+    with pytest.raises(FileNotFoundError, match=f"there is no {LABELS_NAME}, nor"):
+        digits.load_mnist(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere: no such directory"):
+        digits.load_mnist(tmp_path / "nowhere")
+
+
+def test_the_demo_trains_on_mnist_files(run: Run, digits: ModuleType, tmp_path: Path) -> None:
+    part = digits.load_scans(0)[1]
+    write_mnist(tmp_path, np.round(255 * part.images[:, 0]), part.labels)
+    text = output_of(run("digits.py", "--mnist", tmp_path, "--batch-size", "16", "--epochs", "6"))
+    assert "Training on 359 digits, 359 are held out" in text
+    assert numbers(r"([\d.]+)% of the held-out digits", text)[0] > 60
+    assert_picture(tmp_path / "build" / "demo" / "predictions.png")
+
+
+def test_the_demo_reports_damaged_mnist_files_without_a_traceback(
+    run: Run, tmp_path: Path, images: np.ndarray
+) -> None:
+    write_mnist(tmp_path, images, LABELS)
+    (tmp_path / IMAGES_NAME).write_bytes(b"not an IDX file")
+    done = run("digits.py", "--mnist", tmp_path)
+    assert done.returncode == 2
+    assert f"{IMAGES_NAME}: begins with 6e 6f 74 20" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,215 @@
+"""Convolution: values and derivatives against PyTorch, batching, memory, errors."""
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, FlowError, ShapeError
+from oneflow_lite.kernels import windows
+from oneflow_lite.testing import Sample, check_op
+
+F = flow.nn.functional
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1.0, 1.0, shape)
+
+
+# Input, weight, bias, options.
+CASES_2D = {
+    "plain": ((2, 3, 5, 4), (4, 3, 3, 2), True, {}),
+    "no_bias": ((2, 3, 5, 4), (4, 3, 3, 2), False, {}),
+    "unbatched": ((3, 5, 4), (4, 3, 3, 2), True, {"padding": 1}),
+    "stride": ((2, 2, 6, 7), (3, 2, 3, 3), True, {"stride": (2, 3)}),
+    "stride_leaves_a_rest": ((1, 1, 6, 6), (1, 1, 3, 3), False, {"stride": 2}),
+    "padding": ((2, 2, 4, 3), (2, 2, 3, 3), True, {"padding": (2, 1)}),
+    "dilation": ((1, 2, 7, 6), (2, 2, 3, 2), True, {"dilation": (2, 3), "padding": 1}),
+    "groups": ((2, 4, 4, 4), (6, 2, 3, 2), True, {"groups": 2}),
+    "depthwise": ((2, 3, 5, 5), (6, 1, 3, 3), True, {"groups": 3, "padding": 1}),
+    "same": ((1, 2, 5, 4), (2, 2, 3, 5), True, {"padding": "same"}),
+    "same_uneven": ((1, 2, 5, 4), (2, 2, 2, 4), True, {"padding": "same", "dilation": (3, 1)}),
+    "valid": ((1, 2, 5, 4), (2, 2, 3, 3), True, {"padding": "valid", "stride": 2}),
+    "one_by_one": ((2, 3, 4, 5), (2, 3, 1, 1), True, {}),
+    "many_channels": ((2, 7, 4, 3), (5, 7, 2, 2), True, {"stride": (1, 2), "padding": 1}),
+    "many_channels_in_groups": ((2, 12, 4, 3), (4, 6, 2, 2), True, {"groups": 2, "padding": 1}),
+    "empty_batch": ((0, 2, 4, 4), (3, 2, 2, 2), True, {}),
+    "all_at_once": (
+        (2, 4, 9, 8),
+        (4, 2, 3, 2),
+        True,
+        {"stride": (2, 1), "padding": (1, 2), "dilation": (2, 3), "groups": 2},
+    ),
+}
+CASES_1D = {
+    "plain": ((2, 3, 6), (4, 3, 3), True, {}),
+    "unbatched": ((3, 6), (4, 3, 3), False, {"stride": (2,)}),
+    "groups": ((2, 4, 7), (2, 2, 2), True, {"groups": 2, "dilation": 2, "padding": 1}),
+    "same": ((2, 2, 5), (2, 2, 4), True, {"padding": "same"}),
+}
+CASES = [("conv1d", *case) for case in CASES_1D.values()]
+CASES += [("conv2d", *case) for case in CASES_2D.values()]
+NAMES = [f"conv1d-{name}" for name in CASES_1D] + [f"conv2d-{name}" for name in CASES_2D]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("op", "input", "weight", "bias", "options"), CASES, ids=NAMES)
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+def test_agrees_with_pytorch(op, input, weight, bias, options, dtype):
+    torch = pytest.importorskip("torch")
+    from tests.functors.agreement import compare
+
+    arrays = [numbers(*input).astype(dtype), numbers(*weight, seed=1).astype(dtype)]
+    if bias:
+        arrays.append(numbers(weight[0], seed=2).astype(dtype))
+    compare(
+        lambda *tensors: getattr(F, op)(*tensors, **options),
+        lambda *tensors: getattr(torch.nn.functional, op)(*tensors, **options),
+        *arrays,
+        orders=3 if dtype == "float64" else 1,
+        atol=1e-4 if dtype == "float32" else 1e-9,
+    )
+
+
+GEOMETRY = {"stride": (1, 2), "padding": (1, 0), "dilation": (2, 1), "groups": 1}
+GROUPED = {"stride": (2,), "padding": (1,), "dilation": (1,), "groups": 2}
+SAMPLES = {
+    "conv2d": [
+        Sample(numbers(1, 1, 3, 3), numbers(2, 1, 2, 2, seed=1), numbers(2, seed=2)),
+        Sample(numbers(2, 2, 4), numbers(2, 1, 2, 2, seed=1), None, (2, 1), 1, 1, 2),
+    ],
+    "conv1d": [Sample(numbers(2, 2, 4), numbers(2, 1, 2, seed=1), numbers(2, seed=2), groups=2)],
+    "conv_input_grad": [
+        Sample(numbers(1, 2, 2, 2), numbers(2, 1, 2, 2, seed=1), input_size=(2, 5), **GEOMETRY),
+        Sample(numbers(2, 2, 2), numbers(2, 3, 2, seed=1), input_size=(3,), **GROUPED),
+    ],
+    "conv_weight_grad": [
+        Sample(numbers(1, 2, 2, 2), numbers(1, 1, 2, 4, seed=1), kernel_size=(2, 2), **GEOMETRY),
+        Sample(numbers(2, 2, 2), numbers(2, 2, 3, seed=1), kernel_size=(2,), **GROUPED),
+    ],
+}
+
+
+@pytest.mark.parametrize("op", SAMPLES)
+def test_op(op, device):
+    check_op(op, SAMPLES[op], device=device, degenerate=False)
+
+
+@pytest.mark.parametrize("op", ["conv", "conv_weight_grad", "conv_input_grad"])
+def test_three_spatial_dimensions_and_complex_numbers(op):
+    torch = pytest.importorskip("torch")
+    from oneflow_lite.op_expr import op_expr
+
+    x, w = numbers(2, 2, 4, 3, 5) + 1j, numbers(3, 2, 2, 1, 3, seed=1) - 2j
+    geometry = {"stride": (2, 1, 1), "padding": (1, 0, 2), "dilation": (1, 1, 2), "groups": 1}
+    a, b = torch.tensor(x, requires_grad=True), torch.tensor(w, requires_grad=True)
+    y = torch.nn.functional.conv3d(a, b, **geometry)
+    dy = numbers(*y.shape, seed=2) + 0.5j
+    kernel = op_expr(op).cpu_kernel
+    if op == "conv":
+        got, expected = kernel(np, x, w, None, **geometry), y
+    elif op == "conv_weight_grad":
+        # PyTorch conjugates where the plain derivative, which a rule gives, does not.
+        got = kernel(np, dy.conj(), x, kernel_size=w.shape[2:], **geometry).conj()
+        (expected,) = torch.autograd.grad(y, b, torch.tensor(dy))
+    else:
+        got = kernel(np, dy.conj(), w, input_size=x.shape[2:], **geometry).conj()
+        (expected,) = torch.autograd.grad(y, a, torch.tensor(dy))
+    np.testing.assert_allclose(got, expected.detach().resolve_conj().numpy(), rtol=1e-10)
+
+
+def test_images_in_several_batches_give_the_same(monkeypatch):
+    x = flow.tensor(numbers(5, 3, 6, 6)).requires_grad_()
+    w = flow.tensor(numbers(4, 3, 3, 3, seed=1)).requires_grad_()
+
+    def run():
+        y = F.conv2d(x, w, padding=1)
+        return [y, *flow.autograd.grad((y * y).sum(), (x, w))]
+
+    at_once = run()
+    # Room for two images: 27 · 36 doubles each.
+    monkeypatch.setattr(windows, "_BYTES_AT_ONCE", 2 * 27 * 36 * 8 + 1)
+    assert [s.stop - s.start for s in windows.in_batches(np, 5, 27 * 36 * 8)] == [2, 2, 1]
+    for together, apart in zip(at_once, run(), strict=True):
+        np.testing.assert_allclose(apart.numpy(), together.numpy(), rtol=1e-12)
+
+
+def test_columns_are_not_kept_for_backward():
+    x = flow.tensor(numbers(2, 3, 8, 8)).requires_grad_()
+    w = flow.tensor(numbers(4, 3, 3, 3, seed=1)).requires_grad_()
+    y = F.conv2d(x, w)
+    assert sorted(t.shape for t in y.grad_fn.saved_tensors) == [x.shape, w.shape]
+
+
+def test_saves_only_what_is_needed():
+    x = flow.tensor(numbers(2, 3, 8, 8))
+    w = flow.tensor(numbers(4, 3, 3, 3, seed=1)).requires_grad_()
+    (saved,) = F.conv2d(x, w).grad_fn.saved_tensors
+    assert saved.shape == x.shape
+
+
+def test_halves_are_summed_in_single_precision():
+    x, w = np.full((1, 4096, 1, 1), 1.0, np.float16), np.full((1, 4096, 1, 1), 0.1, np.float16)
+    y = F.conv2d(flow.tensor(x), flow.tensor(w))
+    assert y.dtype == flow.float16
+    np.testing.assert_allclose(y.numpy().item(), 4096 * float(np.float16(0.1)), rtol=1e-3)
+
+
+def test_integers():
+    y = F.conv2d(flow.arange(9).reshape(1, 1, 3, 3), flow.ones(1, 1, 2, 2, dtype=flow.int64))
+    assert y.dtype == flow.int64
+    assert y.tolist() == [[[[8, 12], [20, 24]]]]
+
+
+def test_result_is_contiguous():
+    x = flow.tensor(numbers(3, 4, 4, 2)).permute(3, 0, 1, 2)
+    assert F.conv2d(x, flow.tensor(numbers(2, 3, 2, 2))).is_contiguous()
+
+
+X, W, B = (2, 4, 8, 8), (6, 4, 3, 3), (6,)
+ERRORS = {
+    "input of 2 dimensions": (((8, 8), W, B), {}, ShapeError, "input"),
+    "weight of 3 dimensions": ((X, (4, 3, 3), B), {}, ShapeError, "weight"),
+    "channels": ((X, (6, 3, 3, 3), B), {}, ShapeError, "input"),
+    "bias": ((X, W, (5,)), {}, ShapeError, "bias"),
+    "bias of 2 dimensions": ((X, W, (6, 1)), {}, ShapeError, "bias"),
+    "groups do not divide": ((X, (6, 1, 3, 3), B), {"groups": 4}, ShapeError, "groups"),
+    "no groups": ((X, W, B), {"groups": 0}, ShapeError, "groups"),
+    "groups is no int": ((X, W, B), {"groups": 1.0}, ArgumentTypeError, "groups"),
+    "stride 0": ((X, W, B), {"stride": 0}, ShapeError, "stride"),
+    "stride of 3": ((X, W, B), {"stride": (1, 1, 1)}, ShapeError, "stride"),
+    "stride 1.5": ((X, W, B), {"stride": 1.5}, ArgumentTypeError, "stride"),
+    "stride True": ((X, W, B), {"stride": True}, ArgumentTypeError, "stride"),
+    "negative padding": ((X, W, B), {"padding": -1}, ShapeError, "padding"),
+    "dilation 0": ((X, W, B), {"dilation": (1, 0)}, ShapeError, "dilation"),
+    "unknown padding": ((X, W, B), {"padding": "full"}, ShapeError, "padding"),
+    "same with stride": ((X, W, B), {"padding": "same", "stride": 2}, ShapeError, "padding"),
+    "filter too large": (((2, 4, 2, 8), W, B), {}, ShapeError, "weight"),
+    "dilated filter too large": ((X, W, B), {"dilation": 4}, ShapeError, "weight"),
+}
+
+
+@pytest.mark.parametrize(("shapes", "options", "error", "argument"), ERRORS.values(), ids=ERRORS)
+def test_bad_arguments(shapes, options, error, argument):
+    tensors = [flow.ones(*shape, requires_grad=True) for shape in shapes]
+    with pytest.raises(error, match=rf"^conv2d\(\): argument '{argument}'") as caught:
+        F.conv2d(*tensors, **options)
+    builtin = TypeError if error is ArgumentTypeError else RuntimeError
+    assert isinstance(caught.value, FlowError)
+    assert isinstance(caught.value, builtin)
+    assert all(t.grad is None and t._version == 0 and t.is_leaf for t in tensors)
+
+
+def test_dtypes_must_agree():
+    x, w = flow.ones(*X, dtype=flow.float64), flow.ones(*W)
+    with pytest.raises(DTypeError, match=r"conv2d\(\): argument 'weight': .*float64.*float32"):
+        F.conv2d(x, w)
+    with pytest.raises(DTypeError, match=r"conv2d\(\): argument 'bias'"):
+        F.conv2d(flow.ones(*X), w, flow.ones(6, dtype=flow.float64))
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_arrays_are_refused(position):
+    tensors = [flow.ones(*shape) for shape in (X, W, B)]
+    tensors[position] = tensors[position].tolist()
+    with pytest.raises(ArgumentTypeError, match=r"conv2d\(\): argument '(input|weight|bias)'"):
+        F.conv2d(*tensors)

@@ -1,0 +1,151 @@
+"""embedding and one_hot: values, derivatives, options, errors."""
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    IndexRangeError,
+    ShapeError,
+)
+from oneflow_lite.functors.embedding import embedding, one_hot
+from oneflow_lite.testing import Sample, check_op
+
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.normal(size=(6, 3))
+INPUTS = {
+    "matrix": np.array([[1, 5, 1], [0, 2, 1]]),
+    "vector": np.array([3, 3]),
+    "0d": np.array(4),
+    "empty": np.zeros((0, 2), np.int64),
+    "int32": np.array([2, 0], np.int32),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"padding_idx": 1}, {"padding_idx": -2}, {"scale_grad_by_freq": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("name", INPUTS)
+def test_agrees_with_pytorch(name, options, dtype):
+    torch = pytest.importorskip("torch")
+    from tests.functors.agreement import compare
+
+    index = INPUTS[name]
+    compare(
+        lambda w: embedding(flow.tensor(index), w * w, **options),
+        lambda w: torch.nn.functional.embedding(torch.tensor(index), w * w, **options),
+        WEIGHT.astype(dtype),
+        # PyTorch cannot differentiate the scaled gradient again.
+        orders=1 if "scale_grad_by_freq" in options else 2,
+    )
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 2.0])
+def test_max_norm_shrinks_rows_as_pytorch(norm_type):
+    torch = pytest.importorskip("torch")
+    ours = flow.tensor(WEIGHT, requires_grad=True)
+    theirs = torch.tensor(WEIGHT, requires_grad=True)
+    index = [[0, 1, 1], [3, 0, 5]]
+    options = {"max_norm": 1.5, "norm_type": norm_type}
+    y = embedding(flow.tensor(index), ours, **options)
+    expected = torch.nn.functional.embedding(torch.tensor(index), theirs, **options)
+    np.testing.assert_allclose(y.numpy(), expected.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-12)
+    y.sum().backward()
+    expected.sum().backward()
+    np.testing.assert_array_equal(ours.grad.numpy(), theirs.grad.numpy())
+    assert ours.is_leaf and ours._version == 1
+
+
+def test_derivatives(device):
+    index = flow.tensor(INPUTS["matrix"], device=device)
+    for options in ({}, {"padding_idx": 1, "scale_grad_by_freq": True}):
+
+        def linear(w, options=options):
+            return embedding(index, w, **options)
+
+        if options:  # the gradient is not the derivative then: check the derivative of it alone
+            w = flow.tensor(WEIGHT, device=device, requires_grad=True)
+            dy = flow.ones(2, 3, 3, dtype=flow.float64, device=device, requires_grad=True)
+            (dw,) = flow.autograd.grad(linear(w), w, dy, create_graph=True)
+            (ddy,) = flow.autograd.grad(dw, dy, flow.ones_like(dw))
+            expected = [[0, 1, 0], [1, 1, 0]]
+            np.testing.assert_allclose(ddy.numpy()[..., 0], expected)
+            assert dw.numpy()[:, 0].tolist() == [1, 0, 1, 0, 0, 1]
+        else:
+            check_op(linear, [Sample(WEIGHT)], degenerate=False, device=device)
+
+
+def test_frequent_rows_count_once(device):
+    w = flow.zeros(3, 2, device=device, requires_grad=True)
+    index = flow.tensor([0, 2, 2, 2], device=device)
+    embedding(index, w, scale_grad_by_freq=True).sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), [[1, 1], [0, 0], [1, 1]], rtol=1e-6)
+
+
+I = flow.tensor([0, 1])  # noqa: E741
+W = flow.tensor(WEIGHT)
+ERRORS = [
+    (lambda: embedding(I + 5, W), IndexRangeError, "input"),
+    (lambda: embedding(I - 1, W), IndexRangeError, "input"),
+    (lambda: embedding(I.double(), W), DTypeError, "input"),
+    (lambda: embedding([0], W), ArgumentTypeError, "input"),
+    (lambda: embedding(I, W[0]), ShapeError, "weight"),
+    (lambda: embedding(I, W, padding_idx=6), ArgumentError, "padding_idx"),
+    (lambda: embedding(I, W, padding_idx=-7), ArgumentError, "padding_idx"),
+    (lambda: embedding(I, W, sparse=True), ArgumentError, "sparse"),
+    (lambda: embedding(I + 5, W, max_norm=0.1), IndexRangeError, "input"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "argument"), ERRORS)
+def test_errors_leave_everything_as_it_was(call, error, argument):
+    with pytest.raises(error, match=rf"^embedding\(\): argument '{argument}'"):
+        call()
+    np.testing.assert_array_equal(W.numpy(), WEIGHT)
+    assert W._version == 0
+
+
+# one_hot
+
+
+@pytest.mark.parametrize(
+    ("name", "num_classes"),
+    [("matrix", -1), ("matrix", 7), ("vector", -1), ("0d", -1), ("0d", 5), ("empty", 7)],
+)
+def test_one_hot_agrees_with_pytorch(name, num_classes):
+    torch = pytest.importorskip("torch")
+    index = INPUTS[name]
+    ours = one_hot(flow.tensor(index), num_classes).numpy()
+    theirs = torch.nn.functional.one_hot(torch.tensor(index), num_classes).numpy()
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_one_hot_on_each_device(device):
+    y = one_hot(flow.tensor([2, 0], device=device))
+    assert y.tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("index", "num_classes", "error", "argument"),
+    [
+        ([0, -2], -1, IndexRangeError, "tensor"),
+        ([0, 2], 2, IndexRangeError, "tensor"),
+        ([0], 0, IndexRangeError, "tensor"),
+        ([], -1, ShapeError, "num_classes"),
+        ([0], -2, ArgumentError, "num_classes"),
+        ([0], 1.5, ArgumentTypeError, "num_classes"),
+        ([0.0], -1, DTypeError, "tensor"),
+    ],
+)
+def test_one_hot_errors(index, num_classes, error, argument):
+    dtype = flow.int64 if index == [] else None
+    with pytest.raises(error, match=rf"^one_hot\(\): argument '{argument}'"):
+        one_hot(flow.tensor(index, dtype=dtype), num_classes)

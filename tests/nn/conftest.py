@@ -1,0 +1,11 @@
+"""What the tests of networks share."""
+
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture
+def torch() -> ModuleType:
+    """PyTorch, or the test is skipped."""
+    return pytest.importorskip("torch")

@@ -1,0 +1,72 @@
+"""Parameter: a tensor that shares memory, requires a gradient, and survives copies."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite import nn
+
+
+def test_a_parameter_shares_memory_and_is_a_leaf():
+    data = flow.ones(2)
+    parameter = nn.Parameter(data)
+    assert isinstance(parameter, flow.Tensor)
+    assert parameter.requires_grad
+    assert parameter.is_leaf
+    assert np.shares_memory(parameter.numpy(), data.numpy())
+    assert not data.requires_grad
+    with flow.no_grad():
+        parameter.fill_(4)
+    assert data._version == parameter._version > 0
+
+
+def test_a_parameter_of_a_computed_tensor_leaves_the_graph():
+    computed = flow.ones(2, requires_grad=True) * 2
+    assert nn.Parameter(computed).grad_fn is None
+
+
+def test_a_parameter_without_gradient_may_hold_integers():
+    assert nn.Parameter(flow.tensor([1]), requires_grad=False).dtype == flow.int64
+    with pytest.raises(RuntimeError, match="floating point"):
+        nn.Parameter(flow.tensor([1]))
+
+
+def test_a_parameter_of_nothing_is_empty():
+    assert nn.Parameter().shape == (0,)
+
+
+@pytest.mark.parametrize("data", [[1.0], 3.0, np.ones(2)])
+def test_data_must_be_a_tensor(data):
+    with pytest.raises(TypeError, match="Parameter"):
+        nn.Parameter(data)
+
+
+def test_results_of_operations_are_plain_tensors():
+    parameter = nn.Parameter(flow.ones(2))
+    for result in (parameter * 2, parameter.detach(), parameter.data, parameter.clone()):
+        assert type(result) is flow.Tensor
+
+
+def test_repr():
+    text = repr(nn.Parameter(flow.tensor([1.0, 2.0])))
+    assert text == "Parameter containing:\ntensor([1., 2.], requires_grad=True)"
+    assert repr(nn.Parameter(flow.ones(1), requires_grad=False)).endswith("tensor([1.])")
+
+
+def test_copies_are_parameters():
+    parameter = nn.Parameter(flow.tensor([1.0, 2.0]))
+    parameter.grad = flow.tensor([3.0, 4.0])
+    parameter.note = ["kept"]
+    for twin in (copy.deepcopy(parameter), pickle.loads(pickle.dumps(parameter))):
+        assert type(twin) is nn.Parameter
+        assert twin.requires_grad
+        assert twin.note == ["kept"]
+        np.testing.assert_array_equal(twin.numpy(), [1.0, 2.0])
+        (twin * 2).sum().backward()
+        assert not np.shares_memory(twin.numpy(), parameter.numpy())
+    np.testing.assert_array_equal(copy.deepcopy(parameter).grad.numpy(), [3.0, 4.0])
+    frozen = nn.Parameter(flow.ones(1), requires_grad=False)
+    assert not copy.deepcopy(frozen).requires_grad

@@ -1,0 +1,24 @@
+"""The README's example runs as it stands, and prints what it says; its links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_the_example_prints_what_its_comment_says() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    said = example.splitlines()[-1].partition("#")[2]
+    assert done.stdout.split() == said.split()
+
+
+def test_links_lead_to_files() -> None:
+    for document in ("README.md", "CONTRIBUTING.md"):
+        links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text())
+        assert links
+        assert [link for link in links if not (ROOT / link).exists()] == []
