@@ -57,7 +57,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> flow.relu(flow.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
-    _number_tensor("relu", input)
+    if not isinstance(input, Tensor) or input._data.dtype.kind not in "fiu":
+        _number_tensor("relu", input)
     if inplace:
         return FUNCTORS.get("relu_")(input)  # type: ignore[no-any-return]
     return dispatch1(RELU, input)  # type: ignore[no-any-return]

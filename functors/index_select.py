@@ -7,7 +7,7 @@ from typing import Any
 from oneflow_lite.errors import DimError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dim, check_tensor, require_integer
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.masking import masked_fill
+from oneflow_lite.functors.masking import filled
 from oneflow_lite.functors.scatter import check_same_dtype
 from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -127,7 +127,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     dim = check_dim("index_fill", dim, len(shape))
     index = _vector("index_fill", index)
     mask = dispatch1(INDEX_MASK, index, {"dim": dim, "shape": shape or (1,)})
-    return masked_fill(input, mask if shape else reshape(mask, ()), value)
+    return filled("index_fill", input, mask if shape else reshape(mask, ()), value)
 
 
 def _vector(op: str, index: Tensor) -> Tensor:

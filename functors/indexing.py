@@ -64,22 +64,35 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     >>> x[0], x[::2, 1], x[[2, 0], 0], x[x > 4]
     (tensor([1., 2.]), tensor([2., 6.]), tensor([5., 1.]), tensor([5., 6.]))
     """
-    # The two indices of every loop come first; what is wrong with one is found by the parser.
-    if type(index) is int:
-        shape = check_tensor("getitem", "input", input)._data.shape
-        if shape and -shape[0] <= index < shape[0]:
-            return dispatch1(GETITEM, input, {"index": (index, ...)})  # type: ignore[no-any-return]
-    elif (
-        type(index) is slice
-        and is_plain_slice(index)
-        and check_tensor("getitem", "input", input)._data.ndim
-    ):
-        return dispatch1(GETITEM, input, {"index": (index,)})  # type: ignore[no-any-return]
+    basic = _basic(index)
+    if basic is not None:
+        try:
+            return dispatch1(GETITEM, input, {"index": basic})  # type: ignore[no-any-return]
+        except IndexError:  # rare, so that NumPy may find it; the parser says what is wrong
+            parse_index("getitem", input, index)
+            raise
     parsed = parse_index("getitem", check_tensor("getitem", "input", input), index)
     if not parsed.tensors:
         return dispatch1(GETITEM, input, {"index": parsed.basic})  # type: ignore[no-any-return]
     view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
     return dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})  # type: ignore[no-any-return]
+
+
+def _basic(index: Any) -> tuple[Any, ...] | None:
+    """Return an index as NumPy takes it, or None when it is more than ints, slices and None."""
+    items = index if type(index) is tuple else (index,)
+    ellipsis_seen = False
+    for item in items:
+        kind = type(item)
+        if kind is slice:
+            if not is_plain_slice(item):
+                return None
+        elif item is ...:
+            ellipsis_seen = True
+        elif kind is not int and item is not None:
+            return None
+    # Without an Ellipsis an index of ints alone would give a scalar, and no view.
+    return items if ellipsis_seen else (*items, ...)
 
 
 @register_functor("setitem")

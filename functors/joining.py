@@ -56,34 +56,7 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
             [1., 1.]])
     """
     _check_tensors("cat", tensors, ArgumentError)
-    for i, tensor in enumerate(tensors):
-        if not tensor._data.ndim:
-            raise bad_argument(
-                ShapeError,
-                "cat",
-                f"tensors[{i}]",
-                expected="at least one dimension",
-                got="a 0-d tensor",
-                mend="use stack()",
-            )
-    xs = promote("cat", *tensors)
-    xs = [x for x in xs if x._data.shape != (0,)] or xs[:1]
-    first = xs[0]._data.shape
-    dim = check_dim("cat", dim, len(first))
-    for i, x in enumerate(xs):
-        shape = x._data.shape
-        if len(shape) != len(first) or any(
-            n != m for k, (n, m) in enumerate(zip(shape, first, strict=True)) if k != dim
-        ):
-            raise bad_argument(
-                ShapeError,
-                "cat",
-                f"tensors[{i}]",
-                expected=f"the shape of the first, {first}, except in dim {dim}",
-                got=f"shape {shape}",
-                mend="reshape or crop it",
-            )
-    return dispatch(CAT, tuple(xs), {"dim": dim})  # type: ignore[no-any-return]
+    return _joined("cat", tensors, dim)
 
 
 @register_functor("concat")
@@ -129,7 +102,7 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
                 mend="reshape or expand it",
             )
     dim = check_dim("stack", dim, len(first) + 1)
-    return dispatch(STACK, tuple(promote("stack", *tensors)), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(STACK, tuple(_promoted("stack", tensors)), {"dim": dim})  # type: ignore[no-any-return]
 
 
 @register_functor("hstack")
@@ -142,7 +115,7 @@ def hstack(tensors: Tensors) -> Tensor:
     """
     _check_tensors("hstack", tensors, ShapeError)
     xs = [reshape(x, 1) if not x._data.ndim else x for x in tensors]
-    return cat(xs, 0 if xs[0].ndim == 1 else 1)
+    return _joined("hstack", xs, 0 if xs[0].ndim == 1 else 1)
 
 
 @register_functor("vstack")
@@ -155,7 +128,8 @@ def vstack(tensors: Tensors) -> Tensor:
             [3, 4]])
     """
     _check_tensors("vstack", tensors, ShapeError)
-    return cat([reshape(x, 1, -1) if x._data.ndim < 2 else x for x in tensors], 0)
+    xs = [reshape(x, 1, -1) if x._data.ndim < 2 else x for x in tensors]
+    return _joined("vstack", xs, 0)
 
 
 @register_functor("dstack")
@@ -169,7 +143,7 @@ def dstack(tensors: Tensors) -> Tensor:
     """
     _check_tensors("dstack", tensors, ShapeError)
     xs = [reshape(x, 1, -1) if x._data.ndim < 2 else x for x in tensors]
-    return cat([unsqueeze(x, 2) if x.ndim == 2 else x for x in xs], 2)
+    return _joined("dstack", [unsqueeze(x, 2) if x.ndim == 2 else x for x in xs], 2)
 
 
 @register_functor("column_stack")
@@ -182,7 +156,8 @@ def column_stack(tensors: Tensors) -> Tensor:
             [2, 4]])
     """
     _check_tensors("column_stack", tensors, ShapeError)
-    return cat([reshape(x, -1, 1) if x._data.ndim < 2 else x for x in tensors], 1)
+    xs = [reshape(x, -1, 1) if x._data.ndim < 2 else x for x in tensors]
+    return _joined("column_stack", xs, 1)
 
 
 @register_functor("meshgrid")
@@ -267,4 +242,48 @@ def _check_tensors(op: str, tensors: Any, when_empty: type[FlowError]) -> None:
             when_empty, op, "tensors", expected="at least one tensor", got="none", mend="pass one"
         )
     for i, tensor in enumerate(tensors):
-        check_tensor(op, f"tensors[{i}]", tensor)
+        if not isinstance(tensor, Tensor):
+            check_tensor(op, f"tensors[{i}]", tensor)
+
+
+def _joined(op: str, tensors: Tensors, dim: int) -> Tensor:
+    """Check shapes and join; `op` is the functor that was called."""
+    shapes = [x._data.shape for x in tensors]
+    if () in shapes:
+        raise bad_argument(
+            ShapeError,
+            op,
+            f"tensors[{shapes.index(())}]",
+            expected="at least one dimension",
+            got="a 0-d tensor",
+            mend="use stack()",
+        )
+    xs = _promoted(op, tensors)
+    first = shapes[0]
+    if (0,) in shapes:
+        xs = [x for x in xs if x._data.shape != (0,)] or xs[:1]
+        first = xs[0]._data.shape
+    dim = check_dim(op, dim, len(first))
+    for i, shape in enumerate(shapes):
+        if shape == first or shape == (0,):
+            continue
+        if len(shape) != len(first) or any(
+            n != m for k, (n, m) in enumerate(zip(shape, first, strict=True)) if k != dim
+        ):
+            raise bad_argument(
+                ShapeError,
+                op,
+                f"tensors[{i}]",
+                expected=f"the shape of the first, {first}, except in dim {dim}",
+                got=f"shape {shape}",
+                mend="reshape or crop it",
+            )
+    return dispatch(CAT, tuple(xs), {"dim": dim})  # type: ignore[no-any-return]
+
+
+def _promoted(op: str, tensors: Tensors) -> Tensors:
+    """Return the tensors in their common dtype."""
+    dtype = tensors[0]._data.dtype
+    if all([x._data.dtype is dtype for x in tensors]):
+        return tensors
+    return promote(op, *tensors)

@@ -50,13 +50,18 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     tensor([ 1., -1., -1.])
     """
     _check_mask("masked_fill", input, mask)
+    return filled("masked_fill", input, mask, value)
+
+
+def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Write a number or a 0-d tensor where `mask` is True; `op` is the functor that was called."""
     if not isinstance(value, Tensor):
-        value = fill_value("masked_fill", "value", value, input._data.dtype)
+        value = fill_value(op, "value", value, input._data.dtype)
         return dispatch(MASKED_FILL, (input, mask), {"value": value})  # type: ignore[no-any-return]
     if value._data.ndim:
         raise bad_argument(
             ShapeError,
-            "masked_fill",
+            op,
             "value",
             expected="a number or a 0-d tensor",
             got=f"shape {value.shape}",

@@ -1,7 +1,7 @@
 """Matrix products: what users call; shapes and dtypes are checked here.
 
-Everything that multiplies matrices ends in the ops `matmul`, `linear` or `dot`; vectors are given a
-second dimension for it.
+Everything that multiplies matrices ends in the ops `matmul`, `matmul_nt` (linear) or `dot`; vectors
+are given a second dimension for it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import numpy as np
 
 from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_ndim, check_tensor
-from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2
+from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 MATMUL = op_expr("matmul")
-LINEAR = op_expr("linear")
+MATMUL_NT = op_expr("matmul_nt")
+MATMUL_TN = op_expr("matmul_tn")
+ADD = op_expr("add")
 DOT = op_expr("dot")
 RESHAPE = op_expr("reshape")
 
@@ -121,6 +123,34 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         column = dispatch2(MATMUL, input, _reshape(other, (*y, 1)))
         return _reshape(column, x[:-1])
     return dispatch2(DOT, input, other)  # type: ignore[no-any-return]
+
+
+@register_functor("matmul_nt")
+def matmul_nt(x: Tensor, y: Tensor) -> Tensor:
+    """Return x yᵀ of two tensors of matrices; gradients use it, so nothing is checked.
+
+    Examples
+    --------
+    >>> from oneflow_lite.registry import FUNCTORS
+    >>> import oneflow_lite as flow
+    >>> FUNCTORS.get("matmul_nt")(flow.ones(2, 3), flow.ones(4, 3)).shape
+    (2, 4)
+    """
+    return dispatch2(MATMUL_NT, x, y)  # type: ignore[no-any-return]
+
+
+@register_functor("matmul_tn")
+def matmul_tn(x: Tensor, y: Tensor, *, merge: bool) -> Tensor:
+    """Return xᵀ y of two tensors of matrices, summed over the batch with `merge`; see `matmul_nt`.
+
+    Examples
+    --------
+    >>> from oneflow_lite.registry import FUNCTORS
+    >>> import oneflow_lite as flow
+    >>> FUNCTORS.get("matmul_tn")(flow.ones(5, 3, 2), flow.ones(5, 3, 4), merge=True).shape
+    (2, 4)
+    """
+    return dispatch2(MATMUL_TN, x, y, {"merge": merge})  # type: ignore[no-any-return]
 
 
 def _product(
@@ -317,7 +347,7 @@ def baddbmm(
 
 @register_functor("linear")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return input @ weightᵀ + bias: one op, since it is what most networks spend their time in.
+    """Return input @ weightᵀ + bias.
 
     Parameters
     ----------
@@ -359,8 +389,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             raise _misfit("linear", "bias", f"shape {w[:-1]}", w, b)
     if len(w) == 1:
         product = matmul(input, weight)
-        return product if bias is None else product + bias
-    if len(x) == 1:
-        row = dispatch(LINEAR, (_reshape(input, (1, *x)), weight, bias))
-        return _reshape(row, w[:1])
-    return dispatch(LINEAR, (input, weight, bias))  # type: ignore[no-any-return]
+    elif len(x) == 1:
+        product = _reshape(dispatch2(MATMUL_NT, _reshape(input, (1, *x)), weight), w[:1])
+    else:
+        product = dispatch2(MATMUL_NT, input, weight)
+    return product if bias is None else dispatch2(ADD, product, bias)  # type: ignore[no-any-return]

@@ -7,7 +7,11 @@ from oneflow_lite.autograd.grad_function import register_grad_func
 def embedding_dweight(F, ctx, dy):
     if ctx.padding_idx is not None or ctx.scale_grad_by_freq:
         dy = dy * F.embedding_scale(
-            dy, ctx.x, padding_idx=ctx.padding_idx, scale_grad_by_freq=ctx.scale_grad_by_freq
+            dy,
+            ctx.x,
+            padding_idx=ctx.padding_idx,
+            scale_grad_by_freq=ctx.scale_grad_by_freq,
+            rows=ctx.weight_shape[0],
         )
     return F.getitem_advanced_grad(dy, ctx.x, dims=(0,), shape=ctx.weight_shape)
 

@@ -35,21 +35,6 @@ def matmul_tn_dy(F, ctx, dz):
     return F.matmul(ctx.x, dz)
 
 
-@register_grad_func("linear", wrt="x", saves="weight")
-def linear_dx(F, ctx, dz):
-    return F.matmul(dz, ctx.weight)
-
-
-@register_grad_func("linear", wrt="weight", saves="x")
-def linear_dweight(F, ctx, dz):
-    return F.matmul_tn(dz, ctx.x, merge=ctx.x.ndim > 2)
-
-
-@register_grad_func("linear", wrt="bias")
-def linear_dbias(F, ctx, dz):
-    return dz
-
-
 @register_grad_func("dot", wrt="x", saves="y")
 def dot_dx(F, ctx, dz):
     return dz * ctx.y

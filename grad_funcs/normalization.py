@@ -17,7 +17,8 @@ def _dx(F, ctx, dz, dvariance, z, variance, centred=True):
     if dvariance is not None:
         # The variance is the mean square of z √(variance + eps).
         count = prod(z.shape[d] for d in ctx.dim)
-        dx = _sum(dx, dvariance * F.sqrt(variance + ctx.eps) * z * (2 / count))
+        part = dvariance * F.sqrt(variance + ctx.eps) * z * (2 / count)
+        dx = _sum(dx, F.cast(part, dtype=z.dtype))  # for halves the variance is float32
     return dx
 
 
@@ -69,7 +70,8 @@ def batch_norm_grad(F, ctx, dy, dz, dvariance, dmean):
         dx = _dx(F, ctx, dz, dvariance, ctx.y1, ctx.y2)
         if dmean is not None:
             count = prod(ctx.y1.shape[d] for d in ctx.dim)
-            dx = _sum(dx, F.expand(dmean / count, shape=ctx.y1.shape))
+            part = F.expand(dmean / count, shape=ctx.y1.shape)
+            dx = _sum(dx, F.cast(part, dtype=ctx.y1.dtype))
     if ctx.needs_input_grad[1] and dy is not None:
         dweight = F.sum(dy * ctx.y1, dim=ctx.dim, keepdim=False)
     if ctx.needs_input_grad[2] and dy is not None:
@@ -82,16 +84,14 @@ def batch_norm_grad(F, ctx, dy, dz, dvariance, dmean):
 
 @register_grad_func("standardize_grad", wrt="dy", saves="z, variance")
 def standardize_grad_ddy(F, ctx, d):
-    return F.standardize_grad(
-        d, ctx.z, ctx.variance, dim=ctx.dim, eps=ctx.eps, centred=ctx.centred
-    )
+    return F.standardize_grad(d, ctx.z, ctx.variance, dim=ctx.dim, eps=ctx.eps, centred=ctx.centred)
 
 
 @register_grad_func("standardize_grad", wrt="z", saves="dy, z, variance")
 def standardize_grad_dz(F, ctx, d):
     by_d = ctx.dy * F.mean(d * ctx.z, dim=ctx.dim, keepdim=True)
     by_dy = d * F.mean(ctx.dy * ctx.z, dim=ctx.dim, keepdim=True)
-    return -(by_d + by_dy) * F.rsqrt(ctx.variance + ctx.eps)
+    return F.cast(-(by_d + by_dy) * F.rsqrt(ctx.variance + ctx.eps), dtype=ctx.z.dtype)
 
 
 @register_grad_func("standardize_grad", wrt="variance", saves="variance, y")

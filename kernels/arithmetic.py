@@ -1,31 +1,34 @@
 """Arithmetic on arrays: sums, products, powers, rounding, extremes."""
 
-from oneflow_lite.registry import register_kernel
+import numpy as np
 
+from oneflow_lite.registry import register_kernel, register_ufunc
 
-@register_kernel("add")
-def add(xp, x, y):
-    return xp.add(x, y)
+# Ops that are one function of the array module: op name to function name.
+_UNARY = {
+    "neg": "negative",
+    "abs": "abs",
+    "sign": "sign",
+    "sqrt": "sqrt",
+    "reciprocal": "reciprocal",
+}
+_BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "floor_divide": "floor_divide",
+    "pow": "power",
+    "fmod": "fmod",
+    "remainder": "remainder",
+    "maximum": "maximum",
+    "minimum": "minimum",
+}
 
-
-@register_kernel("sub")
-def sub(xp, x, y):
-    return xp.subtract(x, y)
-
-
-@register_kernel("mul")
-def mul(xp, x, y):
-    return xp.multiply(x, y)
-
-
-@register_kernel("div")
-def div(xp, x, y):
-    return xp.divide(x, y)
-
-
-@register_kernel("floor_divide")
-def floor_divide(xp, x, y):
-    return xp.floor_divide(x, y)
+for _op, _function in _UNARY.items():
+    register_ufunc(_op, _function, inputs=1)
+for _op, _function in _BINARY.items():
+    register_ufunc(_op, _function, inputs=2)
 
 
 @register_kernel("div_trunc")
@@ -37,32 +40,12 @@ def div_trunc(xp, x, y):
     return xp.trunc(xp.divide(x, y))
 
 
-@register_kernel("pow")
-def pow(xp, x, y):
-    return xp.power(x, y)
-
-
 @register_kernel("pow_grad_exponent")
 def pow_grad_exponent(xp, dz, x, y, z):
     # z log x, and 0 where x = 0 and y >= 0 (the limit, and PyTorch's choice)
-    with _quiet(xp):
+    with np.errstate(all="ignore"):
         slope = z * xp.log(x)
     return dz * xp.where((x == 0) & (y.real >= 0), xp.zeros((), z.dtype), slope)
-
-
-@register_kernel("neg")
-def neg(xp, x):
-    return xp.negative(x)
-
-
-@register_kernel("abs")
-def abs(xp, x):
-    return xp.abs(x)
-
-
-@register_kernel("sign")
-def sign(xp, x):
-    return xp.sign(x)
 
 
 @register_kernel("square")
@@ -70,19 +53,9 @@ def square(xp, x):
     return xp.multiply(x, x)
 
 
-@register_kernel("sqrt")
-def sqrt(xp, x):
-    return xp.sqrt(x)
-
-
 @register_kernel("rsqrt")
 def rsqrt(xp, x):
     return xp.reciprocal(xp.sqrt(x))
-
-
-@register_kernel("reciprocal")
-def reciprocal(xp, x):
-    return xp.reciprocal(x)
 
 
 @register_kernel("floor")
@@ -110,26 +83,6 @@ def round(xp, x, *, decimals=0):
     if x.dtype.kind != "f":
         return x.copy()
     return xp.round(x, decimals)
-
-
-@register_kernel("fmod")
-def fmod(xp, x, y):
-    return xp.fmod(x, y)
-
-
-@register_kernel("remainder")
-def remainder(xp, x, y):
-    return xp.remainder(x, y)
-
-
-@register_kernel("maximum")
-def maximum(xp, x, y):
-    return xp.maximum(x, y)
-
-
-@register_kernel("minimum")
-def minimum(xp, x, y):
-    return xp.minimum(x, y)
 
 
 @register_kernel("extreme_grad")
@@ -201,18 +154,3 @@ def complex(xp, real, imag):
     out.real = real
     out.imag = imag
     return out
-
-
-class _quiet:
-    """Silence NumPy's warnings where the special value is replaced afterwards."""
-
-    def __init__(self, xp):
-        self._state = xp.errstate(all="ignore") if xp.__name__ == "numpy" else None
-
-    def __enter__(self):
-        if self._state is not None:
-            self._state.__enter__()
-
-    def __exit__(self, *exc_info):
-        if self._state is not None:
-            self._state.__exit__(*exc_info)

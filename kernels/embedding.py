@@ -1,7 +1,7 @@
 """Kernels of embedding and one_hot: rows and units named by class numbers."""
 
 from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
-from oneflow_lite.kernels.index_arrays import check_range, on_host
+from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host
 from oneflow_lite.registry import register_kernel
 
 
@@ -12,11 +12,13 @@ def embedding(xp, x, weight, *, padding_idx=None, scale_grad_by_freq=False):
 
 
 @register_kernel("embedding_scale")
-def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq):
-    """Return by what the gradient of each row is multiplied, with dy's dtype."""
+def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq, rows):
+    """Return by what the gradient of each looked up row is multiplied, with dy's dtype."""
     scale = xp.ones(x.shape, dy.dtype)
-    if scale_grad_by_freq and x.size:
-        scale /= xp.bincount(x.reshape(-1)).take(x).astype(dy.dtype)
+    if scale_grad_by_freq:
+        counts = xp.zeros(rows, xp.int64)  # bincount would wait for the device
+        add_at(xp, counts, x, xp.ones(x.shape, xp.int64))
+        scale /= counts.take(x)
     if padding_idx is not None:
         scale[x == padding_idx] = 0
     return scale[..., None]

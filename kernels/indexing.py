@@ -131,7 +131,8 @@ def _summed(xp, dy, indices, dims, shape):
     together = dims == tuple(range(dims[0], dims[0] + len(dims)))
     place = dims[0] if together else 0  # where x[indices] has the dimensions of the indices
     chosen = xp.broadcast_arrays(*indices)[0].shape
-    moved = xp.moveaxis(dy, range(place, place + len(chosen)), range(len(chosen)))
+    front = tuple(range(len(chosen)))
+    moved = xp.moveaxis(dy, tuple(place + k for k in front), front)
 
     others = [k for k in range(len(shape)) if k not in dims]
     width = prod(shape[k] for k in others)

@@ -48,15 +48,6 @@ def matmul_tn(xp, x, y, *, merge):
     return product(xp, x.swapaxes(-1, -2), y)
 
 
-@register_kernel("linear")
-def linear(xp, x, weight, bias):
-    """x weightᵀ + bias"""
-    z = product(xp, x, weight.T)
-    if bias is not None:
-        z += bias
-    return z
-
-
 @register_kernel("dot")
 def dot(xp, x, y):
     return x.dot(y)

@@ -1,52 +1,50 @@
 """Kernels of layer, batch and root-mean-square normalization.
 
-All of them divide x by its spread over some dimensions, keep the result z for the backward pass, and
-scale it. An array is seen as (A, B, P): normalized over A and P, for each b in B apart. So one text
-serves rows (A = 1) and channels, and BLAS makes the sums over P.
+All of them divide x by its spread over some dimensions, keep the result z for the backward pass,
+and scale it. An array is seen as (A, B, P): normalized over A and P, for each b in B apart. So one
+text serves rows (A = 1) and channels, and BLAS makes the sums over P.
 """
 
 import math
+
+import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.registry import register_kernel
 
 
 @register_kernel("standardize")
-@in_float32
 def standardize(xp, x, *, dim, eps):
     """Return z = (x - mean) / √(var + eps), and var."""
     z, variance, _ = _standardized(xp, x, dim, eps)
-    return z.reshape(x.shape), variance.reshape(_kept(x.shape, dim))
+    return _restored(z, x), variance.reshape(_kept(x.shape, dim))
 
 
 @register_kernel("layer_norm")
-@in_float32
 def layer_norm(xp, x, weight, bias, *, dim, eps):
     """Return z weight + bias, z and var; weight and bias have the shape of the dimensions `dim`."""
     z, variance, _ = _standardized(xp, x, dim, eps)
     y = _scaled(z, weight, bias, (-1,))
-    return y.reshape(x.shape), z.reshape(x.shape), variance.reshape(_kept(x.shape, dim))
+    return _restored(y, x), _restored(z, x), variance.reshape(_kept(x.shape, dim))
 
 
 @register_kernel("batch_norm")
-@in_float32
 def batch_norm(xp, x, weight, bias, *, dim, eps):
     """Return z weight + bias, z, var and mean; weight and bias have one element per channel."""
     z, variance, mean = _standardized(xp, x, dim, eps)
     y = _scaled(z, weight, bias, (-1, 1))
     kept = _kept(x.shape, dim)
-    return y.reshape(x.shape), z.reshape(x.shape), variance.reshape(kept), mean.reshape(kept)
+    return _restored(y, x), _restored(z, x), variance.reshape(kept), mean.reshape(kept)
 
 
 @register_kernel("rms_norm")
-@in_float32
 def rms_norm(xp, x, weight, *, dim, eps):
     """Return z weight, z = x / √(s + eps), and s = mean x²."""
-    z = x.reshape(_folded(x.shape, dim))
+    z = _wide(x).reshape(_folded(x.shape, dim))
     square = _mean_of_product(xp, z, z)
     z = z * _rsqrt(xp, square, eps)
     y = _scaled(z, weight, None, (-1,))
-    return y.reshape(x.shape), z.reshape(x.shape), square.reshape(_kept(x.shape, dim))
+    return _restored(y, x), _restored(z, x), square.reshape(_kept(x.shape, dim))
 
 
 @register_kernel("standardize_grad")
@@ -64,11 +62,28 @@ def standardize_grad(xp, dy, z, variance, *, dim, eps, centred):
     return dx.reshape(shape)
 
 
+@register_kernel("update_running", mutates="running")
+def update_running(xp, running, batch, *, momentum):
+    """running ← (1 - momentum) running + momentum batch, in place."""
+    running *= 1 - momentum
+    running += momentum * batch.reshape(running.shape)
+    return running
+
+
 def _folded(shape, dim):
-    """Return (A, B, P), the sizes of the leading `dim`, of what is kept, and of the trailing `dim`."""
+    """Return (A, B, P), the sizes of the leading `dim`, of the rest, and of the trailing `dim`."""
     kept = [d for d in range(len(shape)) if d not in dim]
     first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
     return math.prod(shape[:first]), math.prod(shape[first:last]), math.prod(shape[last:])
+
+
+def _wide(x):
+    """Halves are computed in float32, and their statistics stay so, as in PyTorch."""
+    return x.astype(np.float32) if x.dtype.char == "e" else x
+
+
+def _restored(y, x):
+    return y.reshape(x.shape).astype(x.dtype, copy=False)
 
 
 def _kept(shape, dim):
@@ -77,7 +92,7 @@ def _kept(shape, dim):
 
 def _standardized(xp, x, dim, eps):
     """Return z (A, B, P), and variance and mean (B, 1)."""
-    x = x.reshape(_folded(x.shape, dim))
+    x = _wide(x).reshape(_folded(x.shape, dim))
     mean = _mean(xp, x)
     z = x - mean
     variance = _mean_of_product(xp, z, z)

@@ -14,6 +14,13 @@ def _scalars(xp, *values):
     return [None if value is None else value.item() for value in values]
 
 
+def _not_0d(*arrays):
+    """Return 0-d arrays as 1-d views: NumPy answers 0-d inputs with scalars, which are no `out`."""
+    if arrays[0].ndim:
+        return arrays
+    return [None if array is None else array.reshape(1) for array in arrays]
+
+
 @register_kernel("sgd_update", mutates=("param", "momentum_buffer", "step"))
 def sgd_update(
     xp,
@@ -33,11 +40,12 @@ def sgd_update(
     # momentum and momentum_buffer are None without momentum, dampening and step without
     # dampening, weight_decay without it: what is None costs nothing.
     dtype = param.dtype
+    p, grad, momentum_buffer = _not_0d(param, grad, momentum_buffer)
     own = None  # a temporary that may be overwritten
     if maximize:
         grad = own = xp.negative(grad)
     if weight_decay is not None:
-        decayed = xp.multiply(param, weight_decay.astype(dtype))
+        decayed = xp.multiply(p, weight_decay.astype(dtype))
         grad = own = xp.add(decayed, grad, out=decayed)
     if momentum_buffer is not None:
         momentum = momentum.astype(dtype)
@@ -57,7 +65,8 @@ def sgd_update(
         else:
             grad, own = momentum_buffer, None
     change = xp.multiply(grad, lr.astype(dtype), out=own)
-    return xp.subtract(param, change, out=param)
+    xp.subtract(p, change, out=p)
+    return param
 
 
 @register_kernel(
@@ -94,7 +103,7 @@ def adam_update(
         xp.asarray(value, dtype=real) for value in (rate, eps * root, 1 - beta1, beta2, 1 - beta2)
     )
     decay = None if decay is None else xp.asarray(decay, dtype=real)
-    arrays = (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq)
+    arrays = _not_0d(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq)
     if param.dtype.kind == "c":  # real and imaginary parts are two parameters
         views = [[None if x is None else getattr(x, of) for x in arrays] for of in ("real", "imag")]
     else:

@@ -5,47 +5,27 @@ from __future__ import annotations
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.numerics import erf as erf_of
 from oneflow_lite.kernels.special_functions import special
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.registry import register_kernel, register_ufunc
 
+# Ops that are one function of the array module: op name to function name.
+_UNARY = {
+    "exp": "exp",
+    "exp2": "exp2",
+    "expm1": "expm1",
+    "log": "log",
+    "log1p": "log1p",
+    "log2": "log2",
+    "log10": "log10",
+    "tanh": "tanh",
+}
+_BINARY = {
+    "logaddexp": "logaddexp",
+}
 
-@register_kernel("exp")
-def exp(xp, x):
-    return xp.exp(x)
-
-
-@register_kernel("exp2")
-def exp2(xp, x):
-    return xp.exp2(x)
-
-
-@register_kernel("expm1")
-def expm1(xp, x):
-    return xp.expm1(x)
-
-
-@register_kernel("log")
-def log(xp, x):
-    return xp.log(x)
-
-
-@register_kernel("log1p")
-def log1p(xp, x):
-    return xp.log1p(x)
-
-
-@register_kernel("log2")
-def log2(xp, x):
-    return xp.log2(x)
-
-
-@register_kernel("log10")
-def log10(xp, x):
-    return xp.log10(x)
-
-
-@register_kernel("tanh")
-def tanh(xp, x):
-    return xp.tanh(x)
+for _op, _function in _UNARY.items():
+    register_ufunc(_op, _function, inputs=1)
+for _op, _function in _BINARY.items():
+    register_ufunc(_op, _function, inputs=2)
 
 
 @register_kernel("tanh_grad")
@@ -85,11 +65,6 @@ def erf(xp, x):
 @in_float32
 def erfc(xp, x):
     return special(xp).erfc(x)
-
-
-@register_kernel("logaddexp")
-def logaddexp(xp, x, y):
-    return xp.logaddexp(x, y)
 
 
 @register_kernel("xlogy")

@@ -5,72 +5,35 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.registry import register_kernel, register_ufunc
 
+# Ops that are one function of the array module: op name to function name.
+_UNARY = {
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+}
+_BINARY = {
+    "hypot": "hypot",
+}
 
-@register_kernel("sin")
-def sin(xp, x):
-    return xp.sin(x)
-
-
-@register_kernel("cos")
-def cos(xp, x):
-    return xp.cos(x)
-
-
-@register_kernel("tan")
-def tan(xp, x):
-    return xp.tan(x)
-
-
-@register_kernel("asin")
-def asin(xp, x):
-    return xp.arcsin(x)
-
-
-@register_kernel("acos")
-def acos(xp, x):
-    return xp.arccos(x)
-
-
-@register_kernel("atan")
-def atan(xp, x):
-    return xp.arctan(x)
+for _op, _function in _UNARY.items():
+    register_ufunc(_op, _function, inputs=1)
+for _op, _function in _BINARY.items():
+    register_ufunc(_op, _function, inputs=2)
 
 
 @register_kernel("atan2")
 def atan2(xp, y, x):
     return xp.arctan2(y, x)
-
-
-@register_kernel("hypot")
-def hypot(xp, x, y):
-    return xp.hypot(x, y)
-
-
-@register_kernel("sinh")
-def sinh(xp, x):
-    return xp.sinh(x)
-
-
-@register_kernel("cosh")
-def cosh(xp, x):
-    return xp.cosh(x)
-
-
-@register_kernel("asinh")
-def asinh(xp, x):
-    return xp.arcsinh(x)
-
-
-@register_kernel("acosh")
-def acosh(xp, x):
-    return xp.arccosh(x)
-
-
-@register_kernel("atanh")
-def atanh(xp, x):
-    return xp.arctanh(x)
 
 
 @register_kernel("sinc")

@@ -339,10 +339,8 @@ def record(
     if any([y._data.dtype.kind == "c" for y in outputs]):
         function = function.conjugated()
     number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
-    node = FunctionNode(
-        function, edges, number, saved, attrs, first.shape, first.dtype, first.device
-    )
-    if len(outputs) > 1:
+    node = FunctionNode(function, edges, number, saved, attrs, first.shape, first.dtype)
+    if len(outputs) > 1 or first.device is not CPU:
         node.infos = [
             TensorInfo(y.shape, y.dtype, y.device) if y._data.dtype.kind in "fc" else None
             for y in outputs

@@ -410,8 +410,8 @@ class Tensor:
         self._data = value._data
         self._storage = value.storage
         if self._edge is not None and self.is_leaf:
-            node = self._edge[0]
-            node.shape, node.dtype, node.device = value.shape, value.dtype, value.device
+            meta = self._edge[0].meta
+            self._edge = (AccumulateGrad(meta, value.shape, value.dtype, value.device), 0)
 
     # Storage and views
 

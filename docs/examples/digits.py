@@ -15,11 +15,16 @@ graph, and `main`, which calls them in this order.
 import argparse
 import gzip
 import math
+import os
 import struct
 import sys
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
+
+# Matrices as small as this network's gain nothing from more threads, and threads that wait for each
+# other on a busy machine lose much. It has to be said before NumPy is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import matplotlib
 import numpy as np
@@ -311,7 +316,7 @@ def describe(node: Any, names: dict[int, str]) -> str:
         "output_meta_data": map(meta_text, node.output_meta_data),
         "output_tensor_infos": map(str, node.output_tensor_infos),
         "saved_tensors": map(str, node.saved_tensors),
-        "backward_fn": [] if node.backward_fn is None else [str(node.backward_fn)],
+        "backward_fn": [] if node.backward_fn is None else [str(node.backward_fn).split(" at ")[0]],
     }
     lines = [f"  {key:<20} {', '.join(values) or '-'}" for key, values in properties.items()]
     return "\n".join([node.name(), *lines])

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from oneflow_lite.autograd.function_node import Edge
 from oneflow_lite.autograd.graph_task import FUNCTORS_F, GraphTask
 from oneflow_lite.errors import (
@@ -74,7 +76,12 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
             mend="wrap the value with flow.tensor(...)",
         )
     have, want = grad._data, root._data
-    if have.shape != want.shape or have.dtype is not want.dtype or grad.device != root.device:
+    if (
+        have.shape != want.shape
+        or have.dtype is not want.dtype
+        or type(have) is not type(want)
+        or (type(have) is not ndarray and grad.device != root.device)
+    ):
         what = next(w for w in ("shape", "dtype", "device") if getattr(grad, w) != getattr(root, w))
         raise bad_argument(
             GradientError,
@@ -87,15 +94,14 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
     return grad
 
 
-def _prepare(
-    op: str, argument: str, roots: tuple[Tensor, ...], grads: Any
-) -> list[Tensor]:
-    if grads is None:
-        given: tuple[Any, ...] = (None,) * len(roots)
-    elif isinstance(grads, Tensor):
-        given = (grads,)
+def _root_grads(op: str, argument: str, roots: tuple[Tensor, ...], grads: Any) -> list[Tensor]:
+    """Check the roots and their gradients."""
+    if len(roots) == 1 and isinstance(grads, Tensor) and roots[0]._view is None:
+        return [_root_grad(op, argument, roots[0], grads)]
+    if grads is None or isinstance(grads, Tensor):
+        given = [grads] * len(roots) if grads is None else [grads]
     else:
-        given = tuple(grads)
+        given = list(grads)
     if len(given) != len(roots):
         raise bad_argument(
             GradientError,
@@ -105,10 +111,11 @@ def _prepare(
             got=len(given),
             mend="pass one gradient, or None, per tensor",
         )
-    for root in roots:
-        root.check_view()
-    pairs = zip(roots, given, strict=True)
-    return [_root_grad(op, argument, root, grad) for root, grad in pairs]
+    for i, root in enumerate(roots):
+        if root._view is not None:
+            root.check_view()
+        given[i] = _root_grad(op, argument, root, given[i])
+    return given
 
 
 def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
@@ -178,8 +185,8 @@ def backward(
             UserWarning,
             stacklevel=3,
         )
-    roots = _as_tuple("backward", "tensors", tensors)
-    grads = _prepare("backward", "grad_tensors", roots, grad_tensors)
+    roots = (tensors,) if isinstance(tensors, Tensor) else _as_tuple("backward", "tensors", tensors)
+    grads = _root_grads("backward", "grad_tensors", roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     task = GraphTask(keep, create_graph, accumulate=True)
     edges: list[Any] = [root._edge for root in roots]
@@ -246,7 +253,7 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
-    grads = _prepare("grad", "grad_outputs", roots, grad_outputs)
+    grads = _root_grads("grad", "grad_outputs", roots, grad_outputs)
     task = GraphTask(keep, create_graph, accumulate=False)
     root_edges: list[Any] = [root._edge for root in roots]
     task.compute_dependencies_and_prune_node([edge[0] for edge in root_edges], edges)

@@ -59,10 +59,10 @@ class FunctionNode:
         What the gradient needs; None once released.
     attrs : dict
         Plain values that the gradient needs.
-    shape, dtype, device
+    shape, dtype
         Of output 0.
     infos : list of TensorInfo or None
-        Of every output, when there are several.
+        Of every output, when there are several or they are not on the CPU.
     sequence_nr : int
         Order of creation; edges point to smaller numbers.
     topological_nr : int
@@ -73,7 +73,6 @@ class FunctionNode:
         "__weakref__",
         "_metadata",
         "attrs",
-        "device",
         "dtype",
         "edges",
         "grad_function",
@@ -94,7 +93,6 @@ class FunctionNode:
         attrs: dict[str, Any],
         shape: tuple[int, ...],
         dtype: Any,
-        device: Device = CPU,
     ) -> None:
         self.grad_function = grad_function
         self.edges = edges
@@ -103,7 +101,6 @@ class FunctionNode:
         self.attrs = attrs
         self.shape = shape
         self.dtype = dtype
-        self.device = device
         self.sequence_nr = next(_sequence)
         self.infos: list[TensorInfo | None] | None = None
         self.metas: list[AutogradMeta | None] | None = None
@@ -123,7 +120,13 @@ class FunctionNode:
         """Shape, dtype and device of each output (None for an output without a gradient)."""
         if self.infos is not None:
             return tuple(self.infos)
-        return (TensorInfo(self.shape, self.dtype, self.device),)
+        return (TensorInfo(self.shape, self.dtype, CPU),)
+
+    @property
+    def device(self) -> Device:
+        """Where the outputs are."""
+        infos = self.infos or ()
+        return next((info.device for info in infos if info is not None), CPU)
 
     @property
     def output_meta_data(self) -> list[AutogradMeta]:
@@ -185,8 +188,10 @@ class AccumulateGrad(FunctionNode):
     def __init__(
         self, meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device
     ) -> None:
-        super().__init__(None, (), 0, (), {}, shape, dtype, device)
+        super().__init__(None, (), 0, (), {}, shape, dtype)
         self.metas = [meta]
+        if device is not CPU:
+            self.infos = [TensorInfo(shape, dtype, device)]
 
     def name(self) -> str:
         """Return "accumulate_grad"."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from oneflow_lite.autograd.function_node import (
     TensorInfo,
 )
 from oneflow_lite.autograd.grad_function import AutoGradCaptureState
-from oneflow_lite.autograd.mode import ThreadState, local, with_grad_mode
+from oneflow_lite.autograd.mode import local, with_grad_mode
 from oneflow_lite.autograd.rule_namespace import FunctorNamespace, KernelNamespace
 from oneflow_lite.device import CPU, Device, device_of, on_device
 from oneflow_lite.errors import FreedGraphError, GradientError
@@ -133,22 +133,22 @@ class GraphTask:
         The gradients of the inputs, for `autograd.grad`.
     """
 
+    needed: set[FunctionNode] | None = None
+    captures: dict[Edge, list[int]] = {}  # noqa: RUF012  (empty until a task sets its own)
+    captured_grads: list[Any] = []  # noqa: RUF012
+    running: tuple[FunctionNode, list[Any]] | None = None
+    _devices: contextlib.ExitStack | None = None
+
     def __init__(self, retain_graph: bool, create_graph: bool, accumulate: bool) -> None:
         self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.accumulate = accumulate  # backward() writes `.grad`, grad() does not
-        self.caller_state: ThreadState = local.state
         self.dependencies: dict[FunctionNode, int] = {}
         self.not_ready: dict[FunctionNode, Any] = {}
         self.owned: set[FunctionNode] = set()  # nodes whose partial sum is the task's own memory
-        self.needed: set[FunctionNode] | None = None
-        self.captures: dict[Edge, list[int]] = {}
-        self.captured_grads: list[Any] = []
-        self.running: tuple[FunctionNode, list[Any]] | None = None
         # A pushed interpreter sees the backward ops too, so they go through the functors then.
-        self.recorded = create_graph or self.caller_state.interpreter is not None
+        self.recorded = create_graph or local.state.interpreter is not None
         self.gradients: Any = RECORDED if self.recorded else RAW
-        self._devices: contextlib.ExitStack | None = None
 
     # What runs
 
@@ -179,6 +179,7 @@ class GraphTask:
         self, roots: Sequence[FunctionNode], inputs: Sequence[Edge]
     ) -> None:
         """Count dependencies, then keep only the nodes that lead to an input."""
+        self.captures = {}
         for position, edge in enumerate(inputs):
             self.captures.setdefault(edge, []).append(position)
         self.captured_grads = [None] * len(inputs)
@@ -222,15 +223,20 @@ class GraphTask:
             node = following
         return chain
 
-    def order(self, prefix: Sequence[FunctionNode] = ()) -> list[FunctionNode]:
+    def order(self, prefix: list[FunctionNode]) -> list[FunctionNode]:
         """Return the nodes to run, the latest created first; raise when one was freed.
 
         Edges point to smaller sequence numbers, so that in this order every node has all of its
         gradient when it is reached: the ready queue is this list.
         """
-        nodes = [*prefix, *sorted(self.dependencies, key=_by_sequence, reverse=True)]
+        if len(self.dependencies) > 1:
+            nodes = sorted(self.dependencies, key=_by_sequence, reverse=True)
+        else:
+            nodes = list(self.dependencies)
         if self.needed is not None:
             nodes = [node for node in nodes if node in self.needed]
+        if prefix:
+            nodes = prefix + nodes
         for node in nodes:
             if node.saved is None and self._runs(node):
                 raise FreedGraphError(
@@ -249,27 +255,39 @@ class GraphTask:
     def run(self, roots: Sequence[Edge], root_grads: Sequence[Any]) -> None:
         """Run the task from gradients of the roots (tensors)."""
         prefix: list[FunctionNode] = []
-        if not self.dependencies:  # not pruned: the walk is ours to choose
-            if len(roots) == 1:
-                prefix = self.compute_dependencies_of_chain(roots[0][0])
-            else:
-                self.compute_dependencies([node for node, _ in roots])
+        if self.dependencies:  # pruned by the caller
+            pass
+        elif len(roots) == 1:
+            prefix = self.compute_dependencies_of_chain(roots[0][0])
+        else:
+            self.compute_dependencies([node for node, _ in roots])
         nodes = self.order(prefix)
-        for (node, index), grad in zip(roots, root_grads, strict=True):
-            root_grad = grad if self.recorded else grad._data
+        for i, (node, index) in enumerate(roots):
+            grad = root_grads[i] if self.recorded else root_grads[i]._data
             if node.infos is None and node not in self.not_ready:
-                self.not_ready[node] = root_grad  # checked by the caller
+                self.not_ready[node] = grad  # checked by the caller
             else:
-                self._receive(node, index, root_grad, None)
+                self._receive(node, index, grad, None)
+        if not self.recorded:  # arrays and kernels: no mode matters, but see _run_hooks
+            try:
+                self._run_nodes(nodes)
+            finally:
+                if self._devices is not None:
+                    self._devices.close()
+            return
+        with self._current():
+            self._run_nodes(nodes)
+
+    @contextlib.contextmanager
+    def _current(self) -> Iterator[None]:
+        """Make this the thread's task, in the grad mode of the backward pass."""
         outer_task, outer_state = local.task, local.state
         local.task = self
         local.state = with_grad_mode(self.create_graph)
         try:
-            self._run_nodes(nodes)
+            yield
         finally:
             local.task, local.state = outer_task, outer_state
-            if self._devices is not None:
-                self._devices.close()
 
     def _run_nodes(self, nodes: list[FunctionNode]) -> None:
         not_ready, owned, captures = self.not_ready, self.owned, self.captures
@@ -284,35 +302,34 @@ class GraphTask:
                 continue
             metas = node.metas
             if metas is not None or captures:
-                if not node.edges and not captures and not metas[0].hooks:
+                if not node.edges and not captures and node.infos is None and not metas[0].hooks:
                     self._accumulate(node, metas[0], out_grad)
                     continue
                 out_grad = self._finish(node, out_grad)
                 if type(node) is AccumulateGrad or (needed is not None and not self._runs(node)):
                     continue
-            if node.device is not device and not recorded:
-                device = node.device
-                F = self._kernels_on(device)
             function = node.grad_function
             if node.saved or node.attrs or function.many:
                 state = function.open(node, recorded)
             else:
                 state = _NOTHING_SAVED
-            edges = node.edges
-            if node.infos is not None:
-                out_grads = self._materialize(node, out_grad)
-                in_grads = self._apply_all(node, F, state, out_grads)
+            in_grads = None
+            if node.infos is not None:  # several outputs, or not on the CPU
+                if not recorded and node.device != device:
+                    device = node.device
+                    F = self._kernels_on(device)
+                in_grads = self._apply_all(node, F, state, self._materialize(node, out_grad))
             elif function.whole:
                 in_grads = self._apply_all(node, F, state, (out_grad,))
             else:
-                in_grads = []
-                for rule, edge in zip(function.rules, edges, strict=True):
-                    if edge[0] is None or (needed is not None and edge[0] not in needed):
-                        in_grads.append(None)
-                    else:
-                        in_grads.append(rule(F, state, out_grad))
-            for (next_node, index), in_grad in zip(edges, in_grads, strict=True):
-                if in_grad is None or next_node is None:
+                rules = function.rules
+                if device is not CPU:
+                    device, F = CPU, self._kernels_on(CPU)
+            for i, (next_node, index) in enumerate(node.edges):
+                if next_node is None or (needed is not None and next_node not in needed):
+                    continue
+                in_grad = rules[i](F, state, out_grad) if in_grads is None else in_grads[i]
+                if in_grad is None:
                     continue
                 # The short way for what is most common: an array of the right shape and dtype on
                 # the CPU. Everything else, and every error, goes through _receive.
@@ -321,7 +338,6 @@ class GraphTask:
                     and in_grad.shape == next_node.shape
                     and in_grad.dtype is next_node.dtype
                     and next_node.infos is None
-                    and next_node.device is CPU
                 ):
                     if next_node not in not_ready:
                         not_ready[next_node] = in_grad
@@ -332,7 +348,7 @@ class GraphTask:
                     else:
                         not_ready[next_node] = np.asarray(not_ready[next_node] + in_grad)
                         owned.add(next_node)
-                elif needed is None or next_node in needed:
+                else:
                     self._receive(next_node, index, in_grad, node)
             if not retain_graph and node.saved:
                 node.saved = None
@@ -451,7 +467,8 @@ class GraphTask:
         self.owned.discard(node)  # a hook may keep what it sees
         assert meta.hooks is not None
         for hook in list(meta.hooks.values()):
-            replaced = hook(self.gradients.wrap(grad))
+            with self._current():
+                replaced = hook(self.gradients.wrap(grad))
             if replaced is None:
                 continue
             if not isinstance(replaced, Tensor):
@@ -497,7 +514,7 @@ class GraphTask:
 
 
 def is_fresh(
-    grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any]
+    grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any] | None
 ) -> bool:
     """Return whether a rule made this array for us alone, so that the task may write into it.
 
@@ -510,7 +527,7 @@ def is_fresh(
     for saved in node.saved or ():
         if grad is saved.data:
             return False
-    if len(siblings) > 1:
+    if siblings is not None and len(siblings) > 1:
         for other in siblings:
             if getattr(other, "base", None) is grad:
                 return False

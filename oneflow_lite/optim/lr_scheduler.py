@@ -249,8 +249,10 @@ class LinearLR(LRScheduler):
 
     def _next(self, group: Group, base_lr: float) -> float:
         # Relative to the lr as it is, so that schedulers can be chained.
-        before = self._factor(self.last_epoch - 1) if self.last_epoch > 0 else 1.0
-        return _number(group["lr"]) * self._factor(self.last_epoch) / before
+        lr, epoch = _number(group["lr"]), self.last_epoch
+        if epoch > self.total_iters:
+            return lr
+        return lr * self._factor(epoch) / (self._factor(epoch - 1) if epoch else 1.0)
 
 
 class CosineAnnealingLR(LRScheduler):

@@ -167,7 +167,7 @@ class Optimizer:
         step reads the new value from where it read the old one.
         """
         known, tensors = self._scalars.get((position, device), ((None,) * len(values), []))
-        if known == values and tensors:
+        if tensors and all(map(_unchanged, known, values)):
             return tensors
         fresh: list[Any] = []
         with on_device(device) as xp:
@@ -267,6 +267,13 @@ class Optimizer:
             lines.append(f"Parameter Group {position}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _unchanged(known: Any, value: Any) -> bool:
+    """Return whether an option is as it was; a tensor is one option whatever it holds."""
+    if known is value:
+        return True
+    return not isinstance(known, Tensor) and not isinstance(value, Tensor) and known == value
 
 
 def zeros_like(param: Tensor) -> Tensor:

@@ -148,6 +148,6 @@ ERRORS = [
 @pytest.mark.parametrize(("call", "error", "argument"), ERRORS)
 def test_errors_leave_everything_as_it_was(call, error, argument):
     x = flow.tensor(X)
-    with pytest.raises(error, match=rf"\(\): argument '{argument}'"):
+    with pytest.raises(error, match=rf"^index_\w+\(\): argument '{argument}'"):
         call(x)
     np.testing.assert_array_equal(x.numpy(), X)

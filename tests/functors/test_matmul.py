@@ -69,7 +69,7 @@ SAMPLES = {
         Sample(array(3), array(4, 3), array(4)),
     ],
 }
-# What their gradients are made of; without functors, so without checks.
+# What their gradients are made of; nothing is checked there.
 INNER = {
     "matmul_nt": [
         Sample(array(2, 3), array(4, 3)),

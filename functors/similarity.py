@@ -1,0 +1,103 @@
+"""Vectors of unit length, and the angle between vectors: compositions of norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.functors.arithmetic import clamp_min
+from oneflow_lite.functors.checks import check_dim, check_tensor, require_floating
+from oneflow_lite.functors.elementwise_checks import check_number
+from oneflow_lite.functors.promotion import promote
+from oneflow_lite.functors.reduce import sum
+from oneflow_lite.functors.shape import expand
+from oneflow_lite.functors.statistics import norm
+from oneflow_lite.registry import register_functor
+from oneflow_lite.tensor import Tensor
+
+
+@register_functor("normalize")
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """Divide vectors by their norm: x / max(‖x‖, eps).
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating or complex.
+    p : float
+        The exponent of the norm.
+    dim : int or tuple of int
+        The dimensions that the vectors lie along.
+    eps : float
+        What is divided by instead where the norm is smaller.
+
+    Raises
+    ------
+    DimError
+        When a dimension is out of range.
+    DTypeError
+        When the input holds integers.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.functional.normalize(flow.tensor([[3., 4.], [0., 0.]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    require_floating("normalize", input)
+    length = norm(input, check_number("normalize", "p", p), dim, keepdim=True)
+    return input / clamp_min(length, check_number("normalize", "eps", eps))
+
+
+@register_functor("cosine_similarity")
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Return the cosine of the angle between vectors: x1 · x2 / (max(‖x1‖, eps) max(‖x2‖, eps)).
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Floating; their shapes broadcast together.
+    dim : int
+        The dimension, of the common shape, that the vectors lie along.
+    eps : float
+        What is divided by instead where a norm is smaller.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+    DimError
+        When the dimension is out of range.
+    DTypeError
+        When the common dtype is not floating.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.cosine_similarity(flow.tensor([[3., 4.]]), flow.tensor([[4., 3.]]))
+    tensor([0.9600])
+    """
+    op = "cosine_similarity"
+    check_tensor(op, "x1", x1)
+    check_tensor(op, "x2", x2)
+    try:
+        shape = np.broadcast_shapes(x1.shape, x2.shape)
+    except ValueError:
+        raise bad_argument(
+            ShapeError,
+            op,
+            "x2",
+            expected=f"a shape that broadcasts with {x1.shape}",
+            got=x2.shape,
+            mend="make the sizes equal or 1",
+        ) from None
+    dim = check_dim(op, dim, len(shape))
+    eps = check_number(op, "eps", eps)
+    units = []
+    for x in promote(op, x1, x2):
+        x = expand(require_floating(op, x, "x1"), shape)
+        units.append(x / clamp_min(norm(x, 2, dim, keepdim=True), eps))
+    return sum(units[0] * units[1], dim)
