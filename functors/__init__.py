@@ -5,3 +5,5 @@ import pkgutil
 
 for _family in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_family.name}")
+
+importlib.import_module(f"{__name__}.methods").attach_methods()

@@ -33,17 +33,20 @@ def _reshape(x: Tensor, shape: Shape) -> Tensor:
 
 def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> None:
     """Raise when the dtypes differ: PyTorch's products do not promote either."""
-    check_tensor(op, "input", x)
-    check_tensor(op, argument, y)
-    if x._data.dtype != y._data.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            argument,
-            expected=f"dtype {x.dtype}, that of the first argument",
-            got=y.dtype,
-            mend="convert one of them with .to(dtype)",
-        )
+    try:
+        if x._data.dtype == y._data.dtype:
+            return
+    except AttributeError:
+        check_tensor(op, "input", x)
+        check_tensor(op, argument, y)
+    raise bad_argument(
+        DTypeError,
+        op,
+        argument,
+        expected=f"dtype {x.dtype}, that of the first argument",
+        got=y.dtype,
+        mend="convert one of them with .to(dtype)",
+    )
 
 
 def _misfit(op: str, argument: str, expected: str, x: Shape, y: Shape) -> Exception:

@@ -1,15 +1,115 @@
-"""The one table from which Tensor gets its operators and methods."""
+"""The one table from which Tensor gets its operators and methods, once all functors are loaded."""
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
-from oneflow_lite.errors import ArgumentTypeError
 from oneflow_lite.functors import arithmetic, inplace, shape
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
+
+# Functors that are methods under the same name; the in-place twins are added to them.
+METHODS = """
+    abs acos acosh add addcdiv addcmul addmm addmv all allclose amax amin angle any argmax
+    argmin argsort asin asinh atan atan2 atanh baddbmm bernoulli bernoulli_ bitwise_and
+    bitwise_not bitwise_or bitwise_xor bmm broadcast_to ceil chunk clamp clamp_max clamp_min
+    clone conj contiguous copy_ cos cosh count_nonzero cumprod cumsum diag diag_embed diagonal
+    div dot eq equal erf erfc exp exp2 expand expand_as expm1 fill_ flatten flip floor
+    floor_divide fmod frac gather ge gt hardshrink hypot index_add index_fill index_select
+    isclose isfinite isinf isnan le lerp log log10 log1p log2 log_softmax logaddexp logical_and
+    logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
+    matmul max maximum mean min minimum mm movedim mul mv nan_to_num narrow ne neg nonzero norm
+    normal_ outer permute positive pow prod ravel reciprocal relu remainder repeat reshape
+    reshape_as roll round rsqrt scatter scatter_add select sigmoid sign sin sinc sinh softmax
+    sort split sqrt square squeeze std sub sum t take take_along_dim tan tanh tile topk trace
+    transpose tril triu trunc unbind unflatten uniform_ unsqueeze var view view_as where xlogy
+    zero_
+""".split()
+
+# Methods that go by another name than their functor.
+RENAMED = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "clip": "clamp",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "moveaxis": "movedim",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "subtract": "sub",
+    "sum_to_size": "sum_to",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "true_divide": "div",
+}
+
+OPERATORS = {
+    "abs": "abs",
+    "add": "add",
+    "and": "bitwise_and",
+    "floordiv": "floor_divide",
+    "ge": "ge",
+    "getitem": "getitem",
+    "gt": "gt",
+    "invert": "bitwise_not",
+    "le": "le",
+    "lt": "lt",
+    "matmul": "matmul",
+    "mod": "remainder",
+    "mul": "mul",
+    "neg": "neg",
+    "or": "bitwise_or",
+    "pos": "positive",
+    "pow": "pow",
+    "setitem": "setitem",
+    "sub": "sub",
+    "truediv": "div",
+    "xor": "bitwise_xor",
+}
+
+REFLECTED: dict[str, Callable[..., Any]] = {
+    "radd": FUNCTORS.get("add"),
+    "rmul": FUNCTORS.get("mul"),
+    "rsub": arithmetic.rsub,
+    "rtruediv": arithmetic.rdiv,
+    "rfloordiv": arithmetic.rfloor_divide,
+    "rmod": arithmetic.rremainder,
+    "rpow": arithmetic.rpow,
+}
+
+AUGMENTED = {
+    "iadd": "add_",
+    "isub": "sub_",
+    "imul": "mul_",
+    "itruediv": "div_",
+    "ifloordiv": "floor_divide_",
+    "imod": "remainder_",
+    "ipow": "pow_",
+}
+
+CASTS = {
+    "bool": "bool",
+    "cdouble": "complex128",
+    "cfloat": "complex64",
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "int": "int32",
+    "long": "int64",
+    "short": "int16",
+}
 
 
 def _backward(
@@ -19,47 +119,81 @@ def _backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Accumulate the gradients of this tensor into the `.grad` of the leaves; see
-    `autograd.backward`.
+    """Accumulate the gradients of this tensor into the `.grad` of the leaves.
+
+    See `autograd.backward`.
     """
     backward(self, gradient, retain_graph, create_graph, inputs)
 
 
-def attach() -> None:
+def _caster(dtype: str) -> Callable[[Tensor], Tensor]:
+    def convert(self: Tensor) -> Tensor:
+        return shape.cast(self, dtype)
+
+    convert.__doc__ = f"Return the tensor as {dtype}; itself when it is."
+    return convert
+
+
+def _comparison(functor: Callable[..., Any]) -> Callable[[Tensor, Any], Any]:
+    """Leave `tensor == None` and other comparisons with strangers to Python."""
+
+    def compare(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (Tensor, builtins.int, builtins.float, complex, np.ndarray, np.generic)):
+            return functor(self, other)
+        return NotImplemented
+
+    return compare
+
+
+def cpu(self: Tensor) -> Tensor:
+    """Return the tensor on the CPU; itself when it is there."""
+    return shape.transfer(self, CPU)
+
+
+def cuda(self: Tensor, device: Any = "cuda") -> Tensor:
+    """Return the tensor on a CUDA device; itself when it is there."""
+    return shape.transfer(self, device)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor with the dtype and on the device of another one."""
+    return shape.to(self, other)
+
+
+def reversed_dims(self: Tensor) -> Tensor:
+    """The tensor with its dimensions reversed."""
+    return shape.permute(self, tuple(range(self.ndim))[::-1])
+
+
+def matrix_transpose(self: Tensor) -> Tensor:
+    """The tensor with its last two dimensions exchanged."""
+    return shape.transpose(self, -2, -1)
+
+
+def attach_methods() -> None:
+    """Give Tensor its operators and methods."""
     for name in inplace.TWINS:
-        if name in FUNCTORS and f"{name}_" not in FUNCTORS:
-            inplace.make_inplace(name)
-    for name in FUNCTORS:
-        if not hasattr(Tensor, name):
-            setattr(Tensor, name, FUNCTORS.get(name))
-    F = FUNCTORS.find
-    ops: dict[str, Any] = {
-        "__add__": F("add"), "__radd__": F("add"), "__sub__": F("sub"),
-        "__rsub__": arithmetic.rsub, "__mul__": F("mul"), "__rmul__": F("mul"),
-        "__truediv__": F("div"), "__rtruediv__": arithmetic.rdiv,
-        "__floordiv__": F("floor_divide"), "__rfloordiv__": arithmetic.rfloor_divide,
-        "__mod__": F("remainder"), "__rmod__": arithmetic.rremainder,
-        "__pow__": F("pow"), "__rpow__": arithmetic.rpow, "__neg__": F("neg"),
-        "__pos__": F("positive"), "__abs__": F("abs"), "__matmul__": F("matmul"),
-        "__eq__": F("eq"), "__ne__": F("ne"), "__lt__": F("lt"), "__le__": F("le"),
-        "__gt__": F("gt"), "__ge__": F("ge"), "__and__": F("bitwise_and"),
-        "__or__": F("bitwise_or"), "__xor__": F("bitwise_xor"), "__invert__": F("bitwise_not"),
-        "__getitem__": F("getitem"), "__setitem__": F("setitem"),
-        "__iadd__": F("add_"), "__isub__": F("sub_"), "__imul__": F("mul_"),
-        "__itruediv__": F("div_"), "__ipow__": F("pow_"),
-        "backward": _backward, "to": shape.to, "sum_to_size": F("sum_to"),
-    }  # fmt: skip
-    for name, function in ops.items():
-        if function is not None:
-            setattr(Tensor, name, function)
-    Tensor.__hash__ = object.__hash__
-    for name, dtype in dict(float="float32", double="float64", half="float16", long="int64", int="int32", short="int16", bool="bool").items():
-        setattr(Tensor, name, lambda self, dtype=dtype: shape.cast(self, dtype))
-    Tensor.cpu = lambda self: shape.transfer(self, CPU)
-    Tensor.cuda = lambda self, device="cuda": shape.transfer(self, device)
-    Tensor.type_as = lambda self, other: shape.to(self, other)
-    Tensor.T = property(lambda self: shape.permute(self, tuple(range(self.ndim))[::-1]))
-    Tensor.mT = property(lambda self: shape.transpose(self, -2, -1))
-    del Tensor.real, Tensor.imag
-    Tensor.real = property(FUNCTORS.get("real"))
-    Tensor.imag = property(FUNCTORS.get("imag"))
+        inplace.make_inplace(name)
+    table: dict[str, Any] = {name: FUNCTORS.get(name) for name in METHODS}
+    table.update({f"{name}_": FUNCTORS.get(f"{name}_") for name in inplace.TWINS})
+    table.update({name: FUNCTORS.get(functor) for name, functor in RENAMED.items()})
+    table.update({f"__{name}__": FUNCTORS.get(functor) for name, functor in OPERATORS.items()})
+    table.update({f"__{name}__": function for name, function in REFLECTED.items()})
+    table.update({f"__{name}__": FUNCTORS.get(functor) for name, functor in AUGMENTED.items()})
+    table.update({name: _caster(dtype) for name, dtype in CASTS.items()})
+    table.update(
+        __eq__=_comparison(FUNCTORS.get("eq")),
+        __ne__=_comparison(FUNCTORS.get("ne")),
+        __hash__=object.__hash__,
+        backward=_backward,
+        to=shape.to,
+        cpu=cpu,
+        cuda=cuda,
+        type_as=type_as,
+        T=property(reversed_dims),
+        mT=property(matrix_transpose),
+        real=property(FUNCTORS.get("real")),
+        imag=property(FUNCTORS.get("imag")),
+    )
+    for name, function in table.items():
+        setattr(Tensor, name, function)

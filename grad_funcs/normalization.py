@@ -16,10 +16,13 @@ def _dx(F, ctx, dz, dvariance, z, variance, centred=True):
         dx = F.standardize_grad(dz, z, variance, dim=ctx.dim, eps=ctx.eps, centred=centred)
     if dvariance is not None:
         # The variance is the mean square of z √(variance + eps).
-        count = prod(z.shape[d] for d in ctx.dim)
-        part = dvariance * F.sqrt(variance + ctx.eps) * z * (2 / count)
+        part = dvariance * F.sqrt(variance + ctx.eps) * z * (2 / _count(ctx, z))
         dx = _sum(dx, F.cast(part, dtype=z.dtype))  # for halves the variance is float32
     return dx
+
+
+def _count(ctx, z):
+    return max(1, prod(z.shape[d] for d in ctx.dim))
 
 
 def _sum(a, b):
@@ -69,8 +72,7 @@ def batch_norm_grad(F, ctx, dy, dz, dvariance, dmean):
         dz = _sum(_scaled(dy, weight), dz)
         dx = _dx(F, ctx, dz, dvariance, ctx.y1, ctx.y2)
         if dmean is not None:
-            count = prod(ctx.y1.shape[d] for d in ctx.dim)
-            part = F.expand(dmean / count, shape=ctx.y1.shape)
+            part = F.expand(dmean / _count(ctx, ctx.y1), shape=ctx.y1.shape)
             dx = _sum(dx, F.cast(part, dtype=ctx.y1.dtype))
     if ctx.needs_input_grad[1] and dy is not None:
         dweight = F.sum(dy * ctx.y1, dim=ctx.dim, keepdim=False)

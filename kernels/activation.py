@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.numerics import at_least, at_most, erf, select
+from oneflow_lite.kernels.numerics import at_least, at_most, erf, quiet_overflow, select
 from oneflow_lite.registry import register_kernel
 
 _SQRT_HALF = math.sqrt(0.5)
@@ -21,6 +21,7 @@ _MISH_LINEAR = 20
 
 
 @register_kernel("gelu")
+@quiet_overflow
 @in_float32
 def gelu(xp, x, *, approximate):
     """x Φ(x), with Φ = (1 + erf(x/√2))/2 or (1 + tanh(√(2/π)(x + 0.044715x³)))/2."""
@@ -39,6 +40,7 @@ def gelu(xp, x, *, approximate):
 
 
 @register_kernel("gelu_grad")
+@quiet_overflow
 @in_float32
 def gelu_grad(xp, dy, x, *, approximate):
     """dy (Φ(x) + x Φ'(x))."""
@@ -67,6 +69,7 @@ def gelu_grad(xp, dy, x, *, approximate):
 
 
 @register_kernel("silu")
+@quiet_overflow
 @in_float32
 def silu(xp, x):
     # Where exp overflows, x / inf is the right answer, 0.
@@ -76,6 +79,7 @@ def silu(xp, x):
 
 
 @register_kernel("silu_grad")
+@quiet_overflow
 @in_float32
 def silu_grad(xp, dy, x):
     """dy σ (1 + x (1 - σ))."""
@@ -129,6 +133,7 @@ def softplus(xp, x, *, beta, threshold):
 
 
 @register_kernel("softplus_grad")
+@quiet_overflow
 @in_float32
 def softplus_grad(xp, dy, x, *, beta, threshold):
     """dy σ(beta x); dy past the threshold."""

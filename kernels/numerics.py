@@ -18,6 +18,9 @@ _LARGE = 1024
 _LARGE_FOR_CLIP = 8192
 _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 
+# For kernels whose steps may overflow on the way to a right result, as 1 / (1 + exp(-x)) does.
+quiet_overflow = np.errstate(over="ignore")
+
 
 def select(xp: Any, condition: Any, x: Any, y: Any) -> Any:
     """Return x where `condition` holds, else y; all of one shape, x and y of one float dtype.
@@ -89,7 +92,8 @@ def erf(xp: Any, x: Any) -> Any:
     """
     if x.size < _LARGE or xp is not np or x.dtype.char != "f":
         return special(xp).erf(x)
-    square = at_most(xp, x * x, _ERF_LIMIT_SQUARED)
+    with np.errstate(over="ignore"):
+        square = at_most(xp, x * x, _ERF_LIMIT_SQUARED)
     y = square * _ERF_COEFFICIENTS[0]
     for coefficient in _ERF_COEFFICIENTS[1:-1]:
         y += coefficient

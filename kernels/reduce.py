@@ -61,9 +61,8 @@ def logsumexp(xp, x, *, dim, keepdim):
         zeros = x.sum(dim, None, None, keepdim)
         return xp.full_like(zeros, -math.inf)
     top = x.max(dim, None, True) if x.ndim else x
-    top = xp.where(xp.isfinite(top), top, top.dtype.type(0))
-    parts = xp.asarray(x - top)
-    y = xp.exp(parts, out=parts).sum(dim, None, None, True)
+    top = xp.where(xp.isfinite(top), top, 0)
+    y = xp.exp(x - top).sum(dim, None, None, True)
     with np.errstate(divide="ignore"):  # log 0 = -inf is the value for a line of -inf
         y = xp.log(y) + top
     return y if keepdim else y.squeeze(dim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.numerics import erf as erf_of
+from oneflow_lite.kernels.numerics import quiet_overflow
 from oneflow_lite.kernels.special_functions import special
 from oneflow_lite.registry import register_kernel, register_ufunc
 
@@ -37,6 +38,7 @@ def tanh_grad(xp, dy, y):
 
 
 @register_kernel("sigmoid")
+@quiet_overflow
 @in_float32
 def sigmoid(xp, x):
     # Where exp overflows, the reciprocal of inf is the right answer, 0.
@@ -69,7 +71,6 @@ def erfc(xp, x):
 
 @register_kernel("xlogy")
 def xlogy(xp, x, y):
-    # 0 log y is 0 for every y but nan, also where log y is not finite.
-    t = x * xp.log(y)
+    # 0 log y is 0 for every y but nan: log 1 stands in where log y may not be finite.
     zero = (x == 0) & ~xp.isnan(y)
-    return xp.where(zero, 0, t)
+    return x * xp.log(xp.where(zero, 1, y))

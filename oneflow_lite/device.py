@@ -85,7 +85,7 @@ def as_device(value: Any) -> Device:
             mend="pass 'cpu', 'cuda' or 'cuda:1'",
         )
     if value.type == "cpu":
-        return value
+        return CPU
     cupy = require_cupy()
     count = _count(cupy)
     index = int(cupy.cuda.runtime.getDevice()) if value.index is None and count else value.index

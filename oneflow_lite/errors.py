@@ -25,8 +25,8 @@ class DimError(FlowError, IndexError):
     """A dimension is out of range or given twice."""
 
 
-class IndexRangeError(FlowError, IndexError):
-    """An index lies outside the tensor it indexes."""
+class IndexRangeError(FlowError, IndexError, RuntimeError):
+    """An index lies outside the tensor it indexes (PyTorch raises either built-in, by the op)."""
 
 
 class ArgumentError(FlowError, ValueError):

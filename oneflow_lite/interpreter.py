@@ -248,7 +248,7 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
     state = local.state
     try:
         a = x._data
-        if type(y) is float and a.dtype.kind == "f":
+        if type(y) is float and type(a) is ndarray and a.dtype.kind == "f":
             y = _scalars.get((y, a.dtype), y)
         b = y._data
         if a.dtype is not b.dtype:

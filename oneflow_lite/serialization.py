@@ -227,7 +227,7 @@ class _Reader:
                     f"{_VERSION}; use a newer oneflow_lite"
                 )
             return self.build(described["root"])
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise _damaged(f"its description cannot be followed ({error!r})") from None
 
     def parse(self) -> dict[str, str]:

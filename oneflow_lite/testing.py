@@ -346,7 +346,7 @@ class _Checker:
 
 def _reverse(a: Array) -> Array:
     """Return equal content with negative strides."""
-    where = (slice(None, None, -1),) * a.ndim
+    where = (..., *(slice(None, None, -1),) * a.ndim)
     return np.array(a[where], order="C")[where]
 
 

@@ -32,7 +32,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "cuda" and not REAL_CARD:
         from tests import strict_cupy
 
-        with strict_cupy.install():
+        with strict_cupy.installed():
             yield "cuda"
     else:
         yield request.param

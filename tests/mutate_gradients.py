@@ -237,8 +237,8 @@ def report(outcomes: Sequence[Outcome], stale: Sequence[str], failed_before: Seq
         lines += ["listed as equivalent, but there is no such mutant:"]
         lines += [f"  {key}" for key in stale]
     if failed_before:
-        lines += ["not used, because they fail without a mutation:"]
-        lines += [f"  {name}" for name in failed_before]
+        lines += [f"not used, because they fail without a mutation ({len(failed_before)}):"]
+        lines += [f"  {name}" for name in failed_before[:10]]
     killed = sum(o.what == "killed" for o in outcomes)
     equivalent = sum(o.what != "killed" and o.reason is not None for o in outcomes)
     lines.append(

@@ -225,23 +225,30 @@ def test_the_same_instance_twice_is_refused():
 
 
 def test_an_instance_pushed_in_two_threads_is_refused_or_serves_both():
-    """An instance has one `inner`: a second thread must not take it away from the first."""
+    """An instance has one `inner`: one thread must not take it away from another."""
     names, problems = Names(), []
+    pushed, popped = threading.Event(), threading.Event()
 
     def other():
         try:
             with flow.push_interpreter(names):
+                pushed.set()
+                popped.wait(10)
                 flow.ones(1)
         except ArgumentError:
             pass
-        except Exception as error:
+        except BaseException as error:
             problems.append(error)
+        finally:
+            pushed.set()
 
+    thread = threading.Thread(target=other)
     with flow.push_interpreter(names):
-        thread = threading.Thread(target=other)
         thread.start()
-        thread.join()
+        pushed.wait(10)
         assert (flow.ones(1) + 1).tolist() == [2.0]
+    popped.set()
+    thread.join()
     assert not problems
 
 

@@ -6,6 +6,8 @@ import math
 import os
 import pickle
 import struct
+import subprocess
+import sys
 from collections import OrderedDict
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite import nn, optim
 from oneflow_lite.errors import SerializationError
-from oneflow_lite.serialization import load, save
+from oneflow_lite.serialization import _CHECKSUM, _STRUCTURE, _checksum, load, save
 
 DTYPES = [
     flow.float16, flow.float32, flow.float64, flow.int8, flow.int16, flow.int32, flow.int64,
@@ -229,8 +231,6 @@ def test_foreign_files_are_refused(data):
 )  # fmt: skip
 def test_descriptions_that_make_no_sense_are_refused(structure):
     safetensors = pytest.importorskip("safetensors.numpy")
-    from oneflow_lite.serialization import _CHECKSUM, _STRUCTURE, _checksum
-
     arrays = {"x": np.ones(3, np.float32)}
     metadata = {_STRUCTURE: structure, _CHECKSUM: str(_checksum(structure, arrays))}
     with pytest.raises(SerializationError):
@@ -333,9 +333,6 @@ def test_tensors_of_a_device(device):
 
 
 def test_importing_the_package_does_not_import_safetensors():
-    import subprocess
-    import sys
-
     code = "import sys, oneflow_lite; print('safetensors' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.function_node import FunctionNode
+from oneflow_lite.autograd.function_node import Edge, FunctionNode
 from oneflow_lite.autograd.saved_tensor import SavedTensor
 from oneflow_lite.errors import NotDifferentiableError, RegistrationError
 from oneflow_lite.op_expr import OpExpr, op_expr
@@ -103,7 +103,7 @@ class OpExprGradFunction:
         saved = []
         for i, tensor in enumerate(state._to_save):
             number = next((n for n, y in enumerate(outputs) if y is tensor), -1)
-            edge = tensor._edge if number < 0 else (None, number)
+            edge = tensor._edge if number < 0 else _output_edge(tensor, number)
             saved.append(SavedTensor(f"saved_tensors[{i}]", tensor, edge))
         values = vars(state)
         values.pop("_to_save", None)
@@ -191,7 +191,7 @@ class SavePlan:
             else:
                 attrs = {**attrs, name: None}
         for name, i in self.outputs:
-            saved.append(SavedTensor(name, outputs[i], (None, i)))
+            saved.append(SavedTensor(name, outputs[i], _output_edge(outputs[i], i)))
         if self.constants or self.variadic:
             attrs = dict(attrs)
             for name, i, what in self.constants:
@@ -216,12 +216,19 @@ def _save_one_input(name: str, position: int, general: Saver) -> Saver:
 
 
 def _save_one_output(name: str, position: int) -> Saver:
-    edge = (None, position)
-
     def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
-        return (SavedTensor(name, outputs[position], edge),), attrs
+        y = outputs[position]
+        return (SavedTensor(name, y, _output_edge(y, position)),), attrs
 
     return save
+
+
+def _output_edge(y: Tensor, position: int) -> Edge | None:
+    """Return the place of an output; an integer output has none."""
+    return _OUTPUT_EDGES[position] if y._data.dtype.kind in "fc" else None
+
+
+_OUTPUT_EDGES: tuple[Edge, ...] = tuple((None, i) for i in range(16))
 
 
 class DeclaredGradFunction(OpExprGradFunction):

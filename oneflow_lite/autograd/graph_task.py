@@ -456,8 +456,9 @@ class GraphTask:
                 grad = grads[index] = self._run_hooks(node, index, meta, grad)
             captured = self.captures.get((node, index), ())
             if not self.accumulate:
+                ours = self.recorded or (node in self.owned and len(captured) == 1)
                 for position in captured:
-                    self.captured_grads[position] = grad if self.recorded else grad.copy()
+                    self.captured_grads[position] = grad if ours else grad.copy()
             elif type(node) is AccumulateGrad or captured or (meta and meta.retain_grad):
                 self._accumulate(node, meta or node.output_meta(index), grad)
         self.running = None

@@ -45,10 +45,11 @@ class Conversion:
 
         def convert(tensor: Tensor) -> Tensor:
             inexact = tensor.is_floating_point() or tensor.is_complex()
-            return tensor.to(
+            converted: Tensor = tensor.to(
                 device=tensor.device if device is None else device,
                 dtype=dtype if inexact and dtype is not None else tensor.dtype,
             )
+            return converted
 
         return self._apply(convert)
 

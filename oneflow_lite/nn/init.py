@@ -109,7 +109,8 @@ def trunc_normal_(
         draws = make_tensor(xp.empty(tensor.shape, wide))
         low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) for bound in (a, b))
         draws.uniform_(low, high, generator=generator)
-        values = special(xp).erfinv(draws._data) * (std * math.sqrt(2.0)) + mean
+        quantiles = special(xp).erfinv(draws._data)  # type: ignore[no-untyped-call]
+        values = quantiles * (std * math.sqrt(2.0)) + mean
         return tensor.copy_(make_tensor(xp.clip(values, a, b)))  # type: ignore[no-any-return]
 
 

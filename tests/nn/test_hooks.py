@@ -37,9 +37,7 @@ def test_hooks_with_keyword_arguments():
     module.register_forward_pre_hook(
         lambda m, args, kwargs: seen.append((args, kwargs)), with_kwargs=True
     )
-    module.register_forward_hook(
-        lambda m, args, kwargs, out: (args, kwargs, out), with_kwargs=True
-    )
+    module.register_forward_hook(lambda m, args, kwargs, out: (args, kwargs, out), with_kwargs=True)
     assert module(1, y=2) == ((1,), {"y": 4}, 5)
     assert seen == [((1,), {"y": 4})]
 

@@ -316,5 +316,3 @@ def test_repr_of_own_modules():
     outer = Described("a=1")
     outer.inner = Described("c", "d")
     assert repr(outer) == "Described(\n  a=1\n  (inner): Described(\n    c\n    d\n  )\n)"
-
-

@@ -1,0 +1,84 @@
+"""What the losses share: the reduction, and operands whose shapes should agree."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.promotion import promote
+from oneflow_lite.functors.reduce import mean, sum
+from oneflow_lite.tensor import Tensor
+
+
+def check_reduction(
+    op: str, reduction: Any, size_average: Any = None, reduce: Any = None, extra: str = ""
+) -> str:
+    """Return "none", "mean" or "sum" (or `extra`), also from PyTorch's deprecated arguments.
+
+    Raises
+    ------
+    ArgumentError
+        When the reduction is none of these.
+    """
+    if size_average is not None or reduce is not None:
+        if reduce is None or reduce:
+            reduction = "mean" if size_average is None or size_average else "sum"
+        else:
+            reduction = "none"
+        warnings.warn(
+            f"{op}(): size_average and reduce are deprecated; use reduction={reduction!r}",
+            stacklevel=4,
+        )
+    if not isinstance(reduction, str):
+        kind: Any = ArgumentTypeError
+    elif reduction in ("none", "mean", "sum") or (extra and reduction == extra):
+        return reduction
+    else:
+        kind = ArgumentError
+    choices = ["none", "mean", "sum", *([extra] if extra else [])]
+    raise bad_argument(
+        kind,
+        op,
+        "reduction",
+        expected=" or ".join(map(repr, choices)),
+        got=repr(reduction),
+        mend="name one of these",
+    )
+
+
+def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
+    """Return the loss of each element, their mean or their sum."""
+    if reduction == "none":
+        return loss
+    return mean(loss) if reduction == "mean" else sum(loss)
+
+
+def operands(op: str, input: Any, target: Any) -> list[Tensor]:
+    """Return input and target in one dtype; warn when their shapes differ, as PyTorch does."""
+    check_tensor(op, "input", input)
+    check_tensor(op, "target", target)
+    if input._data.shape != target._data.shape:
+        warnings.warn(
+            f"{op}(): the target's shape {target.shape} differs from the input's {input.shape}; "
+            "they are broadcast, which is seldom what is wanted: give both the same shape",
+            stacklevel=3,
+        )
+    if input._data.dtype is target._data.dtype:
+        return [input, target]
+    return promote(op, input, target)
+
+
+def same_shape(op: str, name: str, value: Any, other: Tensor, of: str = "input") -> Tensor:
+    """Return `value` when it is a Tensor of the shape of `other`; raise `ArgumentError` otherwise."""
+    if check_tensor(op, name, value)._data.shape == other._data.shape:
+        return value  # type: ignore[no-any-return]
+    raise bad_argument(
+        ArgumentError,
+        op,
+        name,
+        expected=f"shape {other.shape}, that of the {of}",
+        got=f"shape {value.shape}",
+        mend="give both the same shape",
+    )

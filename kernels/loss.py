@@ -1,0 +1,114 @@
+"""Kernels of losses that are more than a sum of differences."""
+
+import math
+
+import numpy as np
+
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.index_arrays import check_range, on_host
+from oneflow_lite.registry import register_kernel
+
+
+@register_kernel("nll_loss")
+@in_float32
+def nll_loss(xp, x, target, weight, *, ignore_index, reduction):
+    """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean."""
+    places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index)
+    y = x.reshape(x.size).take(places)
+    y *= -factor
+    y[ignored] = 0
+    if reduction == "none":
+        return y.reshape(target.shape)
+    total = y.sum()
+    if reduction == "sum":
+        return total
+    with np.errstate(invalid="ignore"):  # the mean of nothing is NaN
+        return total / factor.sum()
+
+
+@register_kernel("nll_loss_grad")
+@in_float32
+def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction):
+    places, factor, ignored = _places(xp, dy, shape, target, weight, ignore_index)
+    values = -dy.reshape(-1) * factor
+    if reduction == "mean":
+        with np.errstate(invalid="ignore"):
+            values /= factor.sum()
+    values[ignored] = 0
+    dx = xp.zeros(shape, dy.dtype)
+    dx.reshape(dx.size)[places] = values
+    return dx
+
+
+def _places(xp, like, shape, target, weight, ignore_index):
+    """Return the place in x, the weight, and whether it is ignored, for each target in a row."""
+    classes = shape[1] if len(shape) > 1 else shape[0]
+    batch, positions = shape[0] if len(shape) > 1 else 1, math.prod(shape[2:])
+    target = target.reshape(target.size)
+    ignored = target == ignore_index
+    if on_host(xp):
+        check_range(xp, "nll_loss", "target", target[~ignored], classes)
+    target = xp.where(ignored, 0, target.astype(np.int64))
+    places = xp.arange(batch)[:, None] * (classes * positions) + xp.arange(positions)
+    places = places.reshape(target.size) + target * positions
+    factor = xp.ones(target.size, like.dtype) if weight is None else weight.take(target)
+    factor[ignored] = 0
+    return places, factor, ignored
+
+
+@register_kernel("huber")
+@in_float32
+def huber(xp, x, *, delta):
+    """x² / 2 where |x| < delta, else delta (|x| - delta / 2): c (|x| - c / 2), c = min(|x|, delta)."""
+    size = xp.abs(x)
+    y = xp.minimum(size, delta)
+    size -= y / 2
+    y *= size
+    return y
+
+
+@register_kernel("huber_grad")
+def huber_grad(xp, dy, x, *, delta):
+    return dy * xp.clip(x, -delta, delta)
+
+
+@register_kernel("binary_cross_entropy")
+@in_float32
+def binary_cross_entropy(xp, x, target):
+    """-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100."""
+    if on_host(xp):
+        _check_probabilities("input", x)
+        _check_probabilities("target", target)
+    with np.errstate(divide="ignore"):
+        hit = xp.maximum(xp.log(x), -100)
+        miss = xp.maximum(xp.log1p(-x), -100)
+    hit -= miss
+    hit *= target
+    hit += miss
+    return xp.negative(hit, out=hit)
+
+
+def _check_probabilities(name, values):
+    if values.size and not (values.min() >= 0 and values.max() <= 1):
+        raise bad_argument(
+            ArgumentError,
+            "binary_cross_entropy",
+            name,
+            expected="values from 0 to 1",
+            got=f"{values.min()} to {values.max()}",
+            mend="apply a sigmoid, or use binary_cross_entropy_with_logits",
+        )
+
+
+@register_kernel("bce_with_logits")
+@in_float32
+def bce_with_logits(xp, x, target):
+    """max(x, 0) - x t + log(1 + exp(-|x|))"""
+    y = xp.abs(x)
+    xp.negative(y, out=y)
+    xp.exp(y, out=y)
+    xp.log1p(y, out=y)
+    y += xp.maximum(x, 0)
+    y -= x * target
+    return y
