@@ -1,13 +1,14 @@
-"""Losses of real numbers: what users call, composed of elementwise ops and a reduction."""
+"""Losses that compose elementwise ops and a reduction: what users call."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.arithmetic import abs, square
+from oneflow_lite.functors.arithmetic import abs, square, sub
 from oneflow_lite.functors.checks import require_floating
-from oneflow_lite.functors.elementwise_checks import check_number
+from oneflow_lite.functors.elementwise_checks import check_number, real_floating
 from oneflow_lite.functors.loss_reduction import (
     check_reduction,
     operands,
@@ -15,6 +16,7 @@ from oneflow_lite.functors.loss_reduction import (
     same_shape,
 )
 from oneflow_lite.functors.reduce import sum
+from oneflow_lite.functors.transcendental import exp, xlogy
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -109,7 +111,7 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Return the mean of d² / (2 beta) where d = |input - target| < beta, and d - beta / 2 elsewhere.
+    """Return the mean of d² / (2 beta) where d = |input - target| < beta, else d - beta / 2.
 
     Parameters
     ----------
@@ -186,6 +188,66 @@ def huber_loss(
     loss = dispatch1(HUBER, require_floating(op, input) - target, {"delta": delta})
     if weight is not None:
         loss = loss * same_shape(op, "weight", weight, input)
+    return reduce_loss(loss, reduction)
+
+
+@register_functor("kl_div")
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Return the Kullback-Leibler divergence target · (log(target) - input), by elements.
+
+    Parameters
+    ----------
+    input : Tensor
+        Log-probabilities, floating.
+    target : Tensor
+        Probabilities, or their logarithms with `log_target`; broadcasts with the input.
+    size_average, reduce : bool, optional
+        PyTorch's deprecated names for `reduction`.
+    reduction : {"mean", "batchmean", "sum", "none"}
+        "batchmean" divides the sum by the batch size, which is the divergence; "mean" divides by
+        the number of elements, and warns.
+    log_target : bool
+        Whether the target is given as logarithms.
+
+    Raises
+    ------
+    ArgumentError
+        When the reduction is unknown.
+    ShapeError
+        When the shapes do not broadcast.
+    DTypeError
+        When the input or the target is not floating.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> p = flow.tensor([[0.5, 0.5]])
+    >>> flow.nn.functional.kl_div(flow.log(p), p, reduction="batchmean")
+    tensor(0.)
+    """
+    legacy = size_average is not None or reduce is not None
+    reduction = check_reduction("kl_div", reduction, size_average, reduce, "batchmean")
+    if reduction == "mean" and not legacy:
+        warnings.warn(
+            "kl_div(): 'mean' divides by the number of elements; 'batchmean' divides by the batch "
+            "size, as the divergence is defined",
+            stacklevel=2,
+        )
+    real_floating("kl_div", input)
+    real_floating("kl_div", target, "target")
+    if log_target:
+        loss = exp(target) * sub(target, input)
+    else:
+        loss = sub(xlogy(target, target), target * input)
+    if reduction == "batchmean":
+        return sum(loss) / input.shape[0] if input.ndim else sum(loss)
     return reduce_loss(loss, reduction)
 
 

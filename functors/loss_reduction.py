@@ -29,7 +29,7 @@ def check_reduction(
             reduction = "none"
         warnings.warn(
             f"{op}(): size_average and reduce are deprecated; use reduction={reduction!r}",
-            stacklevel=4,
+            stacklevel=3,
         )
     if not isinstance(reduction, str):
         kind: Any = ArgumentTypeError
@@ -71,7 +71,7 @@ def operands(op: str, input: Any, target: Any) -> list[Tensor]:
 
 
 def same_shape(op: str, name: str, value: Any, other: Tensor, of: str = "input") -> Tensor:
-    """Return `value` when it is a Tensor of the shape of `other`; raise `ArgumentError` otherwise."""
+    """Return `value` when it is a Tensor of the other's shape; raise `ArgumentError` otherwise."""
     if check_tensor(op, name, value)._data.shape == other._data.shape:
         return value  # type: ignore[no-any-return]
     raise bad_argument(

@@ -281,7 +281,7 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
     if alpha != 1:
         product = product * alpha
     if beta == 0:
-        return product if shape == wanted else product.clone()
+        return product
     return (input if beta == 1 else input * beta) + product
 
 
@@ -396,4 +396,4 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         product = _reshape(dispatch2(MATMUL_NT, _reshape(input, (1, *x)), weight), w[:1])
     else:
         product = dispatch2(MATMUL_NT, input, weight)
-    return product if bias is None else dispatch2(ADD, product, bias)  # type: ignore[no-any-return]
+    return product if bias is None else dispatch2(ADD, product, bias)

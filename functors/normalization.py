@@ -186,7 +186,7 @@ def batch_norm(
                 mend="pass it, or pass training=True without either",
             )
     if not training:
-        return _by_running(input, *running, weight, bias, eps)
+        return _by_running(input, running[0], running[1], weight, bias, eps)
     check_more_than_one(op, input, input.shape[0] * prod(input.shape[2:]))
     dims = (0, *range(2, input.ndim))
     attrs = {"dim": dims, "eps": eps}
@@ -334,7 +334,7 @@ def instance_norm(
     batch, size = input.shape[0], input.shape[2:]
     if use_input_stats:
         check_more_than_one(op, input, prod(size) if size else 1)
-    given: list[Any] = []
+    repeated: list[Any] = []
     for name, value in (
         ("running_mean", running_mean),
         ("running_var", running_var),
@@ -343,12 +343,13 @@ def instance_norm(
     ):
         widen = name.startswith("running")
         value = check_parameter(op, name, value, channels, input, widen=widen)
-        given.append(None if value is None else repeat(value, batch))
+        repeated.append(None if value is None else repeat(value, batch))
+    means, variances, weights, biases = repeated
     instances = reshape(input, (1, batch * channels[0], *size))
-    y = batch_norm(instances, *given, use_input_stats, momentum, eps)
+    y = batch_norm(instances, means, variances, weights, biases, use_input_stats, momentum, eps)
     if use_input_stats and batch:
         with no_grad():
-            for running, moved in zip((running_mean, running_var), given[:2], strict=True):
+            for running, moved in ((running_mean, means), (running_var, variances)):
                 if running is not None:
                     new = mean(reshape(moved, (batch, *channels)), 0)
                     dispatch(UPDATE_RUNNING, (running, new), {"momentum": 1})

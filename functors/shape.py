@@ -14,7 +14,7 @@ from oneflow_lite.functors.checks import (
     check_shape,
     check_tensor,
 )
-from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -354,7 +354,7 @@ def transfer(input: Tensor, target: Any, source: Any = None) -> Tensor:
     here = check_tensor("to", "input", input).device
     if here == target:
         return input
-    return dispatch1(_TO_DEVICE, input, {"target": target, "source": here})  # type: ignore[no-any-return]
+    return dispatch(_TO_DEVICE, (input,), {"target": target, "source": here})  # type: ignore[no-any-return]
 
 
 def to(input: Tensor, *args: Any, **named: Any) -> Tensor:

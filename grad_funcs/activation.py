@@ -114,7 +114,9 @@ def mish_grad_dx(F, ctx, dz):
 
 @register_grad_func("softsign", saves="x")
 def softsign(F, ctx, dy):
-    return dy / F.square(F.abs(ctx.x) + 1)
+    # Divided twice: the square would overflow where the quotients do not.
+    size = F.abs(ctx.x) + 1
+    return dy / size / size
 
 
 @register_grad_func("logsigmoid", saves="x")

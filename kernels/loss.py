@@ -16,8 +16,9 @@ def nll_loss(xp, x, target, weight, *, ignore_index, reduction):
     """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean."""
     places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index)
     y = x.reshape(x.size).take(places)
-    y *= -factor
     y[ignored] = 0
+    y *= factor
+    xp.subtract(0, y, out=y)  # not -0 where y is 0
     if reduction == "none":
         return y.reshape(target.shape)
     total = y.sum()
@@ -60,7 +61,7 @@ def _places(xp, like, shape, target, weight, ignore_index):
 @register_kernel("huber")
 @in_float32
 def huber(xp, x, *, delta):
-    """x² / 2 where |x| < delta, else delta (|x| - delta / 2): c (|x| - c / 2), c = min(|x|, delta)."""
+    """c (|x| - c / 2) with c = min(|x|, delta): x² / 2 inside, delta (|x| - delta / 2) outside."""
     size = xp.abs(x)
     y = xp.minimum(size, delta)
     size -= y / 2

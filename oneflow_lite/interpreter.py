@@ -74,7 +74,9 @@ class EagerInterpreter(Interpreter):
             raise explain(op_expr, inputs, error) from error.__cause__
         schema = op_expr.schema
         for name in schema.mutates:
-            inputs[schema.inputs.index(name)].storage.version += 1
+            written = inputs[schema.inputs.index(name)]
+            if written is not None:
+                written.storage.version += 1
         if isinstance(result, tuple):
             return tuple(self._wrap(op_expr, inputs, arrays, array, attrs) for array in result)
         return self._wrap(op_expr, inputs, arrays, result, attrs)
@@ -129,7 +131,8 @@ class AutogradInterpreter(Interpreter):
         edges: tuple[Edge, ...],
         needs_grad: bool,
     ) -> Any:
-        targets = [inputs[op.schema.inputs.index(name)] for name in op.schema.mutates]
+        written = [inputs[op.schema.inputs.index(name)] for name in op.schema.mutates]
+        targets = [x for x in written if x is not None]
         for target in targets:
             check_writable(op.op_type_name, target, needs_grad)
         if not needs_grad:
@@ -171,23 +174,19 @@ def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
             got=repr(interpreter),
             mend="derive the class from flow.Interpreter and pass an instance",
         )
-    below = current_interpreter()
-    seen: Interpreter | None = below
-    while seen is not None:
-        if seen is interpreter:
-            raise ArgumentError(
-                "push_interpreter(): this interpreter is on the stack already; push another one"
-            )
-        seen = seen.inner
+    if interpreter.inner is not None:
+        raise ArgumentError(
+            "push_interpreter(): this interpreter is on the stack already, here or in another thread; push another "
+            "instance"
+        )
     before = local.state
-    outer = interpreter.inner
-    interpreter.inner = below
+    interpreter.inner = current_interpreter()
     local.state = ThreadState(before.grad_enabled, interpreter)
     try:
         yield interpreter
     finally:
         local.state = before
-        interpreter.inner = outer
+        interpreter.inner = None
 
 
 def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATTRS) -> Any:

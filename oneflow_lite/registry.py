@@ -97,7 +97,15 @@ class Schema:
         Shape and dtype of the outputs without running the kernel.
     """
 
-    __slots__ = ("attrs", "infer", "inputs", "mutates", "random", "variadic", "view_of")
+    __slots__ = (
+        "attrs",
+        "infer",
+        "inputs",
+        "mutates",
+        "random",
+        "variadic",
+        "view_of",
+    )
 
     def __init__(
         self,

@@ -10,12 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
-import shutil
 import struct
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -120,7 +117,8 @@ def load(
         )
     device = as_device(map_location)
     if isinstance(f, (str, os.PathLike)):
-        data = Path(f).read_bytes()
+        with open(f, "rb") as file:
+            data = file.read()
     elif hasattr(f, "read"):
         data = f.read()
     else:
@@ -254,9 +252,10 @@ class _Reader:
                     f"load(): tensor {name!r} is of dtype {kind}, which NumPy does not have; "
                     "convert it to F32 where the file was made"
                 )
-            array = np.frombuffer(found[name]["data"], np.dtype(_DTYPES[kind]).newbyteorder("<"))
-            array = array.astype(bool if kind == "BOOL" else array.dtype.newbyteorder("="))
-            self.arrays[name] = array.reshape(found[name]["shape"])
+            stored = np.dtype(_DTYPES[kind])
+            array = np.frombuffer(found[name]["data"], stored.newbyteorder("<"))
+            own = array.astype(np.bool_ if kind == "BOOL" else stored)
+            self.arrays[name] = own.reshape(found[name]["shape"])
         return metadata
 
     def build(self, described: Any) -> Any:
@@ -294,14 +293,14 @@ def _checksum(structure: str, arrays: Arrays) -> int:
 
 def _replace_file(path: str, data: bytes) -> None:
     """Write a file beside `path`, then put it in its place: no half file is ever seen."""
-    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
+    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):
-            shutil.copymode(path, temporary)
+            os.chmod(temporary, os.stat(path).st_mode & 0o7777)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

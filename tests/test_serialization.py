@@ -37,7 +37,7 @@ def through_a_file(obj):
 def assert_equal(a, b) -> None:
     if isinstance(b, flow.Tensor):
         assert isinstance(a, flow.Tensor)
-        assert a.dtype == b.dtype
+        assert a.dtype is b.dtype
         assert a.shape == b.shape
         np.testing.assert_array_equal(a.numpy(), b.detach().numpy())
     elif isinstance(b, dict):

@@ -316,7 +316,7 @@ def describe(node: Any, names: dict[int, str]) -> str:
         "output_meta_data": map(meta_text, node.output_meta_data),
         "output_tensor_infos": map(str, node.output_tensor_infos),
         "saved_tensors": map(str, node.saved_tensors),
-        "backward_fn": [] if node.backward_fn is None else [str(node.backward_fn).split(" at ")[0]],
+        "backward_fn": [getattr(node.backward_fn, "__name__", str(node.backward_fn))],
     }
     lines = [f"  {key:<20} {', '.join(values) or '-'}" for key, values in properties.items()]
     return "\n".join([node.name(), *lines])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from numpy import ndarray
@@ -22,10 +22,7 @@ from oneflow_lite.tensor import Tensor
 def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, Tensor):
         return (value,)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        items = tuple(value)
-    else:
-        items = tuple(value) if hasattr(value, "__iter__") else (value,)
+    items = tuple(value) if isinstance(value, Iterable) else (value,)
     for item in items:
         if not isinstance(item, Tensor):
             raise bad_argument(
@@ -101,7 +98,7 @@ def _root_grads(op: str, argument: str, roots: tuple[Tensor, ...], grads: Any) -
     if grads is None or isinstance(grads, Tensor):
         given = [grads] * len(roots) if grads is None else [grads]
     else:
-        given = list(grads)
+        given = list(grads) if isinstance(grads, Iterable) else [grads]
     if len(given) != len(roots):
         raise bad_argument(
             GradientError,
@@ -252,7 +249,9 @@ def grad(
     edges = _input_edges("grad", wanted)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        return _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
+        return _batched(
+            roots, wanted, grad_outputs, keep, create_graph, allow_unused, materialize_grads
+        )
     grads = _root_grads("grad", "grad_outputs", roots, grad_outputs)
     task = GraphTask(keep, create_graph, accumulate=False)
     root_edges: list[Any] = [root._edge for root in roots]
@@ -289,6 +288,7 @@ def _batched(
     retain_graph: bool,
     create_graph: bool,
     allow_unused: bool,
+    materialize_grads: bool,
 ) -> tuple[Tensor | None, ...]:
     """Take one gradient per entry of the leading dimension, and stack them."""
     batches = _as_tuple("grad", "grad_outputs", grad_outputs)
@@ -311,6 +311,7 @@ def _batched(
             retain_graph or k < size - 1,
             create_graph,
             allow_unused,
+            materialize_grads=materialize_grads,
         )
         for k in range(size)
     ]

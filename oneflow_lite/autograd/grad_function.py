@@ -7,6 +7,7 @@ become a `DeclaredGradFunction`, and subclasses of `OpExprGradFunction` for irre
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -162,7 +163,8 @@ class SavePlan:
     that most ops have are written out, the rest is one loop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, op_type_name: str) -> None:
+        self.op_type_name = op_type_name
         self.inputs: list[tuple[str, int]] = []
         self.outputs: list[tuple[str, int]] = []
         self.constants: list[tuple[str, int, str]] = []  # (name on ctx, input, "shape" or "dtype")
@@ -177,7 +179,8 @@ class SavePlan:
             if counts == (1, 0):
                 return _save_one_input(*self.inputs[0], self.save)
             if counts == (0, 1):
-                return _save_one_output(*self.outputs[0])
+                name, position = self.outputs[0]
+                return self.save if position else _save_only_output(name)
         return self.save
 
     def save(
@@ -191,7 +194,8 @@ class SavePlan:
             else:
                 attrs = {**attrs, name: None}
         for name, i in self.outputs:
-            saved.append(SavedTensor(name, outputs[i], _output_edge(outputs[i], i)))
+            y = self._output(outputs, i, name)
+            saved.append(SavedTensor(name, y, _output_edge(y, i)))
         if self.constants or self.variadic:
             attrs = dict(attrs)
             for name, i, what in self.constants:
@@ -204,6 +208,14 @@ class SavePlan:
                     saved.extend(SavedTensor(f"{name}[{k}]", x, x._edge) for k, x in rest)
         return tuple(saved), attrs
 
+    def _output(self, outputs: tuple[Tensor, ...], position: int, name: str) -> Tensor:
+        if position < len(outputs):
+            return outputs[position]
+        raise RegistrationError(
+            f"gradient function {self.op_type_name!r}: saves={name!r}, but the op has "
+            f"{len(outputs)} output(s), counted from 'y0'"
+        )
+
 
 def _save_one_input(name: str, position: int, general: Saver) -> Saver:
     def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
@@ -215,10 +227,10 @@ def _save_one_input(name: str, position: int, general: Saver) -> Saver:
     return save
 
 
-def _save_one_output(name: str, position: int) -> Saver:
+def _save_only_output(name: str) -> Saver:
     def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
-        y = outputs[position]
-        return (SavedTensor(name, y, _output_edge(y, position)),), attrs
+        y = outputs[0]
+        return (SavedTensor(name, y, _output_edge(y, 0)),), attrs
 
     return save
 
@@ -296,7 +308,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         return rule
 
     def _make_plan(self, saves: tuple[str, ...]) -> SavePlan:
-        plan = SavePlan()
+        plan = SavePlan(self.op_type_name)
         schema = self.schema
         names = dict.fromkeys(name.strip() for text in saves for name in text.split(","))
         for name in names:
@@ -312,11 +324,8 @@ class DeclaredGradFunction(OpExprGradFunction):
                     plan.inputs.append((name, position))
             elif base == schema.variadic and what in ("", "shape", "dtype"):
                 plan.variadic.append((context_name, len(schema.inputs), what))
-            elif not what and (base in ("y", "out") or base[:-1] in ("y", "out")):
-                number = base.lstrip("yout")
-                if number and not number.isdigit():
-                    raise self._unknown_save(name)
-                plan.outputs.append((name, int(number or 0)))
+            elif match := re.fullmatch(r"(?:y|out)(\d*)", name):
+                plan.outputs.append((name, int(match[1] or 0)))
             else:
                 raise self._unknown_save(name)
         return plan

@@ -268,15 +268,16 @@ class GraphTask:
                 self.not_ready[node] = grad  # checked by the caller
             else:
                 self._receive(node, index, grad, None)
-        if not self.recorded:  # arrays and kernels: no mode matters, but see _run_hooks
-            try:
+        try:
+            if self.recorded:
+                with self._current():
+                    self._run_nodes(nodes)
+            else:  # arrays and kernels: no mode matters, but see _run_hooks
                 self._run_nodes(nodes)
-            finally:
-                if self._devices is not None:
-                    self._devices.close()
-            return
-        with self._current():
-            self._run_nodes(nodes)
+        finally:
+            self.running = None
+            if self._devices is not None:
+                self._devices.close()
 
     @contextlib.contextmanager
     def _current(self) -> Iterator[None]:
@@ -294,64 +295,71 @@ class GraphTask:
         needed, recorded, retain_graph = self.needed, self.recorded, self.retain_graph
         F = self.gradients.F
         device = CPU
-        for node in nodes:
-            out_grad = not_ready.pop(node, None)
-            if out_grad is None:  # nothing arrived: the gradient is zero
-                if not retain_graph:
-                    node.release()
-                continue
-            metas = node.metas
-            if metas is not None or captures:
-                if not node.edges and not captures and node.infos is None and not metas[0].hooks:
-                    self._accumulate(node, metas[0], out_grad)
+        node = None
+        try:
+            for node in nodes:
+                out_grad = not_ready.pop(node, None)
+                if out_grad is None:  # nothing arrived: the gradient is zero
+                    if not retain_graph:
+                        node.release()
                     continue
-                out_grad = self._finish(node, out_grad)
-                if type(node) is AccumulateGrad or (needed is not None and not self._runs(node)):
-                    continue
-            function = node.grad_function
-            if node.saved or node.attrs or function.many:
-                state = function.open(node, recorded)
-            else:
-                state = _NOTHING_SAVED
-            in_grads = None
-            if node.infos is not None:  # several outputs, or not on the CPU
-                if not recorded and node.device != device:
-                    device = node.device
-                    F = self._kernels_on(device)
-                in_grads = self._apply_all(node, F, state, self._materialize(node, out_grad))
-            elif function.whole:
-                in_grads = self._apply_all(node, F, state, (out_grad,))
-            else:
-                rules = function.rules
-                if device is not CPU:
-                    device, F = CPU, self._kernels_on(CPU)
-            for i, (next_node, index) in enumerate(node.edges):
-                if next_node is None or (needed is not None and next_node not in needed):
-                    continue
-                in_grad = rules[i](F, state, out_grad) if in_grads is None else in_grads[i]
-                if in_grad is None:
-                    continue
-                # The short way for what is most common: an array of the right shape and dtype on
-                # the CPU. Everything else, and every error, goes through _receive.
-                if (
-                    type(in_grad) is ndarray
-                    and in_grad.shape == next_node.shape
-                    and in_grad.dtype is next_node.dtype
-                    and next_node.infos is None
-                ):
-                    if next_node not in not_ready:
-                        not_ready[next_node] = in_grad
-                        if not next_node.edges and is_fresh(in_grad, out_grad, node, in_grads):
-                            owned.add(next_node)
-                    elif next_node in owned:
-                        not_ready[next_node] += in_grad
-                    else:
-                        not_ready[next_node] = np.asarray(not_ready[next_node] + in_grad)
-                        owned.add(next_node)
+                metas = node.metas
+                if metas is not None or captures:
+                    if not node.edges and not captures and node.infos is None and not metas[0].hooks:
+                        self._accumulate(node, metas[0], out_grad)
+                        continue
+                    out_grad = self._finish(node, out_grad)
+                    if type(node) is AccumulateGrad or (needed is not None and not self._runs(node)):
+                        continue
+                function = node.grad_function
+                if node.saved or node.attrs or function.many:
+                    state = function.open(node, recorded)
                 else:
-                    self._receive(next_node, index, in_grad, node)
-            if not retain_graph and node.saved:
-                node.saved = None
+                    state = _NOTHING_SAVED
+                in_grads = None
+                if node.infos is not None:  # several outputs, or not on the CPU
+                    if not recorded and node.device != device:
+                        device = node.device
+                        F = self._kernels_on(device)
+                    in_grads = self._apply_all(node, F, state, self._materialize(node, out_grad))
+                elif function.whole:
+                    in_grads = self._apply_all(node, F, state, (out_grad,))
+                else:
+                    rules = function.rules
+                    if device is not CPU:
+                        device, F = CPU, self._kernels_on(CPU)
+                for i, (next_node, index) in enumerate(node.edges):
+                    if next_node is None or (needed is not None and next_node not in needed):
+                        continue
+                    in_grad = rules[i](F, state, out_grad) if in_grads is None else in_grads[i]
+                    if in_grad is None:
+                        continue
+                    # The short way for what is most common: an array of the right shape and dtype on
+                    # the CPU. Everything else, and every error, goes through _receive.
+                    if (
+                        type(in_grad) is ndarray
+                        and in_grad.shape == next_node.shape
+                        and in_grad.dtype is next_node.dtype
+                        and next_node.infos is None
+                    ):
+                        if next_node not in not_ready:
+                            not_ready[next_node] = in_grad
+                            if not next_node.edges and is_fresh(in_grad, out_grad, node, in_grads):
+                                owned.add(next_node)
+                        elif next_node in owned:
+                            not_ready[next_node] += in_grad
+                        else:
+                            not_ready[next_node] = np.asarray(not_ready[next_node] + in_grad)
+                            owned.add(next_node)
+                    else:
+                        self._receive(next_node, index, in_grad, node)
+                state = in_grads = None  # saved arrays go as soon as their node ran
+                if not retain_graph and node.saved:
+                    node.saved = None
+        except Exception as error:
+            if node is not None:
+                error.add_note(f"in the backward pass, at {node.name()}")
+            raise
 
     def _apply_all(
         self, node: FunctionNode, F: Any, state: Any, out_grads: tuple[Any, ...]
@@ -380,7 +388,9 @@ class GraphTask:
 
     def _receive(self, node: FunctionNode, index: int, grad: Any, sender: Any) -> None:
         """Check a gradient and add it to the partial sum of one output of a node."""
-        if isinstance(grad, (tuple, list)) and len(grad) == 1:
+        if isinstance(grad, (tuple, list)):
+            if len(grad) != 1:
+                raise self._wrong_count(sender, tuple(grad))
             grad = grad[0]
         grad = self._conform(grad, node, index, sender)
         buffers = self.not_ready.get(node)
@@ -399,6 +409,8 @@ class GraphTask:
         """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
         info = node.output_tensor_infos[index]
         assert info is not None
+        if not hasattr(grad, "dtype"):
+            raise self._wrong_gradient(sender, "type", "array", type(grad).__name__)
         if grad.shape != info.shape:
             if not _fits(grad.shape, info.shape):
                 raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)

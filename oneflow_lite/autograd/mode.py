@@ -6,6 +6,7 @@ Dispatch reads `local.state` once per op; both fields change together with that 
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -73,6 +74,8 @@ class _GradMode:
 
     def __call__(self, function: F) -> F:
         enabled = self._enabled
+        if inspect.isgeneratorfunction(function):
+            return _generator_in_mode(function, enabled)  # type: ignore[return-value]
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -80,6 +83,32 @@ class _GradMode:
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]  # wraps() keeps the signature
+
+
+def _generator_in_mode(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]:
+    """Run each step of a generator in the mode, and what happens between the steps outside it."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        step: Callable[[], Any] = lambda: next(generator)  # noqa: E731
+        while True:
+            try:
+                with _GradMode(enabled):
+                    value = step()
+            except StopIteration as stop:
+                return stop.value
+            try:
+                sent = yield value
+            except GeneratorExit:
+                generator.close()
+                raise
+            except BaseException as error:
+                step = functools.partial(generator.throw, error)
+            else:
+                step = functools.partial(generator.send, sent)
+
+    return wrapped
 
 
 class no_grad(_GradMode):

@@ -15,8 +15,8 @@ class ModuleAttributeError(FlowError, AttributeError):
     """A module has no such attribute, or `Module.__init__` has not run yet."""
 
 
-class MissingForwardError(FlowError, NotImplementedError):
-    """A module that does not define `forward` was called."""
+class MissingMethodError(FlowError, NotImplementedError):
+    """A method was called that a subclass has to define, as `forward`."""
 
 
 class HookError(FlowError, RuntimeError):

@@ -33,7 +33,13 @@ from oneflow_lite.functors.adaptive_pooling import (
 from oneflow_lite.functors.conv import conv1d, conv2d
 from oneflow_lite.functors.dropout import dropout
 from oneflow_lite.functors.embedding import embedding, one_hot
-from oneflow_lite.functors.loss import huber_loss, l1_loss, mse_loss, smooth_l1_loss
+from oneflow_lite.functors.loss import huber_loss, kl_div, l1_loss, mse_loss, smooth_l1_loss
+from oneflow_lite.functors.loss_classification import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    nll_loss,
+)
 from oneflow_lite.functors.matmul import linear
 from oneflow_lite.functors.normalization import (
     batch_norm,
@@ -56,10 +62,13 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "celu",
     "conv1d",
     "conv2d",
     "cosine_similarity",
+    "cross_entropy",
     "dropout",
     "elu",
     "embedding",
@@ -72,6 +81,7 @@ __all__ = [
     "hardtanh",
     "huber_loss",
     "instance_norm",
+    "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
@@ -82,6 +92,7 @@ __all__ = [
     "max_pool2d",
     "mish",
     "mse_loss",
+    "nll_loss",
     "normalize",
     "one_hot",
     "pad",
@@ -101,11 +112,3 @@ __all__ = [
     "tanhshrink",
     "threshold",
 ]
-
-from oneflow_lite.registry import FUNCTORS
-
-
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return FUNCTORS.get(name)

@@ -156,7 +156,7 @@ def test_the_demo_shows_the_graph_before_and_after_backward(
     assert "saved_tensors        tensor([0., 2.])" in before
     assert "x.grad = tensor([0., 1.])" in after
     assert "x: leaf, requires_grad True, acc_grad tensor([0., 1.]), current_grad None" in after
-    assert "saved_tensors        -\n  backward_fn          -" in after
+    assert "saved_tensors        -\n  backward_fn          None" in after
 
 
 def test_only_a_default_run_is_judged(

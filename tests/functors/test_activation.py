@@ -103,7 +103,6 @@ def test_agrees_with_pytorch(name, options, function, dtype):
 SPECIAL = [-0.0, 0.0, 1e-8, -1e-8, 8.0, -8.0, 19.9, 20.1, 60.0, -60.0, 1000.0, -1000.0, NAN]
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy remarks on every inf and nan
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("name", "options", "function"), CASES, ids=IDS)
 def test_extremes_agree_with_pytorch(name, options, function, dtype):
@@ -139,7 +138,6 @@ LIMITS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("name", "x", "value", "slope", "curvature"), LIMITS)
 def test_limits(name, x, value, slope, curvature):
     x = flow.tensor(x, dtype=flow.float64, requires_grad=True)

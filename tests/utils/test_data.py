@@ -111,9 +111,9 @@ def test_random_split_refuses(lengths):
 
 
 def test_data_sets_that_miss_a_method():
-    with pytest.raises(TypeError, match="__getitem__"):
+    with pytest.raises(NotImplementedError, match="__getitem__"):
         data.Dataset()[0]
-    with pytest.raises(TypeError, match="__iter__"):
+    with pytest.raises(NotImplementedError, match="__iter__"):
         iter(data.IterableDataset())
     with pytest.raises(TypeError, match="__len__"):
         data.random_split(data.Dataset(), [1])

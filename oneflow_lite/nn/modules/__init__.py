@@ -5,15 +5,9 @@ from oneflow_lite.nn.modules.activation import (
     ELU,
     GELU,
     SELU,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
     LogSigmoid,
     LogSoftmax,
     Mish,
-    ReLU,
-    ReLU6,
     Sigmoid,
     SiLU,
     Softmax,
@@ -21,6 +15,14 @@ from oneflow_lite.nn.modules.activation import (
     Softsign,
     Tanh,
     Tanhshrink,
+)
+from oneflow_lite.nn.modules.activation_piecewise import (
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    ReLU,
+    ReLU6,
 )
 from oneflow_lite.nn.modules.conv import Conv1d, Conv2d
 from oneflow_lite.nn.modules.dropout import Dropout

@@ -1,56 +1,14 @@
-"""Activation functions as modules."""
+"""Smooth activation functions as modules."""
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.modules.activation_piecewise import InplaceActivation
 from oneflow_lite.tensor import Tensor
 
 
-class _Inplace(Module):
-    """An activation whose only option is whether it overwrites its input."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        """Return the option when it is set."""
-        return "inplace=True" if self.inplace else ""
-
-
-class ReLU(_Inplace):
-    """max(x, 0), elementwise.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.nn.ReLU()(flow.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the activation."""
-        return F.relu(input, self.inplace)
-
-
-class ReLU6(_Inplace):
-    """min(max(x, 0), 6), elementwise.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.nn.ReLU6()(flow.tensor([-1.0, 8.0]))
-    tensor([0., 6.])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the activation."""
-        return F.relu6(input, self.inplace)
-
-
-class SiLU(_Inplace):
+class SiLU(InplaceActivation):
     """x * sigmoid(x), elementwise.
 
     Examples
@@ -65,7 +23,7 @@ class SiLU(_Inplace):
         return F.silu(input, self.inplace)
 
 
-class SELU(_Inplace):
+class SELU(InplaceActivation):
     """Scaled exponential linear unit, elementwise (Klambauer et al., 2017).
 
     Examples
@@ -80,7 +38,7 @@ class SELU(_Inplace):
         return F.selu(input, self.inplace)
 
 
-class Mish(_Inplace):
+class Mish(InplaceActivation):
     """x * tanh(softplus(x)), elementwise.
 
     Examples
@@ -93,68 +51,6 @@ class Mish(_Inplace):
     def forward(self, input: Tensor) -> Tensor:
         """Return the activation."""
         return F.mish(input, self.inplace)
-
-
-class Hardsigmoid(_Inplace):
-    """min(max(x + 3, 0), 6) / 6, elementwise.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.nn.Hardsigmoid()(flow.tensor([-4.0, 0.0, 4.0]))
-    tensor([0.0000, 0.5000, 1.0000])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the activation."""
-        return F.hardsigmoid(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return nothing, as PyTorch does."""
-        return ""
-
-
-class Hardswish(_Inplace):
-    """x * hardsigmoid(x), elementwise.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.nn.Hardswish()(flow.tensor([-4.0, 0.0, 4.0]))
-    tensor([0., 0., 4.])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the activation."""
-        return F.hardswish(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return nothing, as PyTorch does."""
-        return ""
-
-
-class LeakyReLU(Module):
-    """x where it is positive, `negative_slope` * x elsewhere.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.nn.LeakyReLU(0.1)(flow.tensor([-1.0, 2.0]))
-    tensor([-0.1000,  2.0000])
-    """
-
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        super().__init__()
-        self.negative_slope = negative_slope
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the activation."""
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
 class ELU(Module):
@@ -203,41 +99,6 @@ class CELU(Module):
     def extra_repr(self) -> str:
         """Return the options."""
         return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
-
-
-class Hardtanh(Module):
-    """x limited to `min_val` and `max_val`, elementwise.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.nn.Hardtanh()(flow.tensor([-3.0, 0.5]))
-    tensor([-1.0000,  0.5000])
-    """
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        if not min_val < max_val:
-            raise bad_argument(
-                ArgumentError,
-                "Hardtanh",
-                "max_val",
-                expected=f"more than min_val={min_val}",
-                got=max_val,
-                mend="pass the smaller bound first",
-            )
-        self.min_val = min_val
-        self.max_val = max_val
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the activation."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        bounds = f"min_val={self.min_val}, max_val={self.max_val}"
-        return bounds + (", inplace=True" if self.inplace else "")
 
 
 class GELU(Module):

@@ -309,8 +309,8 @@ class RMSNorm(Module):
     Examples
     --------
     >>> import oneflow_lite as flow
-    >>> flow.nn.RMSNorm(2)(flow.tensor([[3.0, 3.0]]))
-    tensor([[1.0000, 1.0000]])
+    >>> flow.nn.RMSNorm(2)(flow.tensor([[3.0, 3.0]])).detach()
+    tensor([[1., 1.]])
     """
 
     weight: Parameter | None

@@ -17,6 +17,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.random import randperm
+from oneflow_lite.nn.errors import MissingMethodError
 from oneflow_lite.tensor import Tensor
 
 Sample = TypeVar("Sample", covariant=True)
@@ -37,7 +38,7 @@ class Dataset(Generic[Sample]):
     """
 
     def __getitem__(self, index: Any) -> Sample:
-        raise ArgumentTypeError(
+        raise MissingMethodError(
             f"{type(self).__name__} does not define __getitem__(self, index); define it, or derive "
             "from IterableDataset and define __iter__"
         )
@@ -50,7 +51,7 @@ class IterableDataset(Dataset[Sample]):
     """Samples one after the other: a subclass defines `__iter__`."""
 
     def __iter__(self) -> Iterator[Sample]:
-        raise ArgumentTypeError(f"{type(self).__name__} does not define __iter__(self); define it")
+        raise MissingMethodError(f"{type(self).__name__} does not define __iter__(self); define it")
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):

@@ -1,0 +1,72 @@
+"""Every `>>>` in the documentation runs as a doctest and prints what the page says."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+FLAGS = doctest.ELLIPSIS
+EXECUTED = ("architecture.md", "add_an_op.md")
+
+
+def snippets(text: str) -> list[tuple[int, str]]:
+    """Return the ```python blocks that hold prompts, with their lines."""
+    found = []
+    for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        if ">>>" in block[1]:
+            found.append((text.count("\n", 0, block.start(1)), block[1]))
+    return found
+
+
+@pytest.fixture
+def registries() -> Iterator[None]:
+    """Forget the ops that a page registers."""
+    kinds = (FUNCTORS, GRAD_FUNCS, KERNELS)
+    before = [set(kind) for kind in kinds]
+    yield
+    for kind, names in zip(kinds, before, strict=True):
+        for name in set(kind) - names:
+            kind.remove(name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_snippets_print_what_the_page_says(page: Path, registries: None) -> None:
+    """One page is one session: a snippet may use what an earlier one made."""
+    names = {"flow": flow, "np": np, "__name__": page.stem}
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    parser = doctest.DocTestParser()
+    for line, text in snippets(page.read_text("utf-8")):
+        test = parser.get_doctest(text, names, page.name, str(page), line)
+        test.globs = names
+        said: list[str] = []
+        runner.run(test, out=said.append, clear_globs=False)
+        assert not said, "".join(said)
+    assert page.name not in EXECUTED or runner.tries > 20
+
+
+def test_links_lead_to_files() -> None:
+    for page in PAGES:
+        links = re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
+        assert [link for link in links if not (page.parent / link).exists()] == [], page.name
+
+
+def test_the_files_that_are_named_exist() -> None:
+    """`kernels/activation.py` and the like, in backquotes; `<family>` stands for any."""
+    for page in PAGES:
+        names = re.findall(r"`((?:\w+/)+\w+\.(?:py|md|txt))`", page.read_text("utf-8"))
+        missing = [
+            name
+            for name in names
+            if not any((ROOT / place / name).exists() for place in ("", "oneflow_lite", "docs"))
+        ]
+        assert missing == [], page.name
