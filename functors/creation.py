@@ -85,7 +85,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
             got=type(array).__name__,
             mend="use flow.tensor(...)",
         )
-    as_dtype("from_numpy", array.dtype)
+    dtype = as_dtype("from_numpy", array.dtype)
     if not array.dtype.isnative:
         raise bad_argument(
             ArgumentError,
@@ -95,7 +95,9 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
             got=array.dtype.str,
             mend="convert it with array.astype(array.dtype.newbyteorder('='))",
         )
-    return make_tensor(array if type(array) is np.ndarray else array.view(np.ndarray))
+    if type(array) is not np.ndarray or array.dtype is not dtype:
+        array = array.view(dtype, np.ndarray)
+    return make_tensor(array)
 
 
 def from_dlpack(ext_tensor: Any) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ class Generator:
 
     def seed(self) -> int:
         """Begin from a seed drawn from the system, and return it."""
-        self.manual_seed(secrets.randbits(63))
+        self.manual_seed(int.from_bytes(os.urandom(7)))
         return self._seed
 
     def initial_seed(self) -> int:

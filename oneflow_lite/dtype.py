@@ -73,8 +73,11 @@ def as_dtype(op: str, value: Any) -> DType:
     if value is complex:
         return _COMPLEX_OF[_default_float]
     try:
-        found = np.dtype(value) if value is not None else None
+        found = np.dtype(value)
     except TypeError:
+        found = None
+    # NumPy reads None as float64, and takes the dtype of whatever has one.
+    if value is None or (hasattr(value, "dtype") and not isinstance(value, (type, np.dtype))):
         found = None
     if found is not None:
         native = found.newbyteorder("=")

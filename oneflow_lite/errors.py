@@ -77,6 +77,24 @@ class StateDictError(FlowError, RuntimeError):
     """Keys or shapes of a state dict do not match the module."""
 
 
+class ModuleNameError(FlowError, KeyError):
+    """A parameter, buffer or submodule cannot be registered under this name."""
+
+    __str__ = Exception.__str__  # KeyError would show the message as a quoted key
+
+
+class ModuleAttributeError(FlowError, AttributeError):
+    """A module has no such attribute, or `Module.__init__` has not run yet."""
+
+
+class MissingMethodError(FlowError, NotImplementedError):
+    """A method was called that a subclass has to define, as `forward`."""
+
+
+class HookError(FlowError, RuntimeError):
+    """A hook returned something that cannot be used."""
+
+
 def bad_argument(
     kind: type[FlowError], op: str, argument: str, *, expected: str, got: object, mend: str
 ) -> FlowError:

@@ -521,6 +521,8 @@ def _rebuild(
 ) -> Tensor:
     """Make a tensor again from its pickled parts."""
     target = as_device(device)
+    # A dtype that was pickled is an equal object, not the same one; dispatch compares by identity.
+    array = array.view(as_dtype("pickle", array.dtype))
     tensor = make_tensor(array if target is CPU else to_device(array, target), cls)
     vars(tensor).update(extra)
     tensor.requires_grad = requires_grad

@@ -254,9 +254,8 @@ def test_an_instance_pushed_in_two_threads_is_refused_or_serves_both():
 
 @pytest.mark.parametrize("bad", [Names, object(), None, lambda *a: None])
 def test_only_instances_of_interpreter_are_pushed(bad):
-    with pytest.raises(ArgumentTypeError, match="push_interpreter"):
-        with flow.push_interpreter(bad):
-            pass
+    with pytest.raises(ArgumentTypeError, match="push_interpreter"), flow.push_interpreter(bad):
+        pass
     assert current_interpreter() is DEFAULT_STACK
 
 

@@ -10,6 +10,8 @@ import sys
 
 import oneflow_lite as flow
 
+DEFAULT_STEPS = 400
+
 
 def half_moons(count: int) -> tuple[flow.Tensor, flow.Tensor]:
     """Noisy points on two interlocked arcs, (2 * count, 2), and their labels, +1 or -1."""
@@ -23,7 +25,7 @@ def half_moons(count: int) -> tuple[flow.Tensor, flow.Tensor]:
 def main(argv: list[str] | None = None) -> int:
     """Fit, print how it goes, and return 1 when a full run fits badly."""
     parser = argparse.ArgumentParser(description="fit two half-moons with a hand-made network")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=DEFAULT_STEPS)
     steps = parser.parse_args(argv).steps
     if steps < 1:
         parser.error(f"--steps: expected at least 1, got {steps}")
@@ -48,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
 
     accuracy = (flow.sign(score) == labels).float().mean().item()
     print(f"{accuracy:.1%} of {len(labels)} points on the right side, loss made by {loss.grad_fn}")
-    if steps >= 400 and accuracy < 0.98:
+    if steps >= DEFAULT_STEPS and accuracy < 0.98:
         print("that is too few: 98 % was expected")
         return 1
     return 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from oneflow_lite.autograd.function_node import Edge, FunctionNode
 from oneflow_lite.errors import StaleTensorError
 from oneflow_lite.storage import Storage

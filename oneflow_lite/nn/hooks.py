@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from oneflow_lite.autograd.hooks import RemovableHandle
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
-from oneflow_lite.nn.errors import HookError
+from oneflow_lite.errors import ArgumentTypeError, HookError, bad_argument
 
 
 class Hook(NamedTuple):

@@ -7,9 +7,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, bad_argument
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FlowError,
+    MissingMethodError,
+    ModuleAttributeError,
+    ModuleNameError,
+    bad_argument,
+)
 from oneflow_lite.nn.conversion import Conversion
-from oneflow_lite.nn.errors import MissingMethodError, ModuleAttributeError, ModuleNameError
 from oneflow_lite.nn.hooks import ModuleHooks
 from oneflow_lite.nn.parameter import Parameter, clear_grad
 from oneflow_lite.nn.state import IncompatibleKeys, collect_state, load_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from oneflow_lite.nn.errors import ModuleAttributeError
+from oneflow_lite.errors import ModuleAttributeError
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 

@@ -14,7 +14,7 @@ import oneflow_lite as flow
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
 FLAGS = doctest.ELLIPSIS
 EXECUTED = ("architecture.md", "add_an_op.md")
 
@@ -55,7 +55,7 @@ def test_snippets_print_what_the_page_says(page: Path, registries: None) -> None
 
 
 def test_links_lead_to_files() -> None:
-    for page in PAGES:
+    for page in PAGES[:-1]:  # tests/test_readme.py looks after the README
         links = re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
         assert [link for link in links if not (page.parent / link).exists()] == [], page.name
 

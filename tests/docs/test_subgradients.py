@@ -37,7 +37,8 @@ def read_rows() -> list[Row]:
             order = 2 if cells[2] == "second derivative" else 1
         elif line.startswith("| `"):
             values, theirs = (
-                [eval(code, NUMBERS) for code in re.findall("`([^`]*)`", cell)] for cell in cells[2:]
+                [eval(code, NUMBERS) for code in re.findall("`([^`]*)`", cell)]
+                for cell in cells[2:]
             )
             assert theirs or cells[3] == "same", line
             row = Row(cells[0].strip("`"), cells[1].strip("`"), values, theirs or values, order)

@@ -12,12 +12,12 @@ from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
     IndexRangeError,
+    MissingMethodError,
     ShapeError,
     bad_argument,
 )
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.random import randperm
-from oneflow_lite.nn.errors import MissingMethodError
 from oneflow_lite.tensor import Tensor
 
 Sample = TypeVar("Sample", covariant=True)
