@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU, as_device, to_device
+from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_shape, check_tensor
@@ -102,11 +102,18 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """Wrap an array of another library, sharing memory, through the DLPack protocol."""
+    if not (hasattr(ext_tensor, "__dlpack__") and hasattr(ext_tensor, "__dlpack_device__")):
+        raise bad_argument(
+            ArgumentTypeError,
+            "from_dlpack",
+            "ext_tensor",
+            expected="an array with the methods __dlpack__ and __dlpack_device__",
+            got=type(ext_tensor).__name__,
+            mend="use flow.tensor(...)",
+        )
     kind = ext_tensor.__dlpack_device__()[0]
     if int(kind) == 2:  # kDLCUDA
         device = as_device("cuda")
-        from oneflow_lite.device import array_module
-
         return make_tensor(array_module(device).from_dlpack(ext_tensor))
     return make_tensor(np.from_dlpack(ext_tensor))
 

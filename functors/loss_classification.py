@@ -156,7 +156,10 @@ def cross_entropy(
     log_p = log_softmax(input, 0 if input.ndim == 1 else 1)
     if probabilities:
         return _soft_cross_entropy(log_p, target, weight, reduction, smoothing)
-    loss = nll_loss(log_p, target, weight, None, ignore_index, None, reduction)
+    _check_weight(op, weight, input)
+    ignore_index = check_int(op, "ignore_index", ignore_index)
+    attrs = {"ignore_index": ignore_index, "reduction": reduction}
+    loss: Tensor = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not smoothing:
         return loss
     even = -_sum_over_classes(log_p, weight)

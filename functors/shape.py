@@ -380,6 +380,8 @@ def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
             device = value
         elif isinstance(value, bool):  # non_blocking by position
             continue
+        elif isinstance(value, int):  # the index of a CUDA device
+            device = value
         elif value is not None:
             dtype = value
     result = input if dtype is None else cast(input, dtype)

@@ -19,13 +19,14 @@ from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype, to_
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    DimError,
     DTypeError,
     GradientError,
     ShapeError,
     bad_argument,
 )
 from oneflow_lite.storage import Storage, ViewInfo
-from oneflow_lite.tensor_repr import array_text
+from oneflow_lite.tensor_repr import tensor_text
 
 
 class Tensor:
@@ -54,7 +55,7 @@ class Tensor:
         if len(data) == 1 and not isinstance(data[0], (int, np.integer)):
             array = to_array("Tensor", data[0], default_float())
         else:
-            array = np.empty(data, default_float())
+            array = np.empty(data or (0,), default_float())
         self._data = array if target is CPU else to_device(array, target)
 
     # The array
@@ -100,7 +101,7 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
-        return self._data.shape if dim is None else self._data.shape[dim]
+        return self._data.shape if dim is None else _entry("size", self._data.shape, dim)
 
     def numel(self) -> int:
         """Return the number of elements."""
@@ -115,7 +116,7 @@ class Tensor:
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides, counted in elements."""
         strides = tuple(s // self._data.itemsize for s in self._data.strides)
-        return strides if dim is None else strides[dim]
+        return strides if dim is None else _entry("stride", strides, dim)
 
     def is_contiguous(self) -> bool:
         """Return whether the elements lie in C order without gaps."""
@@ -222,16 +223,20 @@ class Tensor:
         return format(self.item(), spec) if self._data.ndim == 0 else format(repr(self), spec)
 
     def __repr__(self) -> str:
-        parts = [array_text(self.numpy(), "tensor(")]
-        if self._data.dtype not in _REPR_DEFAULTS and self._data.dtype is not default_float():
-            parts.append(f"dtype={self._data.dtype}")
+        facts = []
         if self.is_cuda:
-            parts.append(f"device='{self.device}'")
+            facts.append(f"device='{self.device}'")
+        if not self.numel() and self.ndim != 1:
+            facts.append(f"size={self.shape}")
+        default = default_float()
+        inferred = (default, to_complex(default), *((_INT64, _BOOL) if self.numel() else ()))
+        if self.dtype not in inferred:
+            facts.append(f"dtype={self.dtype}")
         if self.grad_fn is not None:
-            parts.append(f"grad_fn={self.grad_fn!r}")
+            facts.append(f"grad_fn={self.grad_fn!r}")
         elif self._edge is not None:
-            parts.append("requires_grad=True")
-        return f"tensor({', '.join(parts)})"
+            facts.append("requires_grad=True")
+        return tensor_text(self.numpy(), facts)
 
     __hash__ = object.__hash__
 
@@ -506,7 +511,21 @@ class Tensor:
 
 
 _OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_meta"})
-_REPR_DEFAULTS = (np.dtype(np.int64), np.dtype(np.bool_))
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+
+
+def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:
+    """Return what belongs to one dimension; raise `DimError` when the tensor has no such one."""
+    if isinstance(dim, (int, np.integer)) and -len(entries) <= dim < len(entries):
+        return entries[dim]
+    raise bad_argument(
+        DimError,
+        op,
+        "dim",
+        expected=f"a dimension of a tensor of {len(entries)} dimensions",
+        got=repr(dim),
+        mend="name a dimension that the tensor has",
+    )
 
 
 def make_tensor(array: Any, cls: type[Tensor] = Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from oneflow_lite.autograd.grad_function import DeclaredGradFunction, OpExprGrad
 from oneflow_lite.registry import GRAD_FUNCS
 
 FunctionTree = ast.FunctionDef
-Change = Callable[[Any], ast.expr]
+Change = Callable[[Any], ast.AST]
 Site = tuple[str, ast.AST, Change]  # kind of mutation, node, what takes the place of its copy
 
 
@@ -195,11 +195,14 @@ def _returned(rule: RuleFunction, arguments: list[str]) -> Iterator[Site]:
         for gradient in value.elts if isinstance(value, ast.Tuple) else [value]:
             if isinstance(gradient, (ast.Constant, ast.Starred, ast.Dict, ast.Compare)):
                 continue
+            zeros = ast.unparse(gradient).startswith("F.zeros_like(")
             for kind, text in (
                 ("negate gradient", "-{0}"),
                 ("replace gradient", "None"),
                 ("replace gradient", "F.zeros_like({0})"),
             ):
+                if zeros and text != "None":  # zeros again
+                    continue
                 if rule.ops or kind == "negate gradient":
                     yield kind, gradient, lambda n, text=text: _filled(text, n)
 
@@ -265,11 +268,15 @@ def _call(node: ast.Call) -> Iterator[Site]:
         yield "drop keyword", node, lambda n, i=i: _without(n, i)
         value = keyword.value
         if isinstance(value, ast.Constant) and type(value.value) in (int, float):
-            yield "change constant", value, lambda n: ast.Constant(n.value + 1)
+            yield "change constant", keyword, lambda n: _with(n, ast.Constant(n.value.value + 1))
         elif isinstance(value, ast.Constant) and type(value.value) is bool:
-            yield "flip", value, lambda n: ast.Constant(not n.value)
+            yield "flip", keyword, lambda n: _with(n, ast.Constant(not n.value.value))
         elif keyword.arg == "keepdim":
-            yield "flip", value, _not
+            yield "flip", keyword, lambda n: _with(n, _not(n.value))
+
+
+def _with(keyword: ast.keyword, value: ast.expr) -> ast.keyword:
+    return ast.keyword(keyword.arg, value)
 
 
 def _swapped(call: ast.Call, i: int) -> ast.Call:

@@ -35,7 +35,6 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 import pytest  # noqa: E402
-from _pytest.runner import runtestprotocol  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
@@ -158,7 +157,7 @@ class Session:
 
     def _passes(self, item: pytest.Item, following: pytest.Item | None = None) -> bool:
         self._failed = False
-        runtestprotocol(item, log=True, nextitem=following)
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
         return not self._failed
 
     def _learn(self, items: Sequence[pytest.Item]) -> None:

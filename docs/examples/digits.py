@@ -61,10 +61,12 @@ def load_scans(seed: int) -> tuple[Digits, Digits]:
 
     scans = load_digits()
     # Three times 8 pixels, and a margin of 2 that lets a digit move without losing ink.
-    enlarged = ndimage.zoom(scans.images / 16, (1, 3, 3), grid_mode=True, mode="grid-constant")
-    margin = (SIDE - enlarged.shape[1]) // 2
-    images = np.pad(enlarged.clip(0, 1), ((0, 0), (margin, margin), (margin, margin)))
-    images = images[:, None].astype(np.float32)
+    margin = (SIDE - 3 * 8) // 2
+    enlarged = [
+        np.pad(ndimage.zoom(scan / 16, 3, grid_mode=True, mode="grid-constant"), margin)
+        for scan in scans.images
+    ]
+    images = np.stack(enlarged)[:, None].clip(0, 1).astype(np.float32)
     labels = scans.target.astype(np.int64)
 
     order = np.random.default_rng(seed).permutation(len(labels))

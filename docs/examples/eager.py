@@ -1,7 +1,7 @@
 """An eager script: a classifier of two half-moons, from nothing but tensors and autograd.
 
-No modules and no optimizer: the parameters are tensors that require a gradient, `backward` fills
-their `.grad`, and the update is written out. Run it with `python docs/examples/eager.py`.
+No modules and no optimizer: `backward` fills the `.grad` of the parameters, and the update is
+written out. Run it with `python docs/examples/eager.py`.
 """
 
 import argparse
@@ -47,9 +47,8 @@ def main(argv: list[str] | None = None) -> int:
                 parameter.grad = None
         if step == 1 or step % 100 == 0:
             print(f"step {step:4d}  loss {loss.item():.4f}")
-
     accuracy = (flow.sign(score) == labels).float().mean().item()
-    print(f"{accuracy:.1%} of {len(labels)} points on the right side, loss made by {loss.grad_fn}")
+    print(f"{accuracy:.1%} of {len(labels)} points on the right side")
     if steps >= DEFAULT_STEPS and accuracy < 0.98:
         print("that is too few: 98 % was expected")
         return 1

@@ -291,7 +291,8 @@ class GraphTask:
             local.task, local.state = outer_task, outer_state
 
     def _run_nodes(self, nodes: list[FunctionNode]) -> None:
-        not_ready, owned, captures = self.not_ready, self.owned, self.captures
+        not_ready, owned = self.not_ready, self.owned
+        captured_nodes = {node for node, _ in self.captures} if self.captures else ()
         needed, recorded, retain_graph = self.needed, self.recorded, self.retain_graph
         F = self.gradients.F
         device = CPU
@@ -304,12 +305,9 @@ class GraphTask:
                         node.release()
                     continue
                 metas = node.metas
-                if metas is not None or captures:
-                    if not node.edges and not captures and node.infos is None and not metas[0].hooks:
-                        self._accumulate(node, metas[0], out_grad)
-                        continue
+                if metas is not None or node in captured_nodes:
                     out_grad = self._finish(node, out_grad)
-                    if type(node) is AccumulateGrad or (needed is not None and not self._runs(node)):
+                    if not node.edges or (needed is not None and not self._runs(node)):
                         continue
                 function = node.grad_function
                 if node.saved or node.attrs or function.many:
@@ -336,16 +334,21 @@ class GraphTask:
                         continue
                     # The short way for what is most common: an array of the right shape and dtype on
                     # the CPU. Everything else, and every error, goes through _receive.
+                    data = in_grad._data if type(in_grad) is Tensor else in_grad
                     if (
-                        type(in_grad) is ndarray
-                        and in_grad.shape == next_node.shape
-                        and in_grad.dtype is next_node.dtype
+                        type(data) is ndarray
+                        and data.shape == next_node.shape
+                        and data.dtype is next_node.dtype
                         and next_node.infos is None
                     ):
                         if next_node not in not_ready:
                             not_ready[next_node] = in_grad
-                            if not next_node.edges and is_fresh(in_grad, out_grad, node, in_grads):
+                            if not (next_node.edges or recorded) and is_fresh(
+                                in_grad, out_grad, node, in_grads
+                            ):
                                 owned.add(next_node)
+                        elif recorded:
+                            not_ready[next_node] = FUNCTORS_F.add(not_ready[next_node], in_grad)
                         elif next_node in owned:
                             not_ready[next_node] += in_grad
                         else:
@@ -458,6 +461,9 @@ class GraphTask:
 
     def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
         """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
+        if not (node.edges or self.captures or node.infos or node.metas[0].hooks):  # type: ignore[index, union-attr]
+            self._accumulate(node, node.metas[0], out_grad)  # type: ignore[index, arg-type]
+            return None
         grads = [out_grad] if node.infos is None else out_grad
         self.running = (node, grads)
         for index, grad in enumerate(grads):

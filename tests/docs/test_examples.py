@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.op_expr import forget_op
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -83,14 +82,14 @@ def test_eager_separates_the_half_moons(run: Run) -> None:
 
 
 def test_own_op_is_certified_differentiated_fitted_and_profiled(run: Run) -> None:
-    text = output_of(run("own_op.py", "--steps", "100"))
+    text = output_of(run("own_op.py"))
     assert "check_op: isru passed" in text
     assert numbers(r"largest distance from .*: (\S+)", text)[0] < 1e-12
     before, after = numbers(r"(?:loss|->) ([\d.]+)", text)
-    assert after < before / 10
+    assert after < 1e-3 < before
     calls = dict(re.findall(r"^(\w+) +(\d+) +[\d.]+$", text, re.MULTILINE))
-    assert calls["isru"] == "100"
-    assert calls["adam_update"] == "400"  # two layers of two parameters each
+    assert calls["isru"] == "300"
+    assert calls["adam_update"] == "1200"  # two layers of two parameters each
 
 
 def test_higher_order_finds_the_wave(run: Run) -> None:
@@ -98,21 +97,6 @@ def test_higher_order_finds_the_wave(run: Run) -> None:
     losses = numbers(r"loss (\S+)", text)
     assert losses[-1] < losses[0] / 1000
     assert numbers(r"largest error (\S+),", text)[0] < 1e-2
-
-
-def test_own_op_is_registered_once_and_a_full_run_is_judged(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = load("own_op")
-    try:
-        with pytest.raises(flow.errors.RegistrationError, match="isru"):
-            load("own_op")
-        assert script.main(["--steps", "1"]) == 0
-        monkeypatch.setattr(script, "DEFAULT_STEPS", 1)
-        assert script.main(["--steps", "1"]) == 1
-        assert "the loss is too large" in capsys.readouterr().out
-    finally:
-        forget_op("isru")
 
 
 @pytest.mark.parametrize(
