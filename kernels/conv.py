@@ -7,7 +7,7 @@ copy holds a few images at a time, and nothing of it is kept for the backward pa
 import math
 
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.windows import in_batches, inside, padded, sliding_windows, taps
+from oneflow_lite.kernels.windows import images_at_once, inside, padded, sliding_windows, taps
 from oneflow_lite.registry import register_kernel
 
 
@@ -39,8 +39,12 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     dweight = xp.zeros((channels, x.shape[1] // groups, *kernel_size), x.dtype)
     filters = dweight.reshape(groups, channels // groups, math.prod(dweight.shape[1:]))
     dy = dy.reshape(batch, groups, channels // groups, math.prod(output_size))
+    products = None
     for images, columns in _columns(xp, windows, groups):
-        filters += xp.matmul(dy[images], columns.swapaxes(-1, -2)).sum(axis=0)
+        if products is None:  # the first part of the batch is the largest
+            products = xp.empty((len(columns), *filters.shape), x.dtype)
+        rows = columns.swapaxes(-1, -2)
+        filters += xp.matmul(dy[images], rows, out=products[: len(columns)]).sum(axis=0)
     return dweight
 
 
@@ -63,18 +67,25 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     dx = xp.empty((batch, groups * channels, *input_size), dy.dtype)
     grouped = dx.reshape(batch, groups, channels, *input_size)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
-    for images in in_batches(xp, batch, groups * channels * size * positions * dy.itemsize):
-        part = dy[images]
+    height = channels * size
+    step = images_at_once(xp, batch, groups * height * positions * dy.itemsize)
+    memory = xp.empty(groups * height * step * positions, dy.dtype)
+    for start in range(0, batch, step):
+        part = dy[start : start + step]
         count = len(part)
         if channels_last:
             rows = part.transpose(1, 0, 3, 2).reshape(groups, count * positions, filters)
-            products = xp.matmul(rows, weight)
+            products = memory[: groups * height * count * positions]
+            products = products.reshape(size, groups, count * positions, channels)
+            products = xp.matmul(rows, weight, out=products)
             products = products.reshape(size, groups, count, *output_size, channels)
             products = xp.moveaxis(products, (1, -1), (2, 3))
             total = xp.zeros((groups, count, *padded_size, channels), dy.dtype)
             total = xp.moveaxis(total, (0, -1), (1, 2))
         else:
-            products = xp.matmul(weight, part)
+            products = memory[: groups * height * count * positions]
+            products = products.reshape(count, groups, height, positions)
+            products = xp.matmul(weight, part, out=products)
             products = products.reshape(count, groups, channels, size, *output_size)
             products = xp.moveaxis(products, 3, 0)
             total = xp.zeros((count, groups, channels, *padded_size), dy.dtype)
@@ -82,7 +93,7 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
         for product, place in zip(products, places, strict=True):
             target = total[(..., *place)]
             target += product
-        grouped[images] = total[(..., *inside(input_size, padding))]
+        grouped[start : start + step] = total[(..., *inside(input_size, padding))]
     return dx
 
 
@@ -92,6 +103,13 @@ def _columns(xp, windows, groups):
     spatial = (windows.ndim - 2) // 2
     height = channels // groups * math.prod(windows.shape[2 : 2 + spatial])
     positions = math.prod(windows.shape[2 + spatial :])
-    for images in in_batches(xp, batch, groups * height * positions * windows.itemsize):
-        part = windows[images]
-        yield images, part.reshape(len(part), groups, height, positions)
+    if windows.flags.c_contiguous:  # kernels of one element: the input is its own columns
+        yield slice(None), windows.reshape(batch, groups, height, positions)
+        return
+    step = images_at_once(xp, batch, groups * height * positions * windows.itemsize)
+    memory = xp.empty((step, *windows.shape[1:]), windows.dtype)
+    for start in range(0, batch, step):
+        images = slice(start, min(start + step, batch))
+        columns = memory[: images.stop - start]
+        columns[...] = windows[images]
+        yield images, columns.reshape(len(columns), groups, height, positions)

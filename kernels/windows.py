@@ -66,12 +66,10 @@ def overhang(size, kernel_size, stride, before, dilation, output_size):
     ]
 
 
-def in_batches(xp, count, bytes_each):
-    """Yield slices of `count` images that are worked on together."""
+def images_at_once(xp, count, bytes_each):
+    """Return how many of `count` images are worked on together."""
     budget = _BYTES_AT_ONCE if xp is np else _BYTES_AT_ONCE_CUDA
-    step = max(1, budget // max(1, bytes_each))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
+    return max(1, min(count, budget // max(1, bytes_each)))
 
 
 def split(shape, spatial):

@@ -229,7 +229,7 @@ class Tensor:
         if not self.numel() and self.ndim != 1:
             facts.append(f"size={self.shape}")
         default = default_float()
-        inferred = (default, to_complex(default), *((_INT64, _BOOL) if self.numel() else ()))
+        inferred = (default, to_complex(default), _INT64, _BOOL) if self.numel() else (default,)
         if self.dtype not in inferred:
             facts.append(f"dtype={self.dtype}")
         if self.grad_fn is not None:

@@ -72,13 +72,12 @@ def _lines(array: Array, indent: int, shorten: bool, one: Callable[[Any], str]) 
             "..." if row is None else _lines(row, indent + 1, shorten, one)
             for row in _shown(array, shorten)
         ]
-        return f"[{(',' + '\n' * (array.ndim - 1) + ' ' * (indent + 1)).join(parts)}]"
+        gap = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
+        return "[" + gap.join(parts) + "]"
     parts = [" ..." if value is None else one(value) for value in _shown(array, shorten)]
-    width = max([len(part) for part, value in zip(parts, _shown(array, shorten), strict=True)
-                 if value is not None], default=0)  # fmt: skip
-    per_line = max(1, (LINE_WIDTH - indent) // (width + 2))
+    per_line = max(1, (LINE_WIDTH - indent) // (max(map(len, parts), default=0) + 2))
     lines = [", ".join(parts[i : i + per_line]) for i in range(0, len(parts), per_line)]
-    return f"[{(',\n' + ' ' * (indent + 1)).join(lines)}]"
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
 def array_text(array: Array, prefix: str = "") -> str:

@@ -104,9 +104,7 @@ def find_rules(module: ModuleType) -> list[RuleFunction]:
             continue
         ops, saves = registered.get(function, ((), ()))
         name = tree.name if owner is None else f"{owner}.{tree.name}"
-        found.append(
-            RuleFunction(path, name, tree, function, tuple(sorted(ops)), frozenset(saves))
-        )
+        found.append(RuleFunction(path, name, tree, function, tuple(sorted(ops)), frozenset(saves)))
     return found
 
 

@@ -43,6 +43,7 @@ if __name__ == "__main__":
 import oneflow_lite.grad_funcs as grad_funcs  # noqa: E402
 from tests.gradient_mutants import Mutant, RuleFunction, find_rules, mutants  # noqa: E402
 
+TESTS = ("functors", "docs/test_subgradients.py")
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
 SURVIVED, KILLED = 0, 1
 
@@ -269,17 +270,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--tests",
         action="append",
         default=[],
-        help="a test file or directory (default tests/functors); may be repeated",
+        help=f"a test file or directory (default: {' and '.join(TESTS)} of tests/); may be repeated",
     )
     options = parser.parse_args(arguments)
 
     rules = [rule for module in load_families(options.family) for rule in find_rules(module)]
     chosen = [rule for rule in rules if concerns(rule, options.op)]
     made = [
-        mutant
-        for rule in chosen
-        for mutant in mutants(rule)
-        if options.kind in (None, mutant.kind)
+        mutant for rule in chosen for mutant in mutants(rule) if options.kind in (None, mutant.kind)
     ]
     equivalent = read_equivalents(options.equivalent)
     if options.list:
@@ -290,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
     session = Session(chosen, made, options.jobs)
-    tests = options.tests or [str(ROOT / "tests" / "functors")]
+    tests = options.tests or [str(ROOT / "tests" / name) for name in TESTS]
     quiet = ["-s", "-p", "no:cacheprovider", "-p", "no:terminal", "--rootdir", str(ROOT)]
     status = pytest.main([*quiet, *tests], plugins=[session])
     if not session.outcomes:

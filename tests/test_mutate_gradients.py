@@ -179,7 +179,9 @@ def test_a_strong_test_kills_all_but_the_equivalent(folder: Path) -> None:
 
 def test_a_weak_test_lets_mutants_survive_and_a_wrong_list_is_reported(folder: Path) -> None:
     with (folder / "listed.txt").open("a") as file:
-        file.write("toy_rules.toy_dx | negate condition: ctx.x.ndim < -1 -> not ctx.x.ndim < -1\n r\n")
+        file.write(
+            "toy_rules.toy_dx | negate condition: ctx.x.ndim < -1 -> not ctx.x.ndim < -1\n r\n"
+        )
         file.write("toy_rules.toy_dx | drop term: long -> gone\n    r\n")
     status, text = run(folder, "test_weak.py", "listed.txt")
     assert status == 1

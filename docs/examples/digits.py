@@ -22,7 +22,7 @@ import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# Matrices as small as this network's gain nothing from more threads, and threads that wait for each
+# Matrices as small as this network's gain little from more threads, and threads that wait for each
 # other on a busy machine lose much. It has to be said before NumPy is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -363,7 +363,7 @@ def main(argv: list[str] | None = None) -> int:
         flow.zeros(1, device=args.device)
         train_set, held_out = load_mnist(args.mnist) if args.mnist else load_scans(args.seed)
         args.out.mkdir(parents=True, exist_ok=True)
-    except (flow.errors.DeviceError, IdxError, OSError) as error:
+    except (flow.errors.FlowError, IdxError, OSError) as error:
         parser.error(str(error))
 
     print(f"Training on {len(train_set.labels)} digits, {len(held_out.labels)} are held out")

@@ -178,6 +178,8 @@ class SavePlan:
                 return None
             if counts == (1, 0):
                 return _save_one_input(*self.inputs[0], self.save)
+            if counts == (2, 0):
+                return _save_two_inputs(*self.inputs, self.save)
             if counts == (0, 1):
                 name, position = self.outputs[0]
                 return self.save if position else _save_only_output(name)
@@ -223,6 +225,18 @@ def _save_one_input(name: str, position: int, general: Saver) -> Saver:
         if tensor is None:
             return general(inputs, outputs, attrs)
         return (SavedTensor(name, tensor, tensor._edge),), attrs
+
+    return save
+
+
+def _save_two_inputs(first: tuple[str, int], second: tuple[str, int], general: Saver) -> Saver:
+    (name, i), (other, j) = first, second
+
+    def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
+        x, y = inputs[i], inputs[j]
+        if x is None or y is None:
+            return general(inputs, outputs, attrs)
+        return (SavedTensor(name, x, x._edge), SavedTensor(other, y, y._edge)), attrs
 
     return save
 

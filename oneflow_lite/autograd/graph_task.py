@@ -334,7 +334,7 @@ class GraphTask:
                         continue
                     # The short way for what is most common: an array of the right shape and dtype on
                     # the CPU. Everything else, and every error, goes through _receive.
-                    data = in_grad._data if type(in_grad) is Tensor else in_grad
+                    data = getattr(in_grad, "_data", None) if recorded else in_grad
                     if (
                         type(data) is ndarray
                         and data.shape == next_node.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib.util
 import os
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from tests import strict_cupy
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -199,13 +201,37 @@ def test_a_random_shift_moves_the_digits_and_loses_no_ink(digits: ModuleType) ->
     assert len({s.tobytes() for s in shifted}) > 5
 
 
+def test_the_demo_runs_on_cuda(
+    digits: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a real device where there is one, else on the stand-in, which refuses hidden copies."""
+    images, labels = digits.load_scans(0)[0]
+    few = digits.Digits(images[:128], labels[:128])
+    monkeypatch.setattr(digits, "load_scans", lambda seed: (few, few))
+    used = []
+    draw_curve = digits.draw_curve
+    monkeypatch.setattr(digits, "draw_curve", lambda h, path: (used.append(h), draw_curve(h, path)))
+    real = strict_cupy.real_device_present()
+    arguments = ["--epochs", "5", "--lr", "0.1", "--batch-size", "16", "--out", str(tmp_path)]
+    with contextlib.nullcontext() if real else strict_cupy.installed():
+        assert digits.main([*arguments, "--device", "cuda"]) == 0
+    assert len(used[0].losses) == 40
+    assert np.mean(used[0].losses[-8:]) < 0.9 * np.mean(used[0].losses[:8])
+
+
 def test_a_missing_device_is_reported(run: Run) -> None:
-    if flow.cuda.is_available():
+    if strict_cupy.real_device_present():
         pytest.skip("there is a CUDA device")
     done = run("digits.py", "--device", "cuda")
     assert done.returncode == 2
     assert "cupy" in done.stderr.lower()
     assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_device_is_reported(run: Run) -> None:
+    done = run("digits.py", "--device", "abacus")
+    assert done.returncode == 2
+    assert "error: device(): " in done.stderr and "'abacus'" in done.stderr
 
 
 # --- IDX files ----------------------------------------------------------------------------------

@@ -154,6 +154,7 @@ EXTREMES = [
     ("xlogy", [0.0, 0.0], 0.0, [0.0, NAN]),
     ("xlogy", [0.0, -1.0], 0.0, [0.0, 0.0]),
     ("xlogy", [0.0, 2.0], 0.0, [math.log(2), 0.0]),
+    ("xlogy", [0.0, 0.5], 0.0, [math.log(0.5), 0.0]),
     ("xlogy", [0.0, INF], 0.0, [INF, 0.0]),
     ("xlogy", [0.0, NAN], NAN, [NAN, NAN]),
     ("xlogy", [1.0, 0.0], -INF, [-INF, INF]),
