@@ -57,7 +57,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> flow.relu(flow.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
-    if not isinstance(input, Tensor) or input._data.dtype.kind not in "fiu":
+    if type(input) is not Tensor or input._data.dtype.kind not in "fiu":
         _number_tensor("relu", input)
     if inplace:
         return FUNCTORS.get("relu_")(input)  # type: ignore[no-any-return]

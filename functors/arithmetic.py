@@ -172,9 +172,8 @@ def pow(input: Any, exponent: Any) -> Tensor:
     >>> flow.tensor([1.0, 2.0, 3.0]) ** 2
     tensor([1., 4., 9.])
     """
-    if isinstance(input, Tensor) and type(exponent) is int and exponent == 2:
-        if input._data.dtype.kind != "b":
-            return square(input)
+    if type(exponent) is int and exponent == 2 and isinstance(input, Tensor):
+        return square(input)
     if (
         isinstance(input, Tensor)
         and input._data.dtype.kind in "iub"
@@ -387,7 +386,10 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Ten
 
 @register_functor("nan_to_num")
 def nan_to_num(
-    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Tensor:
     """Return the elements with NaN and the infinities replaced; the derivative there is 0."""
     if check_tensor("nan_to_num", "input", input)._data.dtype.kind not in "fc":

@@ -38,13 +38,14 @@ def check_tensor(op: str, argument: str, value: Any) -> Tensor:
 
 
 def floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` as a floating or complex tensor: integers and bools become the default dtype."""
+    """Return `value` as a floating or complex tensor; integers become the default dtype."""
     try:
         if value._data.dtype.kind in "fc":
             return value
     except AttributeError:
         check_tensor(op, argument, value)
-    return dispatch1(_CAST, value, {"dtype": default_float()})
+    cast: Tensor = dispatch1(_CAST, value, {"dtype": default_float()})
+    return cast
 
 
 def require_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -103,16 +104,21 @@ def check_int(op: str, argument: str, value: Any, minimum: int | None = None) ->
             mend="pass a larger one",
         )
     raise bad_argument(
-        ArgumentTypeError, op, argument, expected="an int", got=repr(value), mend="pass a whole number"
+        ArgumentTypeError,
+        op,
+        argument,
+        expected="an int",
+        got=repr(value),
+        mend="pass a whole number",
     )
 
 
 def check_dim(op: str, dim: Any, ndim: int, argument: str = "dim") -> int:
     """Return `dim` counted from 0; a 0-d tensor has one dimension, as in PyTorch."""
     rank = max(ndim, 1)
-    dim = check_int(op, argument, dim)
-    if -rank <= dim < rank:
-        return dim + rank if dim < 0 else dim
+    number = check_int(op, argument, dim)
+    if -rank <= number < rank:
+        return number + rank if number < 0 else number
     raise bad_argument(
         DimError,
         op,
@@ -142,7 +148,7 @@ def check_dims(op: str, dims: Any, ndim: int, argument: str = "dim") -> tuple[in
 
 
 def check_shape(op: str, shape: Any, argument: str = "size") -> tuple[int, ...]:
-    """Return sizes given as ints or as one sequence (`f(2, 3)` or `f((2, 3))`) as a tuple of int."""
+    """Return sizes, given as ints or as one sequence (`f(2, 3)`, `f((2, 3))`), as a tuple."""
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = shape[0]
     return tuple(check_int(op, argument, size) for size in shape)

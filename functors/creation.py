@@ -58,10 +58,10 @@ def tensor(
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return data as a tensor, sharing memory and history where nothing has to change."""
     if isinstance(data, Tensor):
-        return data.to(device=device, dtype=dtype) if device or dtype else data  # type: ignore[no-any-return]
+        return data.to(device=device, dtype=dtype) if device or dtype else data
     if isinstance(data, np.ndarray):
         shared = from_numpy(data)
-        return shared.to(device=device, dtype=dtype) if device or dtype else shared  # type: ignore[no-any-return]
+        return shared.to(device=device, dtype=dtype) if device or dtype else shared
     return tensor(data, dtype=dtype, device=device)
 
 

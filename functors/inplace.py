@@ -47,7 +47,7 @@ def make_inplace(name: str) -> Callable[..., Tensor]:
         if recording:
             check_writable(own_name, input)
         first_new = next_sequence_nr()
-        result = functor(input, *args, **kwargs)
+        result: Tensor = functor(input, *args, **kwargs)
         if result is input:
             return input
         result = _fit(own_name, input, result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -138,7 +137,7 @@ def _comparison(functor: Callable[..., Any]) -> Callable[[Tensor, Any], Any]:
     """Leave `tensor == None` and other comparisons with strangers to Python."""
 
     def compare(self: Tensor, other: Any) -> Any:
-        if isinstance(other, (Tensor, builtins.int, builtins.float, complex, np.ndarray, np.generic)):
+        if isinstance(other, (Tensor, int, float, complex, np.ndarray, np.generic)):
             return functor(self, other)
         return NotImplemented
 

@@ -204,7 +204,7 @@ def randint(
     attrs = {
         "low": low,
         "high": high,
-        "shape": check_shape("randint", (size,) if not isinstance(size, int) else (size,)),
+        "shape": check_shape("randint", (size,)),
         "dtype": as_dtype("randint", dtype),
         "generator": _generator("randint", generator),
         "device": as_device(device),

@@ -262,7 +262,10 @@ def expand(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     kept = [
         have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)
     ]
-    if extra < 0 or any(n < 0 or (i >= extra and have[i - extra] not in (1, n)) for i, n in enumerate(kept)):
+    fits = all(n >= 0 for n in kept) and all(
+        h in (1, n) for h, n in zip(have, kept[max(extra, 0) :], strict=False)
+    )
+    if extra < 0 or not fits:
         raise bad_argument(
             ShapeError,
             "expand",

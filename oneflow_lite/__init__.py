@@ -35,10 +35,10 @@ from oneflow_lite.autograd.mode import (
 from oneflow_lite.autograd.mode import (
     set_grad_enabled as set_grad_enabled,
 )
-from oneflow_lite.device import Device as device
+from oneflow_lite.device import Device
 from oneflow_lite.device import make_cuda_module
 from oneflow_lite.dtype import (
-    bool_ as bool,
+    bool_,
 )
 from oneflow_lite.dtype import (
     can_cast as can_cast,
@@ -771,6 +771,8 @@ from oneflow_lite.serialization import load as load
 from oneflow_lite.serialization import save as save
 from oneflow_lite.tensor import Tensor as Tensor
 
+device = Device
+bool = bool_
 half = float16
 float = float32
 double = float64

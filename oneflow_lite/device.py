@@ -102,7 +102,9 @@ def require_cupy() -> Any:
     try:
         return importlib.import_module("cupy")
     except ImportError as error:
-        raise DeviceError(f"a CUDA device needs CuPy, which cannot be imported; {_INSTALL}") from error
+        raise DeviceError(
+            f"a CUDA device needs CuPy, which cannot be imported; {_INSTALL}"
+        ) from error
 
 
 def _count(cupy: Any) -> int:

@@ -113,17 +113,16 @@ def promote_types(a: Any, b: Any) -> DType:
     >>> flow.promote_types(flow.int64, flow.float32)
     dtype('float32')
     """
-    a, b = as_dtype("promote_types", a), as_dtype("promote_types", b)
-    if a is b:
-        return a
-    low, high = (a, b) if _CATEGORY[a.kind] <= _CATEGORY[b.kind] else (b, a)
-    if _CATEGORY[low.kind] < 2 <= _CATEGORY[high.kind]:
+    low, high = as_dtype("promote_types", a), as_dtype("promote_types", b)
+    if _CATEGORY[low.kind] > _CATEGORY[high.kind]:
+        low, high = high, low
+    if low is high or _CATEGORY[low.kind] < 2 <= _CATEGORY[high.kind]:
         return high
-    return np.promote_types(a, b)
+    return np.promote_types(low, high)
 
 
 def scalar_dtype(value: Any) -> DType:
-    """Return the dtype that a Python or NumPy scalar stands for: int64, bool or the default float."""
+    """Return the dtype that a scalar stands for: bool, int64 or the default float or complex."""
     if isinstance(value, (bool, np.bool_)):
         return bool_
     if isinstance(value, (int, np.integer)):

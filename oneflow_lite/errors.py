@@ -46,7 +46,7 @@ class UnknownOpError(FlowError, RuntimeError):
 
 
 class GradientError(FlowError, RuntimeError):
-    """A backward call cannot be served: wrong gradients, unused inputs, nothing to differentiate."""
+    """A backward call cannot be served: wrong gradients, unused inputs, nothing recorded."""
 
 
 class NotDifferentiableError(GradientError):

@@ -103,7 +103,7 @@ class EagerInterpreter(Interpreter):
 
 
 class AutogradInterpreter(Interpreter):
-    """Lets the inner interpreter run the op, and records a node when a gradient may be asked for."""
+    """Lets the inner interpreter run the op, and records a node when an input needs a gradient."""
 
     def __init__(self, inner: Interpreter) -> None:
         self.inner: Interpreter = inner
@@ -176,8 +176,8 @@ def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
         )
     if interpreter.inner is not None:
         raise ArgumentError(
-            "push_interpreter(): this interpreter is on the stack already, here or in another thread; push another "
-            "instance"
+            "push_interpreter(): this interpreter is on the stack already, here or in another "
+            "thread; push another instance"
         )
     before = local.state
     interpreter.inner = current_interpreter()
@@ -231,7 +231,7 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
             if dtype.kind == "f":
                 function = op.grad_function or _grad_function(op)
                 saver = function.savers[1]
-                saved = ()
+                saved: tuple[Any, ...] = ()
                 if saver is not None:
                     saved, attrs = saver((x,), (y,), attrs)
                 number = edge[0].topological_nr + 1
@@ -297,7 +297,7 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
                     other = y_edge[0].topological_nr
                     number = (number if number > other else other) + 1
                     edges = (x_edge, y_edge)
-                saved = ()
+                saved: tuple[Any, ...] = ()
                 if saver is not None:
                     saved, attrs = saver((x, y), (z,), attrs)
                 node = FunctionNode(function, edges, number, saved, attrs, out.shape, dtype)

@@ -36,7 +36,7 @@ class Registry(Generic[T]):
 
     def add(self, name: str, value: T) -> None:
         """Register `value`; raise `RegistrationError` when the name is taken."""
-        if not isinstance(name, str) or not name:
+        if not (name and type(name) is str):
             raise RegistrationError(f"a {self.kind} is registered under a name, got {name!r}")
         if name in self._entries:
             raise RegistrationError(

@@ -442,7 +442,7 @@ class Tensor:
         return self._view is not None
 
     def check_view(self) -> None:
-        """Raise when the base of this view was written in place, with history, after it was taken."""
+        """Raise when this view's base was written in place, with history, after it was taken."""
         view = self._view
         if view is not None and view.base._edge is not view.base_edge:  # type: ignore[attr-defined]
             raise GradientError(

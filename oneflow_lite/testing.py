@@ -346,8 +346,10 @@ class _Checker:
 
 def _reverse(a: Array) -> Array:
     """Return equal content with negative strides."""
-    where = (..., *(slice(None, None, -1),) * a.ndim)
-    return np.array(a[where], order="C")[where]
+    where: Any = (..., *(slice(None, None, -1),) * a.ndim)
+    reversed_copy: Array = np.array(a[where], order="C")
+    turned: Array = reversed_copy[where]
+    return turned
 
 
 def _gapped(a: Array) -> Array:
@@ -396,7 +398,7 @@ def _accepts(function: Callable[..., Any], sample: Sample, device: Any) -> bool:
 
 def check_op(
     op: str | Callable[..., Any],
-    samples: Iterable[Sample],
+    samples: Iterable[Any],
     *,
     second_order: bool = True,
     layouts: bool = True,
@@ -414,7 +416,7 @@ def check_op(
     op : str or callable
         Name of a functor (or of an op with a kernel), or a function of tensors.
     samples : iterable of Sample
-        Calls away from kinks; floating arrays are differentiated and should be float64 and small:
+        Calls away from kinks (a bare array stands for a call with it alone); floating arrays are differentiated and should be float64 and small:
         the full Jacobian is taken.
     second_order : bool
         Check second derivatives too.
@@ -433,7 +435,8 @@ def check_op(
     function = op if callable(op) else _find(op)
     failures: list[str] = []
     count = 0
-    for sample in samples:
+    for given in samples:
+        sample = given if isinstance(given, Sample) else Sample(given)
         count += 1
         variants = [sample]
         if degenerate:

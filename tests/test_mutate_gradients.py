@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
-from tests.gradient_mutants import find_rules, mutants
+from tests.gradient_mutants import RuleFunction, find_rules, mutants
 from tests.mutate_gradients import concerns, load_families, read_equivalents
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,7 +82,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def toy(folder: Path) -> ModuleType:
+def toy(folder: Path) -> Iterator[ModuleType]:
     """Load the toy rules; take them out of the registries again."""
     (module,) = load_families([str(folder / "toy_rules.py")])
     yield module
@@ -155,9 +157,7 @@ def test_every_rule_has_mutants() -> None:
                 assert len(mutants(rule)) >= 3, rule.where
 
 
-def _returns(rule: object) -> list[str]:
-    import ast
-
+def _returns(rule: RuleFunction) -> list[str]:
     return [
         ast.unparse(node.value)
         for node in ast.walk(rule.tree)

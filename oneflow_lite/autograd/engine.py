@@ -96,7 +96,7 @@ def _root_grads(op: str, argument: str, roots: tuple[Tensor, ...], grads: Any) -
     if len(roots) == 1 and isinstance(grads, Tensor) and roots[0]._view is None:
         return [_root_grad(op, argument, roots[0], grads)]
     if grads is None or isinstance(grads, Tensor):
-        given = [grads] * len(roots) if grads is None else [grads]
+        given: list[Any] = [grads] * len(roots) if grads is None else [grads]
     else:
         given = list(grads) if isinstance(grads, Iterable) else [grads]
     if len(given) != len(roots):

@@ -145,7 +145,7 @@ class FunctionNode:
 
     @property
     def backward_fn(self) -> Any:
-        """The closure that takes gradients of outputs to gradients of inputs; None once released."""
+        """Takes gradients of outputs to gradients of inputs; None once released."""
         return None if self.saved is None else self.grad_function.closure(self)
 
     @property

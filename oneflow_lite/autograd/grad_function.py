@@ -167,8 +167,10 @@ class SavePlan:
         self.op_type_name = op_type_name
         self.inputs: list[tuple[str, int]] = []
         self.outputs: list[tuple[str, int]] = []
-        self.constants: list[tuple[str, int, str]] = []  # (name on ctx, input, "shape" or "dtype")
-        self.variadic: list[tuple[str, int, str]] = []  # (name, first input, "", "shape" or "dtype")
+        # (name on ctx, input, "shape" or "dtype")
+        self.constants: list[tuple[str, int, str]] = []
+        # (name on ctx, first input, "" or "shape" or "dtype")
+        self.variadic: list[tuple[str, int, str]] = []
 
     def saver(self) -> Saver | None:
         """Return the function that saves for one call; None when there is nothing to save."""
@@ -179,7 +181,7 @@ class SavePlan:
             if counts == (1, 0):
                 return _save_one_input(*self.inputs[0], self.save)
             if counts == (2, 0):
-                return _save_two_inputs(*self.inputs, self.save)
+                return _save_two_inputs(self.inputs[0], self.inputs[1], self.save)
             if counts == (0, 1):
                 name, position = self.outputs[0]
                 return self.save if position else _save_only_output(name)

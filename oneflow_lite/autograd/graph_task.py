@@ -201,7 +201,7 @@ class GraphTask:
         else: the walk needs neither counts nor sorting. Returns the nodes of the prefix; the rest,
         and all leaves, go into `dependencies`.
         """
-        chain = []
+        chain: list[FunctionNode] = []
         dependencies = self.dependencies
         node: FunctionNode | None = root
         while node is not None:
@@ -332,8 +332,8 @@ class GraphTask:
                     in_grad = rules[i](F, state, out_grad) if in_grads is None else in_grads[i]
                     if in_grad is None:
                         continue
-                    # The short way for what is most common: an array of the right shape and dtype on
-                    # the CPU. Everything else, and every error, goes through _receive.
+                    # The short way for what is most common: an array of the right shape and dtype
+                    # on the CPU. Everything else, and every error, goes through _receive.
                     data = getattr(in_grad, "_data", None) if recorded else in_grad
                     if (
                         type(data) is ndarray
@@ -379,7 +379,7 @@ class GraphTask:
             in_grads = tuple(in_grads) if type(in_grads) is list else (in_grads,)
         if len(in_grads) != len(node.edges):
             raise self._wrong_count(node, in_grads)
-        return in_grads  # type: ignore[no-any-return]
+        return in_grads
 
     def _kernels_on(self, device: Device) -> KernelNamespace:
         """Make a device current for the rest of the task, and return its kernels."""
@@ -448,7 +448,7 @@ class GraphTask:
         )
 
     def _materialize(self, node: FunctionNode, grads: list[Any]) -> tuple[Any, ...]:
-        """Fill missing gradients of a node with several outputs with zeros, where its rule wants it."""
+        """Fill the missing gradients of a node's outputs with zeros, where its rule wants that."""
         if not node.grad_function.materialize:
             return tuple(grads)
         assert node.infos is not None

@@ -21,11 +21,8 @@ EXECUTED = ("architecture.md", "add_an_op.md")
 
 def snippets(text: str) -> list[tuple[int, str]]:
     """Return the ```python blocks that hold prompts, with their lines."""
-    found = []
-    for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        if ">>>" in block[1]:
-            found.append((text.count("\n", 0, block.start(1)), block[1]))
-    return found
+    blocks = re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [(text.count("\n", 0, b.start(1)), b[1]) for b in blocks if ">>>" in b[1]]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""docs/subgradients.md: each row of its tables holds, on each device, and says the truth of PyTorch."""
+"""docs/subgradients.md: each row holds on each device, and is right about PyTorch."""
 
 from __future__ import annotations
 
