@@ -75,21 +75,24 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return dispatch2(_ADD, input, other)  # type: ignore[no-any-return]
 
 
+def _is_bool(value: Any) -> bool:
+    return value._data.dtype.kind == "b" if isinstance(value, Tensor) else isinstance(value, bool)
+
+
 @register_functor("sub")
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return input - alpha * other."""
     if alpha != 1:
         other = _scaled("sub", other, alpha)
-    for argument, value in (("input", input), ("other", other)):
-        if isinstance(value, bool) or (isinstance(value, Tensor) and value._data.dtype.kind == "b"):
-            raise bad_argument(
-                DTypeError,
-                "sub",
-                argument,
-                expected="numbers",
-                got="bool",
-                mend="use logical_not(), ^ or logical_xor()",
-            )
+    if _is_bool(other) or _is_bool(input):
+        raise bad_argument(
+            DTypeError,
+            "sub",
+            "other" if _is_bool(other) else "input",
+            expected="numbers",
+            got="bool",
+            mend="use logical_not(), ^ or logical_xor()",
+        )
     return dispatch2(_SUB, input, other)  # type: ignore[no-any-return]
 
 

@@ -11,6 +11,7 @@ from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_shape, check_tensor
+from oneflow_lite.functors.fill_value import fill_value as fill_value_of
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -118,27 +119,54 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return make_tensor(np.from_dlpack(ext_tensor))
 
 
-def _filled(
-    name: str, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool
-) -> Tensor:
-    chosen = default_float() if dtype is None else as_dtype(name, dtype)
-    shape = check_shape(name, size)
+def check_sizes(op: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
+    """Return sizes given as ints, as one sequence, or by keyword; raise where one is negative."""
+    shape = check_shape(op, sizes if size is None else (size,))
     if any(n < 0 for n in shape):
         raise bad_argument(
             ArgumentError,
-            name,
+            op,
             "size",
             expected="sizes of at least 0",
             got=shape,
             mend="pass sizes of at least 0",
         )
+    return shape
+
+
+def check_real(op: str, argument: str, value: Any) -> Any:
+    """Return a finite real number as a Python number; a 0-d tensor counts as its element."""
+    if isinstance(value, Tensor) and value.numel() == 1:
+        value = value.item()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return value
+    raise bad_argument(
+        ArgumentError if isinstance(value, float) else ArgumentTypeError,
+        op,
+        argument,
+        expected="a finite real number",
+        got=repr(value),
+        mend="pass a Python number",
+    )
+
+
+def _filled(
+    name: str, shape: tuple[int, ...], value: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    chosen = default_float() if dtype is None else as_dtype(name, dtype)
     attrs = {"shape": shape, "value": value, "dtype": chosen, "device": as_device(device)}
     return dispatch(_FULL, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
 
 
 @register_functor("zeros")
 def zeros(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return zeros of a size given as ints or as one sequence.
 
@@ -147,13 +175,19 @@ def zeros(
     tensor([[0., 0.],
             [0., 0.]])
     """
-    return _filled("zeros", size, 0, dtype, device, requires_grad)
+    return _filled("zeros", check_sizes("zeros", sizes, size), 0, dtype, device, requires_grad)
 
 
 @register_functor("ones")
-def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return ones of a size given as ints or as one sequence."""
-    return _filled("ones", size, 1, dtype, device, requires_grad)
+    return _filled("ones", check_sizes("ones", sizes, size), 1, dtype, device, requires_grad)
 
 
 @register_functor("full")
@@ -171,16 +205,27 @@ def full(
     >>> flow.full((2,), 7)
     tensor([7, 7])
     """
-    chosen = scalar_dtype(fill_value) if dtype is None else dtype
-    size = size if isinstance(size, (tuple, list)) else (size,)
-    return _filled("full", (size,), fill_value, chosen, device, requires_grad)
+    if isinstance(fill_value, Tensor) and fill_value.ndim == 0:
+        fill_value = fill_value.item()
+    given = fill_value_of("full", "fill_value", fill_value, np.dtype(complex))  # is it a number?
+    chosen = scalar_dtype(fill_value) if dtype is None else as_dtype("full", dtype)
+    if chosen.kind != "c":
+        given = fill_value_of("full", "fill_value", fill_value, chosen)
+    return _filled("full", check_sizes("full", (size,)), given, chosen, device, requires_grad)
 
 
 @register_functor("empty")
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return an uninitialised tensor."""
     chosen = default_float() if dtype is None else as_dtype("empty", dtype)
-    attrs = {"shape": check_shape("empty", size), "dtype": chosen, "device": as_device(device)}
+    shape = check_sizes("empty", sizes, size)
+    attrs = {"shape": shape, "dtype": chosen, "device": as_device(device)}
     return dispatch(_EMPTY, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
 
 
@@ -190,7 +235,7 @@ def _like(
     check_tensor(name, "input", input)
     dtype = input.dtype if dtype is None else dtype
     device = input.device if device is None else device
-    return _filled(name, (input.shape,), value, dtype, device, requires_grad)
+    return _filled(name, input.shape, value, dtype, device, requires_grad)
 
 
 @register_functor("zeros_like")
@@ -225,7 +270,10 @@ def full_like(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a number in the shape, dtype and device of `input`."""
-    return _like("full_like", input, fill_value, dtype, device, requires_grad)
+    check_tensor("full_like", "input", input)
+    chosen = input.dtype if dtype is None else as_dtype("full_like", dtype)
+    given = fill_value_of("full_like", "fill_value", fill_value, chosen)
+    return _like("full_like", input, given, chosen, device, requires_grad)
 
 
 @register_functor("empty_like")
@@ -241,7 +289,7 @@ def empty_like(
 
 @register_functor("arange")
 def arange(
-    start: Any,
+    start: Any = 0,
     end: Any = None,
     step: Any = 1,
     *,
@@ -257,8 +305,8 @@ def arange(
     """
     if end is None:
         start, end = 0, start
-    bounds = [v.item() if isinstance(v, Tensor) else v for v in (start, end, step)]
-    start, end, step = bounds
+    given = {"start": start, "end": end, "step": step}
+    start, end, step = bounds = [check_real("arange", n, v) for n, v in given.items()]
     if step == 0 or (end - start) * step < 0:
         raise bad_argument(
             ArgumentError,
@@ -268,7 +316,7 @@ def arange(
             got=f"start {start}, end {end}, step {step}",
             mend="change its sign or size",
         )
-    whole = all(isinstance(v, (int, np.integer)) for v in bounds)
+    whole = all(isinstance(v, int) for v in bounds)
     inferred: DType = np.dtype(np.int64) if whole else default_float()
     chosen = inferred if dtype is None else as_dtype("arange", dtype)
     count = math.ceil((end - start) / step)
@@ -299,8 +347,8 @@ def linspace(
     tensor([0.0000, 0.5000, 1.0000])
     """
     attrs = {
-        "start": float(start),
-        "end": float(end),
+        "start": float(check_real("linspace", "start", start)),
+        "end": float(check_real("linspace", "end", end)),
         "steps": check_int("linspace", "steps", steps, 0),
         "dtype": default_float() if dtype is None else as_dtype("linspace", dtype),
         "device": as_device(device),

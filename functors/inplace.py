@@ -6,11 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.autograd.function_node import next_sequence_nr
 from oneflow_lite.autograd.mode import local, with_grad_mode
 from oneflow_lite.dtype import can_cast
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, InplaceError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.shape import cast, expand, transfer
 from oneflow_lite.interpreter import check_writable, dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
@@ -22,8 +25,8 @@ _COPY_ = op_expr("copy_")
 _FILL_ = op_expr("fill_")
 
 TWINS = (
-    "abs acos acosh add addcdiv addcmul addmm asin asinh atan atanh baddbmm ceil clamp clamp_max "
-    "clamp_min cos cosh cumprod cumsum div elu celu erf erfc exp exp2 expm1 floor floor_divide "
+    "abs acos acosh add addcdiv addcmul addmm asin asinh atan atanh baddbmm bitwise_and "
+    "bitwise_or bitwise_xor ceil clamp clamp_max clamp_min cos cosh cumprod cumsum div elu celu erf erfc exp exp2 expm1 floor floor_divide "
     "fmod frac hardsigmoid hardswish hardtanh hypot index_add index_fill leaky_relu lerp log log10 "
     "log1p log2 masked_fill masked_scatter mish mul nan_to_num neg pow reciprocal relu relu6 "
     "remainder round rsqrt scatter scatter_add selu sigmoid sign silu sin sinc sinh softplus sqrt "
@@ -46,6 +49,7 @@ def make_inplace(name: str) -> Callable[..., Tensor]:
         recording = local.state.grad_enabled
         if recording:
             check_writable(own_name, input)
+        _check_memory(own_name, input)
         first_new = next_sequence_nr()
         result: Tensor = functor(input, *args, **kwargs)
         if result is input:
@@ -108,6 +112,15 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor) -> None:
         stack.extend(next_node for next_node, _ in node.edges if next_node is not None)
 
 
+def _check_memory(op: str, input: Tensor) -> None:
+    """Refuse memory that cannot be written, also where nothing is recorded."""
+    if isinstance(input._data, np.ndarray) and not input._data.flags.writeable:
+        raise InplaceError(
+            f"{op}(): the memory of the tensor (shape {input.shape}) is read-only or shared "
+            "between its own elements, as after expand(); clone() it first"
+        )
+
+
 def _write(input: Tensor, value: Tensor) -> None:
     """Write without recording."""
     before = local.state
@@ -121,7 +134,7 @@ def _write(input: Tensor, value: Tensor) -> None:
 @register_functor("copy_")
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write `src`, broadcast and converted, into the tensor, and return the tensor."""
-    check_tensor("copy_", "input", input)
+    _check_memory("copy_", check_tensor("copy_", "input", input))
     if not isinstance(src, Tensor):
         return fill_(input, src)
     value = expand(cast(transfer(src, input.device), input.dtype), input.shape)
@@ -131,13 +144,20 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 @register_functor("fill_")
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Write one number, or a 0-d tensor, into every element, and return the tensor."""
-    check_tensor("fill_", "input", input)
+    return _fill("fill_", input, value)
+
+
+def _fill(op: str, input: Tensor, value: Any) -> Tensor:
+    _check_memory(op, check_tensor(op, "input", input))
+    if local.state.grad_enabled:
+        check_writable(op, input)
     if not isinstance(value, Tensor):
-        value = scalar_tensor(value, input.dtype, input.device)
+        number = fill_value(op, "value", value, input.dtype)
+        value = scalar_tensor(number, input.dtype, input.device)
     elif value.ndim:
         raise bad_argument(
             ShapeError,
-            "fill_",
+            op,
             "value",
             expected="a number or a 0-d tensor",
             got=f"shape {value.shape}",
@@ -149,4 +169,4 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 @register_functor("zero_")
 def zero_(input: Tensor) -> Tensor:
     """Write zeros into the tensor, and return the tensor."""
-    return fill_(input, 0)
+    return _fill("zero_", input, 0)

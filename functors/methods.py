@@ -10,8 +10,9 @@ import numpy as np
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
 from oneflow_lite.functors import arithmetic, inplace, shape
+from oneflow_lite.functors.matmul import matmul
 from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import Tensor, make_tensor
 
 # Functors that are methods under the same name; the in-place twins are added to them.
 METHODS = """
@@ -65,7 +66,6 @@ OPERATORS = {
     "invert": "bitwise_not",
     "le": "le",
     "lt": "lt",
-    "matmul": "matmul",
     "mod": "remainder",
     "mul": "mul",
     "neg": "neg",
@@ -83,6 +83,9 @@ REFLECTED: dict[str, Callable[..., Any]] = {
     "rmul": FUNCTORS.get("mul"),
     "rsub": arithmetic.rsub,
     "rtruediv": arithmetic.rdiv,
+    "rand": FUNCTORS.get("bitwise_and"),
+    "ror": FUNCTORS.get("bitwise_or"),
+    "rxor": FUNCTORS.get("bitwise_xor"),
     "rfloordiv": arithmetic.rfloor_divide,
     "rmod": arithmetic.rremainder,
     "rpow": arithmetic.rpow,
@@ -96,6 +99,9 @@ AUGMENTED = {
     "ifloordiv": "floor_divide_",
     "imod": "remainder_",
     "ipow": "pow_",
+    "iand": "bitwise_and_",
+    "ior": "bitwise_or_",
+    "ixor": "bitwise_xor_",
 }
 
 CASTS = {
@@ -144,6 +150,14 @@ def _comparison(functor: Callable[..., Any]) -> Callable[[Tensor, Any], Any]:
     return compare
 
 
+def _matmul(self: Tensor, other: Any) -> Tensor:
+    return matmul(self, make_tensor(other) if isinstance(other, np.ndarray) else other)
+
+
+def _rmatmul(self: Tensor, other: Any) -> Tensor:
+    return matmul(make_tensor(other) if isinstance(other, np.ndarray) else other, self)
+
+
 def cpu(self: Tensor) -> Tensor:
     """Return the tensor on the CPU; itself when it is there."""
     return shape.transfer(self, CPU)
@@ -184,6 +198,8 @@ def attach_methods() -> None:
         __eq__=_comparison(FUNCTORS.get("eq")),
         __ne__=_comparison(FUNCTORS.get("ne")),
         __hash__=object.__hash__,
+        __matmul__=_matmul,
+        __rmatmul__=_rmatmul,
         backward=_backward,
         to=shape.to,
         cpu=cpu,

@@ -10,7 +10,8 @@ import numpy as np
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_shape, check_tensor, require_floating
+from oneflow_lite.functors.checks import check_int, check_tensor, require_floating
+from oneflow_lite.functors.creation import check_real, check_sizes
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -123,7 +124,13 @@ def _generator(op: str, generator: Any) -> Generator:
 
 
 def _draw(
-    op: Any, name: str, size: Any, dtype: Any, device: Any, generator: Any, requires_grad: bool
+    op: Any,
+    name: str,
+    size: tuple[Any, Any],
+    dtype: Any,
+    device: Any,
+    generator: Any,
+    requires_grad: bool,
 ) -> Tensor:
     chosen = default_float() if dtype is None else as_dtype(name, dtype)
     if chosen.kind not in "fc":
@@ -136,7 +143,7 @@ def _draw(
             mend="use randint for integers",
         )
     attrs = {
-        "shape": check_shape(name, size),
+        "shape": check_sizes(name, *size),
         "dtype": chosen,
         "generator": _generator(name, generator),
         "device": as_device(device),
@@ -146,7 +153,8 @@ def _draw(
 
 @register_functor("rand")
 def rand(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
@@ -158,19 +166,20 @@ def rand(
     >>> flow.rand(2, 3).shape
     (2, 3)
     """
-    return _draw(_UNIFORM, "rand", size, dtype, device, generator, requires_grad)
+    return _draw(_UNIFORM, "rand", (sizes, size), dtype, device, generator, requires_grad)
 
 
 @register_functor("randn")
 def randn(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return numbers drawn from the normal distribution with mean 0 and variance 1."""
-    return _draw(_NORMAL, "randn", size, dtype, device, generator, requires_grad)
+    return _draw(_NORMAL, "randn", (sizes, size), dtype, device, generator, requires_grad)
 
 
 @register_functor("randint")
@@ -191,6 +200,8 @@ def randint(
     """
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     low, high = check_int("randint", "low", low), check_int("randint", "high", high)
     if low >= high:
         raise bad_argument(
@@ -204,7 +215,7 @@ def randint(
     attrs = {
         "low": low,
         "high": high,
-        "shape": check_shape("randint", (size,)),
+        "shape": check_sizes("randint", (size,)),
         "dtype": as_dtype("randint", dtype),
         "generator": _generator("randint", generator),
         "device": as_device(device),
@@ -261,6 +272,7 @@ def uniform_(
     input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill a tensor, in place, with numbers drawn uniformly from [from_, to)."""
+    from_, to = check_real("uniform_", "from_", from_), check_real("uniform_", "to", to)
     if from_ > to:
         raise bad_argument(
             ArgumentError,
@@ -279,6 +291,7 @@ def normal_(
     input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill a tensor, in place, with normal numbers."""
+    mean, std = check_real("normal_", "mean", mean), check_real("normal_", "std", std)
     if std < 0:
         raise bad_argument(
             ArgumentError,
@@ -295,5 +308,14 @@ def normal_(
 @register_functor("bernoulli_")
 def bernoulli_(input: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill a tensor, in place, with 1 with probability `p`, else 0."""
+    if not 0 <= check_real("bernoulli_", "p", p) <= 1:
+        raise bad_argument(
+            ArgumentError,
+            "bernoulli_",
+            "p",
+            expected="a probability, 0 to 1",
+            got=p,
+            mend="pass the probability of a 1",
+        )
     attrs = {"p": p, "generator": _generator("bernoulli_", generator)}
     return dispatch(_BERNOULLI_, (check_tensor("bernoulli_", "input", input),), attrs)  # type: ignore[no-any-return]

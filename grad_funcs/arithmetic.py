@@ -45,22 +45,22 @@ def div_dy(F, ctx, dz):
 
 @register_grad_func("floor_divide", wrt="x")
 def floor_divide_dx(F, ctx, dz):
-    return None
+    return F.zeros_like(dz)
 
 
 @register_grad_func("floor_divide", wrt="y")
 def floor_divide_dy(F, ctx, dz):
-    return None
+    return F.zeros_like(dz)
 
 
 @register_grad_func("div_trunc", wrt="x")
 def div_trunc_dx(F, ctx, dz):
-    return None
+    return F.zeros_like(dz)
 
 
 @register_grad_func("div_trunc", wrt="y")
 def div_trunc_dy(F, ctx, dz):
-    return None
+    return F.zeros_like(dz)
 
 
 @register_grad_func("pow", wrt="x", saves="x, y")
@@ -108,7 +108,7 @@ def abs_grad(F, ctx, dy):
 @register_grad_func("sign", saves="x, y")
 def sign_grad(F, ctx, dy):
     if ctx.x.dtype.kind != "c":
-        return None
+        return F.zeros_like(dy)
     # z / |z| of a complex number turns with z: its derivative in the plain (real-linear) sense,
     # conjugated around by the engine
     size = F.abs(ctx.x)

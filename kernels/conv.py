@@ -1,13 +1,23 @@
 """Kernels of convolution, in any number of spatial dimensions, and of its two transposed maps.
 
-A convolution is one matrix product on columns: the windows of the input, copied side by side. The
-copy holds a few images at a time, and nothing of it is kept for the backward pass.
+A convolution is a matrix product with the windows of the input, copied side by side for a few
+images at a time; none of the copies is kept for the backward pass. What is copied and added should
+lie in long runs of memory, so there are two layouts. With few channels the windows keep the order
+of the input (columns, one product for each image). With many the channels come last (rows, one
+product for several images).
 """
 
 import math
 
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.windows import images_at_once, inside, padded, sliding_windows, taps
+from oneflow_lite.kernels.windows import (
+    count_windows,
+    images_at_once,
+    inside,
+    padded,
+    sliding_windows,
+    taps,
+)
 from oneflow_lite.registry import register_kernel
 
 
@@ -15,18 +25,26 @@ from oneflow_lite.registry import register_kernel
 @in_float32
 def conv(xp, x, weight, bias, *, stride, padding, dilation, groups):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation] + bias[o]"""
-    channels, *kernel_size = weight.shape
-    windows = sliding_windows(
-        xp, padded(xp, x, padding, padding), kernel_size[1:], stride, dilation
-    )
-    output_size = windows.shape[-len(stride) :]
-    y = xp.empty((len(x), channels, *output_size), x.dtype)
-    grouped = y.reshape(len(x), groups, channels // groups, math.prod(output_size))
-    filters = weight.reshape(groups, channels // groups, math.prod(kernel_size))
-    for images, columns in _columns(xp, windows, groups):
-        part = xp.matmul(filters, columns, out=grouped[images])
-        if bias is not None:
-            part += bias.reshape(groups, channels // groups, 1)
+    filters, (channels, *kernel_size) = len(weight) // groups, weight.shape[1:]
+    size = math.prod(kernel_size)
+    output_size = count_windows(x.shape[2:], kernel_size, stride, padding, dilation)
+    positions = math.prod(output_size)
+    y = xp.empty((len(x), groups * filters, *output_size), x.dtype)
+    grouped = y.reshape(len(x), groups, filters, positions)
+    geometry = (kernel_size, output_size, stride, padding, dilation, groups)
+    if _many(channels, kernel_size, output_size):
+        weight = weight.reshape(groups, filters, channels, size).transpose(0, 3, 2, 1)
+        weight = weight.reshape(groups, size * channels, filters)
+        for images, rows in _rows(xp, x, *geometry):
+            part = xp.matmul(rows, weight)
+            part = part.reshape(groups, part.shape[1] // positions, positions, filters)
+            grouped[images] = part.transpose(1, 0, 3, 2)
+    else:
+        weight = weight.reshape(groups, filters, channels * size)
+        for images, columns in _columns(xp, x, *geometry):
+            xp.matmul(weight, columns, out=grouped[images])
+    if bias is not None:
+        grouped += bias.reshape(groups, filters, 1)
     return y
 
 
@@ -34,17 +52,27 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups):
 @in_float32
 def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups):
     """dweight[o, c, k] = Σ_n Σ_s dy[n, o, s] x[n, c, s·stride + k·dilation]"""
-    windows = sliding_windows(xp, padded(xp, x, padding, padding), kernel_size, stride, dilation)
-    batch, channels, *output_size = dy.shape
-    dweight = xp.zeros((channels, x.shape[1] // groups, *kernel_size), x.dtype)
-    filters = dweight.reshape(groups, channels // groups, math.prod(dweight.shape[1:]))
-    dy = dy.reshape(batch, groups, channels // groups, math.prod(output_size))
-    products = None
-    for images, columns in _columns(xp, windows, groups):
-        if products is None:  # the first part of the batch is the largest
-            products = xp.empty((len(columns), *filters.shape), x.dtype)
-        rows = columns.swapaxes(-1, -2)
-        filters += xp.matmul(dy[images], rows, out=products[: len(columns)]).sum(axis=0)
+    batch, filters, *output_size = dy.shape
+    filters, channels = filters // groups, x.shape[1] // groups
+    size, positions = math.prod(kernel_size), math.prod(output_size)
+    dy = dy.reshape(batch, groups, filters, positions)
+    dweight = xp.zeros((groups * filters, channels, *kernel_size), x.dtype)
+    grouped = dweight.reshape(groups, filters, channels, size)
+    geometry = (kernel_size, output_size, stride, padding, dilation, groups)
+    if _many(channels, kernel_size, output_size):
+        total = xp.zeros((groups, filters, size * channels), x.dtype)
+        for images, rows in _rows(xp, x, *geometry):
+            part = dy[images].transpose(1, 2, 0, 3).reshape(groups, filters, rows.shape[1])
+            total += xp.matmul(part, rows)
+        grouped[...] = total.reshape(groups, filters, size, channels).swapaxes(2, 3)
+    else:
+        total = grouped.reshape(groups, filters, channels * size)
+        products = None
+        for images, columns in _columns(xp, x, *geometry):
+            if products is None:  # the first images are the most
+                products = xp.empty((len(columns), *total.shape), x.dtype)
+            part = products[: len(columns)]
+            total += xp.matmul(dy[images], columns.swapaxes(2, 3), out=part).sum(axis=0)
     return dweight
 
 
@@ -53,39 +81,36 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
 def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups):
     """dx[n, c, s·stride + k·dilation] = Σ_o weight[o, c, k] dy[n, o, s], summed over k and s"""
     batch, filters, *output_size = dy.shape
-    channels, *kernel_size = weight.shape[1:]  # of one group
-    filters //= groups
-    positions, size = math.prod(output_size), math.prod(kernel_size)
-    # What is added up should lie in long runs of memory: rows of the image, or channels.
-    channels_last = channels > output_size[-1]
-    weight = weight.reshape(groups, filters, channels, size)
-    if channels_last:
-        weight = xp.ascontiguousarray(weight.transpose(3, 0, 1, 2))
-    else:
-        weight = weight.reshape(groups, filters, channels * size).swapaxes(1, 2)
+    filters, (channels, *kernel_size) = filters // groups, weight.shape[1:]
+    size, positions = math.prod(kernel_size), math.prod(output_size)
     dy = dy.reshape(batch, groups, filters, positions)
     dx = xp.empty((batch, groups * channels, *input_size), dy.dtype)
     grouped = dx.reshape(batch, groups, channels, *input_size)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
-    height = channels * size
-    step = images_at_once(xp, batch, groups * height * positions * dy.itemsize)
-    memory = xp.empty(groups * height * step * positions, dy.dtype)
+    weight = weight.reshape(groups, filters, channels, size)
+    many = _many(channels, kernel_size, output_size)
+    if many:
+        weight = xp.ascontiguousarray(weight.transpose(3, 0, 1, 2))
+    else:
+        weight = weight.reshape(groups, filters, channels * size).swapaxes(1, 2)
+    step, memory = _memory(xp, batch, groups * channels * size * positions, dy.dtype)
     for start in range(0, batch, step):
         part = dy[start : start + step]
         count = len(part)
-        if channels_last:
+        products = memory[: count * groups * channels * size * positions]
+        if many:
             rows = part.transpose(1, 0, 3, 2).reshape(groups, count * positions, filters)
-            products = memory[: groups * height * count * positions]
             products = products.reshape(size, groups, count * positions, channels)
-            products = xp.matmul(rows, weight, out=products)
+            xp.matmul(rows, weight, out=products)
             products = products.reshape(size, groups, count, *output_size, channels)
             products = xp.moveaxis(products, (1, -1), (2, 3))
             total = xp.zeros((groups, count, *padded_size, channels), dy.dtype)
             total = xp.moveaxis(total, (0, -1), (1, 2))
         else:
-            products = memory[: groups * height * count * positions]
-            products = products.reshape(count, groups, height, positions)
-            products = xp.matmul(weight, part, out=products)
+            products = products.reshape(count, groups, channels * size, positions)
+            # BLAS is slow where a product of matrices is an outer one.
+            multiply = xp.multiply if filters == 1 else xp.matmul
+            multiply(weight, part, out=products)
             products = products.reshape(count, groups, channels, size, *output_size)
             products = xp.moveaxis(products, 3, 0)
             total = xp.zeros((count, groups, channels, *padded_size), dy.dtype)
@@ -97,19 +122,52 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     return dx
 
 
-def _columns(xp, windows, groups):
+def _many(channels, kernel_size, output_size):
+    """Return whether the channels of a position are a longer run than a row of positions."""
+    return channels > output_size[-1] and math.prod(kernel_size) > 1
+
+
+def _memory(xp, batch, elements, dtype):
+    """Return how many images are worked on together, and memory for `elements` of each."""
+    step = images_at_once(xp, batch, elements * dtype.itemsize)
+    return step, xp.empty(step * elements, dtype)
+
+
+def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
     """Yield (images, columns): columns (images, groups, channels·kernel, positions)."""
-    batch, channels = windows.shape[:2]
-    spatial = (windows.ndim - 2) // 2
-    height = channels // groups * math.prod(windows.shape[2 : 2 + spatial])
-    positions = math.prod(windows.shape[2 + spatial :])
+    x = padded(xp, x, padding, padding)
+    windows = sliding_windows(xp, x, kernel_size, output_size, stride, dilation)
+    batch, height = len(x), x.shape[1] // groups * math.prod(kernel_size)
+    positions = math.prod(output_size)
     if windows.flags.c_contiguous:  # kernels of one element: the input is its own columns
         yield slice(None), windows.reshape(batch, groups, height, positions)
         return
-    step = images_at_once(xp, batch, groups * height * positions * windows.itemsize)
-    memory = xp.empty((step, *windows.shape[1:]), windows.dtype)
+    step, memory = _memory(xp, batch, groups * height * positions, x.dtype)
     for start in range(0, batch, step):
-        images = slice(start, min(start + step, batch))
-        columns = memory[: images.stop - start]
-        columns[...] = windows[images]
-        yield images, columns.reshape(len(columns), groups, height, positions)
+        part = windows[start : start + step]
+        columns = memory[: len(part) * groups * height * positions].reshape(part.shape)
+        columns[...] = part
+        images = slice(start, start + step)
+        yield images, columns.reshape(len(part), groups, height, positions)
+
+
+def _rows(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
+    """Yield (images, rows): rows (groups, images·positions, kernel·channels)."""
+    x = padded(xp, x, padding, padding)
+    batch, channels = len(x), x.shape[1] // groups
+    x = x.reshape(batch, groups, channels, *x.shape[2:])
+    last = xp.ascontiguousarray(xp.moveaxis(x, (1, 2), (0, -1)))
+    windows = sliding_windows(
+        xp, xp.moveaxis(last, -1, 2), kernel_size, output_size, stride, dilation
+    )
+    spatial = len(kernel_size)
+    kernel_axes, output_axes = range(3, 3 + spatial), range(3 + spatial, 3 + 2 * spatial)
+    windows = windows.transpose(0, 1, *output_axes, *kernel_axes, 2)
+    width, positions = math.prod(kernel_size) * channels, math.prod(output_size)
+    step, memory = _memory(xp, batch, groups * positions * width, x.dtype)
+    for start in range(0, batch, step):
+        part = windows[:, start : start + step]
+        rows = memory[: part.size].reshape(part.shape)
+        rows[...] = part
+        images = slice(start, start + step)
+        yield images, rows.reshape(groups, part.shape[1] * positions, width)

@@ -29,16 +29,24 @@ def inside(size, before):
     return tuple([slice(b, b + n) for n, b in zip(size, before, strict=True)])
 
 
-def sliding_windows(xp, x, kernel_size, stride, dilation):
-    """Return the windows of x (N, C, *size), a strided view (N, C, *kernel_size, *output_size)."""
-    output_size = [
-        (size - d * (k - 1) - 1) // s + 1
-        for size, k, s, d in zip(x.shape[2:], kernel_size, stride, dilation, strict=True)
-    ]
-    within = [step * d for step, d in zip(x.strides[2:], dilation, strict=True)]
-    across = [step * s for step, s in zip(x.strides[2:], stride, strict=True)]
-    shape = (*x.shape[:2], *kernel_size, *output_size)
-    strides = (*x.strides[:2], *within, *across)
+def count_windows(size, kernel_size, stride, padding, dilation):
+    """Return how many windows fit into each spatial dimension."""
+    return tuple(
+        [
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, k, s, p, d in zip(size, kernel_size, stride, padding, dilation, strict=True)
+        ]
+    )
+
+
+def sliding_windows(xp, x, kernel_size, output_size, stride, dilation):
+    """Return the windows of x (*, *size), a strided view (*, *kernel_size, *output_size)."""
+    lead = x.ndim - len(kernel_size)
+    steps = x.strides[lead:]
+    within = [step * d for step, d in zip(steps, dilation, strict=True)]
+    across = [step * s for step, s in zip(steps, stride, strict=True)]
+    shape = (*x.shape[:lead], *kernel_size, *output_size)
+    strides = (*x.strides[:lead], *within, *across)
     return xp.lib.stride_tricks.as_strided(x, shape, strides)
 
 

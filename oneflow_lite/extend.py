@@ -27,7 +27,9 @@ class Op:
         self.__name__ = op.op_type_name
         parameters = list(inspect.signature(kernel).parameters.values())[1:]
         self._optional = {p.name for p in parameters if p.default is None}
-        self._defaults = {n: v for n, v in op.schema.attrs.items() if v is not inspect.Parameter.empty}
+        self._defaults = {
+            n: v for n, v in op.schema.attrs.items() if v is not inspect.Parameter.empty
+        }
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Any:
         """Run the op: lists, arrays and numbers become tensors, and operands meet in one dtype.

@@ -222,6 +222,8 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
         out = np.asarray(out)
     y = _new(Tensor)
     y._data = out
+    if op.aliases:
+        link_view(op, x, y, attrs)
     if state.grad_enabled:
         if x._view is not None:
             x.check_view()

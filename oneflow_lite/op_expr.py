@@ -25,12 +25,14 @@ class OpExpr:
     op_type_name : str
     run_on_cpu : callable or None
         The CPU kernel with numpy bound, `run_on_cpu(*arrays, **attrs)`, for the short way through
-        dispatch; None until the first call, and for ops that write or alias their inputs.
+        dispatch; None until the first call, and for ops that write their inputs.
+    aliases : bool
+        Whether the output may be a view of the input.
     grad_function : OpExprGradFunction or None
         None until the first gradient.
     """
 
-    __slots__ = ("_kernels", "_schema", "grad_function", "op_type_name", "run_on_cpu")
+    __slots__ = ("_kernels", "_schema", "aliases", "grad_function", "op_type_name", "run_on_cpu")
 
     def __init__(self, op_type_name: str) -> None:
         self.op_type_name = op_type_name
@@ -39,6 +41,7 @@ class OpExpr:
     def forget(self) -> None:
         """Look everything up again at the next use."""
         self.run_on_cpu: Callable[..., Any] | None = None
+        self.aliases = False
         self.grad_function: Any = None
         self._schema: Schema | None = None
         self._kernels: dict[Any, Callable[..., Any]] = {}
@@ -62,8 +65,9 @@ class OpExpr:
         found = self._kernels.get(xp)
         if found is None:
             found = self._kernels[xp] = self._find_kernel(xp)
-            if xp is np and self.plain:
+            if xp is np and not self.schema.mutates:
                 self.run_on_cpu = found
+                self.aliases = self.schema.view_of is not None
         return found
 
     def _find_kernel(self, xp: Any) -> Callable[..., Any]:

@@ -554,10 +554,14 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
         return np.array(data.numpy(), dtype=dtype)
     keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
     try:
-        array = np.array(data, dtype=dtype)
-    except (ValueError, TypeError) as error:
+        array = np.array(data)
+        if array.dtype.kind not in "biufc" and not keep:
+            raise TypeError("not a number")
+        if dtype is not None:  # from the data once more: a number that overflows raises
+            array = array.astype(dtype) if keep else np.array(data, dtype=dtype)
+    except (ValueError, TypeError, OverflowError) as error:
         raise bad_argument(
-            ArgumentError if isinstance(error, ValueError) else ArgumentTypeError,
+            ArgumentTypeError if isinstance(error, TypeError) else ArgumentError,
             op,
             "data",
             expected="a number, or nested sequences of numbers of equal lengths",

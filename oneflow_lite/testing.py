@@ -62,9 +62,12 @@ def _brief(value: Any) -> str:
 class _Call:
     """A sample split into the arrays to differentiate and a function of them."""
 
-    def __init__(self, function: Callable[..., Any], sample: Sample, device: Any) -> None:
+    def __init__(
+        self, function: Callable[..., Any], sample: Sample, device: Any, single: bool = False
+    ) -> None:
         self.function = function
         self.sample = sample
+        self.single = single  # floating arrays in half the precision
         self.device = as_device(device)
         self.arrays: list[Array] = []
         self.args = [self._take(value) for value in sample.args]
@@ -76,17 +79,20 @@ class _Call:
             value = value.numpy()
         if isinstance(value, Fixed):
             inner = value.array.numpy() if isinstance(value.array, Tensor) else value.array
-            return self._tensor(np.asarray(inner))
+            return self._tensor(self._precise(np.asarray(inner)))
         if isinstance(value, np.ndarray):
             if value.dtype.kind not in "fc":
                 return self._tensor(value)
-            self.arrays.append(value)
+            self.arrays.append(self._precise(value))
             return _Slot(len(self.arrays) - 1)
         if isinstance(value, (list, tuple)) and any(
             isinstance(v, (np.ndarray, Tensor, Fixed)) for v in value
         ):
             return type(value)(self._take(v) for v in value)
         return value
+
+    def _precise(self, array: Array) -> Array:
+        return array.astype(_SINGLE.get(array.dtype, array.dtype)) if self.single else array
 
     def _tensor(self, array: Array) -> Tensor:
         return make_tensor(array if self.device.type == "cpu" else to_device(array, self.device))
@@ -115,6 +121,12 @@ class _Call:
     def differentiable(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Run the op; return the outputs that gradients flow through."""
         return [y for y in self(tensors) if y.requires_grad]
+
+
+_SINGLE = {
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
 
 
 class _Slot:
@@ -205,7 +217,8 @@ class _Checker:
         if not outputs:
             return [np.zeros(t.shape, t.dtype) for t in inputs]
         given = [
-            self.call._tensor(np.asarray(g, y.dtype)) for y, g in zip(outputs, out_grads, strict=True)
+            self.call._tensor(np.asarray(g, y.dtype))
+            for y, g in zip(outputs, out_grads, strict=True)
         ]
         found = grad(outputs, inputs, given, create_graph=create_graph, materialize_grads=True)
         for g, x in zip(found, inputs, strict=True):
@@ -326,17 +339,16 @@ class _Checker:
 
     def check_single_precision(self) -> None:
         """float32 in, float32 out, close to the float64 result."""
-        low = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
-        arrays = [a.astype(low.get(a.dtype, a.dtype)) for a in self.arrays]
-        tensors = self.call.tensors(arrays, self.all)
-        outputs = self.call.differentiable(tensors)
-        for y in outputs:
-            if y.dtype in low:
-                self.fail(f"float32 inputs gave {y.dtype}")
-        if any(y.dtype in low for y in outputs):
+        call = _Call(self.call.function, self.call.sample, self.call.device, single=True)
+        low = _Checker(call, self.atol, self.rtol, self.step)
+        outputs = low.outputs()
+        wide = [y.dtype for y in outputs if y.dtype in _SINGLE]
+        if wide:
+            self.fail(f"float32 inputs gave {wide[0]}")
             return
         out_grads = self.random_out_grads(outputs)
-        got = self.gradients(arrays, out_grads)
+        got = low.gradients(low.arrays, out_grads)
+        self.failures += low.failures
         expected = _flat(self.gradients(self.arrays, out_grads))
         size = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
         difference = np.abs(_flat(got) - expected)

@@ -4,12 +4,12 @@
     python -m tests.mutate_gradients --family softmax    the rules of grad_funcs/softmax.py
     python -m tests.mutate_gradients --op tanh           the rules of tanh and of tanh_grad
 
-The tests run once unchanged, while it is noted which functions of the rules each of them calls. Then
-each mutant (`tests/gradient_mutants.py`) gets a forked child, which applies it and runs the tests
-that call the changed function, the quickest first, until one fails. Mutants listed in
+The tests run once unchanged, while it is noted which functions of the rules each of them calls.
+Then each mutant (`tests/gradient_mutants.py`) gets a forked child, which applies it and runs the
+tests that call the changed function, the quickest first, until one fails. Mutants listed in
 `tests/equivalent_mutants.txt` compute the same function as the rule, for the reason given there;
-they run as well, and one that a test kills after all is reported. Exits with 1 when a mutant that is
-not listed survives, or when the list is out of date.
+they run as well, and one that a test kills after all is reported. Exits with 1 when a mutant that
+is not listed survives, or when the list is out of date.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--tests",
         action="append",
         default=[],
-        help=f"a test file or directory (default: {' and '.join(TESTS)} of tests/); may be repeated",
+        help=f"a test file or directory (default: tests/{', tests/'.join(TESTS)}); repeatable",
     )
     options = parser.parse_args(arguments)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from tests.gradient_mutants import RuleFunction, find_rules, mutants
 from tests.mutate_gradients import concerns, load_families, read_equivalents
 
 ROOT = Path(__file__).resolve().parents[1]
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 
 RULES = """
 import oneflow_lite as flow
@@ -149,22 +152,22 @@ def test_an_op_is_chosen_with_its_own_gradients() -> None:
 
 
 def test_every_rule_has_mutants() -> None:
-    """At least three where there is an expression, one where a rule returns None."""
+    """At least three where there is an expression to change."""
     for module in load_families([]):
         for rule in find_rules(module):
-            returned = {n.strip() for n in _returns(rule)}
-            if rule.ops and not returned <= {"None", "None, None", "(None, None)"}:
+            if rule.ops and not _returns(rule) <= {"None", "(None, None)", "F.zeros_like(dy)"}:
                 assert len(mutants(rule)) >= 3, rule.where
 
 
-def _returns(rule: RuleFunction) -> list[str]:
-    return [
+def _returns(rule: RuleFunction) -> set[str]:
+    return {
         ast.unparse(node.value)
         for node in ast.walk(rule.tree)
         if isinstance(node, ast.Return) and node.value is not None
-    ]
+    }
 
 
+@needs_fork
 def test_a_strong_test_kills_all_but_the_equivalent(folder: Path) -> None:
     status, text = run(folder, "test_strong.py", "nothing.txt")
     assert status == 1
@@ -177,6 +180,7 @@ def test_a_strong_test_kills_all_but_the_equivalent(folder: Path) -> None:
     assert "2 equivalent, 0 survivors" in text
 
 
+@needs_fork
 def test_a_weak_test_lets_mutants_survive_and_a_wrong_list_is_reported(folder: Path) -> None:
     with (folder / "listed.txt").open("a") as file:
         file.write(
@@ -194,7 +198,7 @@ def test_a_weak_test_lets_mutants_survive_and_a_wrong_list_is_reported(folder: P
 def test_an_entry_without_a_reason_or_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_text("a | b\n  why\n  so\nc | d\n")
-    with pytest.raises(ValueError, match="no reason is given for 'c | d'"):
+    with pytest.raises(ValueError, match=r"no reason is given for 'c \| d'"):
         read_equivalents(path)
     path.write_text("a | b\n  why\n  so\nc | d\n  because\n")
     assert read_equivalents(path) == {"a | b": "why so", "c | d": "because"}

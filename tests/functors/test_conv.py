@@ -116,20 +116,22 @@ def test_three_spatial_dimensions_and_complex_numbers(op):
     np.testing.assert_allclose(got, expected.detach().resolve_conj().numpy(), rtol=1e-10)
 
 
-def test_images_in_several_batches_give_the_same(monkeypatch):
-    x = flow.tensor(numbers(5, 3, 6, 6)).requires_grad_()
-    w = flow.tensor(numbers(4, 3, 3, 3, seed=1)).requires_grad_()
+@pytest.mark.parametrize("shape", [(5, 3, 6, 6), (5, 8, 4, 3)], ids=["columns", "rows"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_images_in_several_batches_give_the_same(shape, groups, monkeypatch):
+    x = flow.tensor(numbers(shape[0], shape[1] * groups, *shape[2:])).requires_grad_()
+    w = flow.tensor(numbers(4 * groups, shape[1], 3, 3, seed=1)).requires_grad_()
 
     def run():
-        y = F.conv2d(x, w, padding=1)
+        y = F.conv2d(x, w, padding=1, groups=groups)
         return [y, *flow.autograd.grad((y * y).sum(), (x, w))]
 
     at_once = run()
-    # Room for two images: 27 · 36 doubles each.
-    monkeypatch.setattr(windows, "_BYTES_AT_ONCE", 2 * 27 * 36 * 8 + 1)
-    assert [s.stop - s.start for s in windows.in_batches(np, 5, 27 * 36 * 8)] == [2, 2, 1]
+    bytes_each = groups * shape[1] * 9 * shape[2] * shape[3] * 8
+    monkeypatch.setattr(windows, "_BYTES_AT_ONCE", 2 * bytes_each + 1)
+    assert windows.images_at_once(np, 5, bytes_each) == 2
     for together, apart in zip(at_once, run(), strict=True):
-        np.testing.assert_allclose(apart.numpy(), together.numpy(), rtol=1e-12)
+        np.testing.assert_allclose(apart.numpy(), together.numpy(), rtol=1e-12, atol=1e-12)
 
 
 def test_columns_are_not_kept_for_backward():

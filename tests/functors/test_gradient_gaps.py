@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.interpreter import dispatch
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 
 F = flow.nn.functional
@@ -75,6 +77,13 @@ def test_where(device):
     check_op("where", [Sample(X > 0, X, Y), Sample(X > 0, ROW, Y)], device=device)
 
 
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round", "angle"])
+def test_the_gradient_of_steps_is_zero_and_not_missing(name):
+    x = flow.tensor(X, requires_grad=True)
+    (dx,) = flow.autograd.grad(getattr(flow, name)(x).sum(), x)
+    assert not dx.numpy().any()
+
+
 @pytest.mark.parametrize("mode", ["floor", "trunc"])
 def test_rounded_division_is_flat(mode):
     check_op("div", [Sample(X, Y, rounding_mode=mode)])
@@ -116,9 +125,8 @@ def test_angle_of_a_complex_zero_is_flat():
 
 def test_not_finite_numbers_are_replaced_by_constants():
     x = flow.tensor([np.nan, np.inf, -np.inf, 2.0], requires_grad=True)
-    (dx,) = flow.autograd.grad(
-        flow.nan_to_num(x, 0.0, 5.0, -5.0).square().sum(), x, create_graph=True
-    )
+    y = flow.nan_to_num(x, 0.0, 5.0, -5.0)
+    (dx,) = flow.autograd.grad(y.square().sum(), x, create_graph=True)
     (ddx,) = flow.autograd.grad(dx.sum(), x)
     assert dx.tolist() == [0, 0, 0, 4]
     assert ddx.tolist() == [0, 0, 0, 2]
@@ -165,6 +173,14 @@ def test_a_tensor_that_is_overwritten_gets_no_gradient(write):
     x = flow.tensor(ROW, requires_grad=True)
     (dx,) = flow.autograd.grad(write(x * 1).sum(), x, materialize_grads=True)
     assert dx.tolist() == [0, 0, 0]
+
+
+def test_the_gradient_of_a_replaced_number_does_not_depend_on_what_arrives():
+    x = flow.tensor([np.nan, np.inf, 2.0], requires_grad=True)
+    dy = flow.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (dx,) = flow.autograd.grad(flow.nan_to_num(x), x, dy, create_graph=True)
+    (ddy,) = flow.autograd.grad(dx.sum(), dy)
+    assert (dx.tolist(), ddy.tolist()) == ([0, 0, 3], [0, 0, 1])
 
 
 def test_what_was_drawn_does_not_depend_on_the_probability():
@@ -220,6 +236,19 @@ def test_x_log_y_where_x_is_0():
     dx, _ = flow.autograd.grad(flow.xlogy(x, y).sum(), [x, y], create_graph=True)
     expected = [0, 0, np.log(2), np.nan, np.log(3)]
     np.testing.assert_allclose(dx.detach().numpy(), expected, rtol=1e-6)
+
+
+def test_masked_scatter_of_nothing():
+    mask = np.zeros((2, 3), bool)
+    check_op("masked_scatter", [Sample(X, mask, np.zeros(0)), Sample(X, mask, ROW)])
+
+
+def test_the_mean_of_half_precision_numbers_is_differentiated_in_their_dtype():
+    """batch_norm computes it in float32."""
+    x = flow.tensor(X, dtype=flow.float16, requires_grad=True)
+    outputs = dispatch(op_expr("batch_norm"), (x, None, None), {"dim": (0,), "eps": 1e-5})
+    (dx,) = flow.autograd.grad(outputs[3].sum(), x)
+    assert (dx.dtype, dx.tolist()) == (flow.float16, [[0.5] * 3] * 2)
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])

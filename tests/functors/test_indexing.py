@@ -11,6 +11,7 @@ from oneflow_lite.errors import (
     IndexRangeError,
     ShapeError,
 )
+from oneflow_lite.functors.indexing import getitem
 from oneflow_lite.testing import Sample, check_op
 
 RNG = np.random.default_rng(0)
@@ -228,7 +229,7 @@ def test_errors_of_scalars_and_of_empty_dimensions():
     with pytest.raises(IndexRangeError, match="no values"):
         flow.zeros(0, 2)[[0]]
     with pytest.raises(ArgumentTypeError, match="input"):
-        flow.getitem(np.zeros(2), 0)
+        getitem(np.zeros(2), 0)
 
 
 # narrow and select

@@ -1,0 +1,248 @@
+"""check_op catches every lie that an op can tell."""
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import FlowError
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.testing import Fixed, OpCheckError, Sample, check_op
+
+X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
+Y = np.array([[1.5, 0.5, -1.0], [0.75, 2.0, 1.25]])
+
+
+@pytest.fixture
+def make(request):
+    """Make an op from its kernel and its rule; it is forgotten after the test."""
+    name = f"checked_{request.node.originalname}"
+
+    def build(kernel, rule=None, saves="", **flags):
+        op = flow.register_op(name, **flags)(kernel)
+        if rule is not None:
+            op.grad(saves=saves)(rule)
+        return op
+
+    yield build
+    for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
+        registry.remove(name)
+    op_expr(name).forget()
+
+
+def fails(op, samples, match, **options):
+    with pytest.raises(OpCheckError, match=match) as caught:
+        check_op(op, samples, **options)
+    assert isinstance(caught.value, AssertionError)
+    return str(caught.value)
+
+
+class TestAcceptsWhatIsRight:
+    @pytest.mark.parametrize("name", ["exp", "sigmoid", "relu", "square", "softplus"])
+    def test_ops_of_one_operand(self, name):
+        check_op(name, [Sample(X)])
+
+    @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "atan2"])
+    def test_ops_of_two_operands(self, name):
+        check_op(name, [Sample(X, Y), Sample(X, Y[0])])
+
+    def test_functions_of_tensors(self):
+        check_op(lambda x: (x * x).sum(-1).exp(), [Sample(X * 0.3)])
+
+    def test_several_outputs(self):
+        check_op("sort", [Sample(X, dim=1)])
+
+    def test_lists_of_tensors(self):
+        check_op(lambda xs: flow.cat(xs), [Sample([X, Y])])
+
+    def test_a_right_op(self, make):
+        check_op(make(lambda xp, x: x * x * x, lambda F, ctx, dy: dy * 3.0 * ctx.x**2, "x"), [Sample(X)])
+
+    def test_an_op_with_a_kernel_alone(self):
+        check_op("tanh_grad", [Sample(X, np.tanh(Y))])
+
+    def test_complex_numbers(self):
+        check_op("mul", [Sample(X + 1j * Y, Y - 1j * X)])
+
+    def test_what_is_fixed_is_not_differentiated(self):
+        check_op("mul", [Sample(X, Fixed(Y))])
+        check_op("gather", [Sample(X, 1, np.array([[0, 2], [1, 1]]))])
+
+    def test_on_each_device(self, device):
+        check_op("mul", [Sample(X, Y)], device=device)
+
+
+class TestCatches:
+    def test_a_wrong_first_derivative(self, make):
+        op = make(lambda xp, x: x * x, lambda F, ctx, dy: dy * 3.0 * ctx.x, "x")
+        text = fails(op, [Sample(X)], "first derivative")
+        assert "expected" in text and "Sample" in text
+
+    def test_a_derivative_of_the_wrong_sign(self, make):
+        fails(make(lambda xp, x: x * 2, lambda F, ctx, dy: -dy * 2.0), [Sample(X)], "first derivative")
+
+    def test_one_wrong_element(self, make):
+        def rule(F, ctx, dy):
+            return dy * 2.0 + F.where(ctx.x > 1.9, F.ones_like(dy), F.zeros_like(dy))
+
+        fails(make(lambda xp, x: x * 2, rule, "x"), [Sample(X)], "first derivative")
+
+    def test_a_wrong_second_derivative(self, make):
+        """The first derivative is right, and so is what it computes: its own rule is wrong."""
+        inner = "checked_inner_grad"
+        flow.register_kernel(inner)(lambda xp, dy, x: dy * 3 * x * x)
+        try:
+            flow.register_grad_func(inner, saves="dy, x")(
+                lambda F, ctx, g: (g * 3.0 * ctx.x * ctx.x, g * 5.0 * ctx.dy * ctx.x)
+            )
+            op = make(
+                lambda xp, x: x * x * x, lambda F, ctx, dy: getattr(F, inner)(dy, ctx.x), "x"
+            )
+            text = fails(op, [Sample(X)], "second derivative")
+            assert "first derivative" not in text
+            check_op(op, [Sample(X)], second_order=False)
+        finally:
+            KERNELS.remove(inner)
+            GRAD_FUNCS.remove(inner)
+            op_expr(inner).forget()
+
+    def test_a_second_derivative_that_is_missing(self, make):
+        inner = "checked_missing_grad"
+        flow.register_kernel(inner)(lambda xp, dy, x: dy * 3 * x * x)
+        try:
+            op = make(
+                lambda xp, x: x * x * x, lambda F, ctx, dy: getattr(F, inner)(dy, ctx.x), "x"
+            )
+            with pytest.raises((OpCheckError, FlowError), match=inner):
+                check_op(op, [Sample(X)])
+        finally:
+            KERNELS.remove(inner)
+            op_expr(inner).forget()
+
+    def test_a_derivative_cut_off_from_the_graph(self, make):
+        """Right to the first order, constant to the second."""
+
+        def rule(F, ctx, dy):
+            x = ctx.x.detach() if isinstance(ctx.x, flow.Tensor) else ctx.x
+            return dy * 2.0 * x
+
+        fails(make(lambda xp, x: x * x, rule, "x"), [Sample(X)], "second derivative")
+
+    def test_a_widened_result(self, make):
+        op = make(
+            lambda xp, x: x.astype("float64") * 2,
+            lambda F, ctx, dy: F.cast(dy * 2.0, dtype=ctx.x_dtype),
+            "x.dtype",
+        )
+        fails(op, [Sample(X)], "float64")
+
+    def test_a_widened_gradient(self, make):
+        op = make(lambda xp, x: x * 2, lambda F, ctx, dy: F.cast(dy * 2.0, dtype=flow.float64))
+        with pytest.raises((OpCheckError, FlowError), match="float64"):
+            check_op(op, [Sample(X)])
+
+    def test_an_inaccurate_float32(self, make):
+        def kernel(xp, x):
+            return (x + 1e4).astype(x.dtype) - np.asarray(1e4, x.dtype) if x.dtype == "f4" else x * 1
+
+        def rule(F, ctx, dy):
+            return dy * (1.5 if dy.dtype == np.float32 else 1.0)
+
+        fails(make(kernel, rule), [Sample(X)], "float32")
+
+    def test_a_write_that_is_not_declared(self, make):
+        def kernel(xp, x):
+            y = x * 2
+            x += 1
+            return y
+
+        op = make(kernel, lambda F, ctx, dy: dy * 2.0)
+        fails(op, [Sample(X)], "input 0 was written; declare mutates")
+
+    def test_an_alias_that_is_not_declared(self, make):
+        op = make(lambda xp, x: x[::-1], lambda F, ctx, dy: F.flip(dy, dims=(0,)))
+        fails(op, [Sample(X)], "shares memory with input 0; declare view_of", degenerate=False)
+
+    def test_the_input_itself_returned(self, make):
+        op = make(lambda xp, x: x, lambda F, ctx, dy: dy)
+        fails(op, [Sample(X)], "shares memory")
+
+    def test_a_declared_alias_is_right(self, make):
+        op = make(lambda xp, x: x[::-1], lambda F, ctx, dy: F.flip(dy, dims=(0,)), view_of="x")
+        check_op(op, [Sample(X)], degenerate=False)
+
+    def test_a_rule_that_works_on_arrays_alone(self, make):
+        """No rule for the recorded mode: NumPy instead of F."""
+        op = make(lambda xp, x: x * x, lambda F, ctx, dy: np.multiply(dy, np.multiply(ctx.x, 2.0)), "x")
+        with pytest.raises(Exception):
+            check_op(op, [Sample(X)])
+
+    def test_a_rule_that_differs_between_its_modes(self, make):
+        def rule(F, ctx, dy):
+            return dy * (2.0 if isinstance(dy, flow.Tensor) else 1.0)
+
+        fails(make(lambda xp, x: x * 1, rule), [Sample(X)], "recorded")
+
+    def test_a_value_that_depends_on_the_layout(self, make):
+        def kernel(xp, x):
+            return x * (1 if x.flags.c_contiguous else 2)
+
+        text = fails(make(kernel, lambda F, ctx, dy: dy * 1.0), [Sample(X)], "inputs")
+        assert "transposed" in text or "gapped" in text
+
+    def test_a_gradient_that_depends_on_the_layout(self, make):
+        def rule(F, ctx, dy):
+            strided = isinstance(dy, np.ndarray) and not dy.flags.c_contiguous
+            return dy * (2.0 if strided else 1.0)
+
+        fails(make(lambda xp, x: x * 1, rule), [Sample(X)], "gradients")
+
+    def test_a_gradient_of_one_input_when_it_is_alone(self, make):
+        op = make(
+            lambda xp, x, y: x * y,
+            lambda F, ctx, dz: (
+                dz * ctx.y * (1.0 if ctx.needs_input_grad[1] else 2.0),
+                dz * ctx.x,
+            ),
+            "x, y",
+        )
+        fails(op, [Sample(X, Y)], "input 0 alone")
+
+    def test_a_0d_input(self, make):
+        def kernel(xp, x):
+            return x * (2 if x.ndim else 3)
+
+        op = make(kernel, lambda F, ctx, dy: dy * 2.0)
+        fails(op, [Sample(X)], "first derivative")
+        check_op(op, [Sample(X)], degenerate=False)
+
+    def test_a_missing_gradient(self, make):
+        with pytest.raises((OpCheckError, FlowError), match="gradient"):
+            check_op(make(lambda xp, x: x * 2), [Sample(X)])
+
+    def test_a_gradient_that_is_silently_none(self, make):
+        op = make(lambda xp, x, y: x * y, lambda F, ctx, dz: (dz * ctx.y, None), "y")
+        fails(op, [Sample(X, Y)], "first derivative")
+
+    def test_no_sample(self):
+        fails("exp", [], "no sample")
+
+    def test_an_unknown_name(self):
+        with pytest.raises(FlowError, match="'expp'.*'exp'"):
+            check_op("expp", [Sample(X)])
+
+    def test_the_report_counts_and_names_samples(self, make):
+        op = make(lambda xp, x: x * 2, lambda F, ctx, dy: dy)
+        text = fails(op, [Sample(X), Sample(Y)], r"failure\(s\)")
+        assert "float64[2, 3]" in text
+
+
+def test_samples_are_not_written():
+    x, y = X.copy(), Y.copy()
+    check_op("mul", [Sample(x, y)])
+    assert (x == X).all() and (y == Y).all()
+
+
+def test_a_sample_describes_itself():
+    text = repr(Sample(X, 3, dim=1, other=[Y], mask=Fixed(np.array([True]))))
+    assert "float64[2, 3]" in text and "dim=1" in text and "Fixed(bool[1])" in text
