@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.dtype import to_complex
-from oneflow_lite.errors import ArgumentError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_tensor, floating, require_floating
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.op_expr import op_expr
@@ -334,6 +334,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> flow.clamp(flow.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    check_tensor("clamp", "input", input)
     if min is None and max is None:
         raise bad_argument(
             ArgumentError,
@@ -375,15 +376,38 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     return dispatch(_LERP, tuple(promote("lerp", floating("lerp", input), end, weight)))  # type: ignore[no-any-return]
 
 
+def _check_operands(op: str, input: Any, tensor1: Any, tensor2: Any) -> None:
+    """Check three tensors that broadcast together, so that errors name the op that was called."""
+    given = {"input": input, "tensor1": tensor1, "tensor2": tensor2}
+    shape: tuple[int, ...] = ()
+    for argument, value in given.items():
+        if isinstance(value, (int, float)) and argument != "input":
+            continue
+        have = check_tensor(op, argument, value).shape
+        try:
+            shape = np.broadcast_shapes(shape, have)
+        except ValueError:
+            raise bad_argument(
+                ShapeError,
+                op,
+                argument,
+                expected=f"a shape that broadcasts with {shape}",
+                got=have,
+                mend="make the sizes equal or 1, counted from the last dimension",
+            ) from None
+
+
 @register_functor("addcmul")
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2."""
+    _check_operands("addcmul", input, tensor1, tensor2)
     return add(input, mul(tensor1, tensor2), alpha=value)
 
 
 @register_functor("addcdiv")
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2."""
+    _check_operands("addcdiv", input, tensor1, tensor2)
     return add(input, div(tensor1, tensor2), alpha=value)
 
 
@@ -441,4 +465,3 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
             mend="convert one of them",
         )
     return dispatch2(_COMPLEX, real, imag)  # type: ignore[no-any-return]
-

@@ -373,3 +373,53 @@ def eye(
         "device": as_device(device),
     }
     return dispatch(_EYE, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+
+
+def _new(
+    name: str, input: Tensor, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    check_tensor(name, "input", input)
+    dtype = input.dtype if dtype is None else dtype
+    device = input.device if device is None else device
+    return _filled(name, size, value, dtype, device, requires_grad)
+
+
+@register_functor("new_zeros")
+def new_zeros(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return zeros of a size, in the dtype and on the device of `input`."""
+    return _new("new_zeros", input, size, 0, dtype, device, requires_grad)
+
+
+@register_functor("new_ones")
+def new_ones(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return ones of a size, in the dtype and on the device of `input`."""
+    return _new("new_ones", input, size, 1, dtype, device, requires_grad)
+
+
+@register_functor("new_full")
+def new_full(
+    input: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a number in a size, in the dtype and on the device of `input`."""
+    return _new("new_full", input, (size,), fill_value, dtype, device, requires_grad)
+
+
+@register_functor("new_tensor")
+def new_tensor(
+    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Make a tensor by copying data, in the dtype and on the device of `input`."""
+    check_tensor("new_tensor", "input", input)
+    dtype = input.dtype if dtype is None else dtype
+    device = input.device if device is None else device
+    return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)

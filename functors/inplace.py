@@ -24,14 +24,15 @@ from oneflow_lite.tensor import Tensor, scalar_tensor
 _COPY_ = op_expr("copy_")
 _FILL_ = op_expr("fill_")
 
-TWINS = (
-    "abs acos acosh add addcdiv addcmul addmm asin asinh atan atanh baddbmm bitwise_and "
-    "bitwise_or bitwise_xor ceil clamp clamp_max clamp_min cos cosh cumprod cumsum div elu celu erf erfc exp exp2 expm1 floor floor_divide "
-    "fmod frac hardsigmoid hardswish hardtanh hypot index_add index_fill leaky_relu lerp log log10 "
-    "log1p log2 masked_fill masked_scatter mish mul nan_to_num neg pow reciprocal relu relu6 "
-    "remainder round rsqrt scatter scatter_add selu sigmoid sign silu sin sinc sinh softplus sqrt "
-    "square sub tan tanh tril triu trunc xlogy"
-).split()
+TWINS = """
+    abs acos acosh add addcdiv addcmul addmm asin asinh atan atan2 atanh baddbmm bitwise_and
+    bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min cos cosh cumprod cumsum div elu
+    erf erfc exp exp2 expm1 floor floor_divide fmod frac hardsigmoid hardswish hardtanh hypot
+    index_add index_fill leaky_relu lerp log log10 log1p log2 masked_fill masked_scatter mish
+    mul nan_to_num neg pow reciprocal relu relu6 remainder round rsqrt scatter scatter_add
+    selu sigmoid sign silu sin sinc sinh sqrt square sub tan tanh threshold tril triu trunc
+    xlogy
+""".split()
 
 
 def make_inplace(name: str) -> Callable[..., Tensor]:

@@ -24,12 +24,12 @@ METHODS = """
     floor_divide fmod frac gather ge gt hardshrink hypot index_add index_fill index_select
     isclose isfinite isinf isnan le lerp log log10 log1p log2 log_softmax logaddexp logical_and
     logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
-    matmul max maximum mean min minimum mm movedim mul mv nan_to_num narrow ne neg nonzero norm
-    normal_ outer permute positive pow prod ravel reciprocal relu remainder repeat reshape
-    reshape_as roll round rsqrt scatter scatter_add select sigmoid sign sin sinc sinh softmax
-    sort split sqrt square squeeze std sub sum t take take_along_dim tan tanh tile topk trace
-    transpose tril triu trunc unbind unflatten uniform_ unsqueeze var view view_as where xlogy
-    zero_
+    matmul max maximum mean min minimum mm movedim mul mv nan_to_num narrow ne neg new_full
+    new_ones new_tensor new_zeros nonzero norm normal_ outer permute positive pow prod ravel
+    reciprocal relu remainder repeat reshape reshape_as roll round rsqrt scatter scatter_add
+    select sigmoid sign sin sinc sinh softmax sort split sqrt square squeeze std sub sum t take
+    take_along_dim tan tanh tile topk trace transpose tril triu trunc unbind unflatten uniform_
+    unsqueeze var view view_as where xlogy zero_
 """.split()
 
 # Methods that go by another name than their functor.
@@ -47,6 +47,7 @@ RENAMED = {
     "moveaxis": "movedim",
     "multiply": "mul",
     "negative": "neg",
+    "sgn": "sign",
     "not_equal": "ne",
     "subtract": "sub",
     "sum_to_size": "sum_to",
@@ -106,6 +107,8 @@ AUGMENTED = {
 
 CASTS = {
     "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
     "cdouble": "complex128",
     "cfloat": "complex64",
     "double": "float64",

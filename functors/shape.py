@@ -88,7 +88,8 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     With a dtype of the same size instead of a shape, the bytes are read as that dtype.
     """
     check_tensor("view", "input", input)
-    result = reshape(input, *shape)
+    sizes = check_shape("view", shape, "shape")
+    result = dispatch1(_RESHAPE, input, {"shape": _full_shape("view", input, sizes)})
     if input._data.size and not _shares(result._data, input._data):
         raise bad_argument(
             ShapeError,
@@ -157,9 +158,11 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     shape = check_tensor("unflatten", "input", input).shape
     dim = check_dim("unflatten", dim, len(shape))
     sizes = check_shape("unflatten", (sizes,), "sizes")
-    part = make_tensor(input._data[(0,) * dim + (slice(None),) + (0,) * (len(shape) - dim - 1)]) if (
-        0 not in shape
-    ) else None
+    part = (
+        make_tensor(input._data[(0,) * dim + (slice(None),) + (0,) * (len(shape) - dim - 1)])
+        if (0 not in shape)
+        else None
+    )
     filled = _full_shape("unflatten", part, sizes) if part is not None else sizes
     return reshape(input, (*shape[:dim], *filled, *shape[dim + 1 :]))
 
@@ -255,20 +258,23 @@ def expand(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     tensor([[1, 1, 1],
             [2, 2, 2]])
     """
-    have = check_tensor("expand", "input", input).shape
-    sizes = check_shape("expand", (named.pop("shape"),) if "shape" in named else shape, "size")
+    given = (named.pop("shape"),) if "shape" in named else shape
     _no_more("expand", named)
+    return _expanded("expand", input, given)
+
+
+def _expanded(op: str, input: Tensor, shape: tuple[Any, ...]) -> Tensor:
+    have = check_tensor(op, "input", input).shape
+    sizes = check_shape(op, shape, "size")
     extra = len(sizes) - len(have)
-    kept = [
-        have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)
-    ]
+    kept = [have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)]
     fits = all(n >= 0 for n in kept) and all(
         h in (1, n) for h, n in zip(have, kept[max(extra, 0) :], strict=False)
     )
     if extra < 0 or not fits:
         raise bad_argument(
             ShapeError,
-            "expand",
+            op,
             "size",
             expected=f"sizes to which {have} broadcasts",
             got=sizes,
@@ -280,7 +286,7 @@ def expand(input: Tensor, *shape: Any, **named: Any) -> Tensor:
 @register_functor("broadcast_to")
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """Return the tensor broadcast to a size, without using memory."""
-    return expand(input, size)
+    return _expanded("broadcast_to", input, (size,))
 
 
 @register_functor("expand_as")

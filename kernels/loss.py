@@ -134,3 +134,18 @@ def bce_with_logits(xp, x, target):
     y += xp.maximum(x, 0)
     y -= x * target
     return y
+
+
+@register_kernel("least_variance")
+def least_variance(xp, variance, *, eps):
+    """max(variance, eps)"""
+    if on_host(xp) and variance.size and variance.min() < 0:
+        raise bad_argument(
+            ArgumentError,
+            "gaussian_nll_loss",
+            "var",
+            expected="no negative values",
+            got=variance.min(),
+            mend="pass variances, which are squares",
+        )
+    return xp.maximum(variance, eps)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.numerics import erf as erf_of
-from oneflow_lite.kernels.numerics import quiet_overflow
+from oneflow_lite.kernels.numerics import erf as erf_of, quiet_overflow
 from oneflow_lite.kernels.special_functions import special
 from oneflow_lite.registry import register_kernel, register_ufunc
 

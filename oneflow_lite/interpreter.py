@@ -30,8 +30,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.storage import ViewInfo
-from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor
-from oneflow_lite.tensor import scalars as _scalars
+from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor, scalars as _scalars
 
 ndarray = np.ndarray
 NO_ATTRS: dict[str, Any] = {}

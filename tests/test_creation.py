@@ -6,9 +6,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, FlowError
 
-DTYPES = (
-    "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
-)
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
 
 
 @pytest.fixture
@@ -49,7 +47,10 @@ class TestTensor:
 
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_of_a_given_dtype(self, torch, dtype):
-        same(flow.tensor([0, 1, 2], dtype=dtype), torch.tensor([0, 1, 2], dtype=getattr(torch, dtype)))
+        same(
+            flow.tensor([0, 1, 2], dtype=dtype),
+            torch.tensor([0, 1, 2], dtype=getattr(torch, dtype)),
+        )
 
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_of_an_array_keeps_its_dtype_and_copies(self, dtype):
@@ -59,7 +60,9 @@ class TestTensor:
         a[0, 0] = 0
         assert (x.numpy() == 1).all()
 
-    @pytest.mark.parametrize("value", [np.float64(2.5), np.float32(2.5), np.int8(3), np.bool_(True)])
+    @pytest.mark.parametrize(
+        "value", [np.float64(2.5), np.float32(2.5), np.int8(3), np.bool_(True)]
+    )
     def test_of_a_numpy_scalar_keeps_its_dtype(self, torch, value):
         assert flow.tensor(value).dtype == value.dtype
         assert flow.tensor(value).shape == ()
@@ -177,12 +180,18 @@ class TestFilled:
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_dtypes(self, torch, dtype):
         for name in ("zeros", "ones"):
-            same(getattr(flow, name)(2, dtype=dtype), getattr(torch, name)(2, dtype=getattr(torch, dtype)))
+            same(
+                getattr(flow, name)(2, dtype=dtype),
+                getattr(torch, name)(2, dtype=getattr(torch, dtype)),
+            )
 
     @pytest.mark.parametrize("value", [3, 2.5, True, 1 + 2j])
     def test_full(self, torch, value):
         same(flow.full((2, 2), value), torch.full((2, 2), value))
-        same(flow.full((2,), value, dtype=flow.complex128), torch.full((2,), value, dtype=torch.complex128))
+        same(
+            flow.full((2,), value, dtype=flow.complex128),
+            torch.full((2,), value, dtype=torch.complex128),
+        )
 
     @pytest.mark.parametrize("size", SIZES, ids=str)
     def test_empty(self, size):
@@ -195,7 +204,9 @@ class TestFilled:
             assert not make(2).requires_grad
 
     @pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn"])
-    @pytest.mark.parametrize("bad", [(-1,), (2, -3), (2.5,), ("2",), (None,), ((2, 2.5),), (2, (3,))])
+    @pytest.mark.parametrize(
+        "bad", [(-1,), (2, -3), (2.5,), ("2",), (None,), ((2, 2.5),), (2, (3,))]
+    )
     def test_bad_sizes(self, name, bad):
         with pytest.raises(FlowError, match=rf"{name}\(\)"):
             getattr(flow, name)(*bad)
@@ -271,14 +282,25 @@ class TestRanges:
         assert flow.arange(flow.tensor(3)).tolist() == [0, 1, 2]
 
     @pytest.mark.parametrize(
-        "bad", [(0, 5, 0), (5, 0), (0, 5, -1), ("a",), (None,), (0, float("inf")), (float("nan"),), ([1],)]
+        "bad",
+        [
+            (0, 5, 0),
+            (5, 0),
+            (0, 5, -1),
+            ("a",),
+            (None,),
+            (0, float("inf")),
+            (float("nan"),),
+            ([1],),
+        ],
     )
     def test_arange_of_nonsense(self, bad):
         with pytest.raises(FlowError, match=r"arange\(\)"):
             flow.arange(*bad)
 
     @pytest.mark.parametrize(
-        "args", [(0, 1, 5), (0, 1, 1), (0, 1, 0), (3, -3, 4), (2, 2, 3), (0, 10, 11), (-1.5, 2.5, 9)]
+        "args",
+        [(0, 1, 5), (0, 1, 1), (0, 1, 0), (3, -3, 4), (2, 2, 3), (0, 10, 11), (-1.5, 2.5, 9)],
     )
     def test_linspace(self, torch, args):
         same(flow.linspace(*args), torch.linspace(*args))
@@ -287,7 +309,9 @@ class TestRanges:
     def test_linspace_of_integers(self, torch):
         same(flow.linspace(0, 10, 5, dtype=flow.int64), torch.linspace(0, 10, 5, dtype=torch.int64))
 
-    @pytest.mark.parametrize("bad", [(0, 1, -1), (0, 1, 2.5), ("a", 1, 2), (0, None, 2), (0, 1, "3")])
+    @pytest.mark.parametrize(
+        "bad", [(0, 1, -1), (0, 1, 2.5), ("a", 1, 2), (0, None, 2), (0, 1, "3")]
+    )
     def test_linspace_of_nonsense(self, bad):
         with pytest.raises(FlowError, match=r"linspace\(\)"):
             flow.linspace(*bad)

@@ -37,7 +37,8 @@ def no_cupy(monkeypatch):
 
 class TestDevice:
     @pytest.mark.parametrize(
-        ("name", "type", "index"), [("cpu", "cpu", None), ("cuda", "cuda", None), ("cuda:1", "cuda", 1)]
+        ("name", "type", "index"),
+        [("cpu", "cpu", None), ("cuda", "cuda", None), ("cuda:1", "cuda", 1)],
     )
     def test_is_read_from_its_name(self, name, type, index):
         device = flow.device(name)
@@ -295,7 +296,9 @@ class TestNoHiddenCopies:
         x = flow.ones(3, 2)
         strict_cupy.clear_log()
         y = x.cuda()
-        assert [(t.kind, t.shape, t.device) for t in strict_cupy.transfers()] == [("h2d", (3, 2), 0)]
+        assert [(t.kind, t.shape, t.device) for t in strict_cupy.transfers()] == [
+            ("h2d", (3, 2), 0)
+        ]
         strict_cupy.clear_log()
         y.cpu()
         assert [(t.kind, t.shape) for t in strict_cupy.transfers()] == [("d2h", (3, 2))]

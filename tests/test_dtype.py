@@ -271,7 +271,11 @@ class TestLimits:
     def test_iinfo(self, torch):
         for name in ("uint8", "int8", "int16", "int32", "int64"):
             ours, theirs = flow.iinfo(getattr(flow, name)), torch.iinfo(getattr(torch, name))
-            assert (ours.bits, int(ours.max), int(ours.min)) == (theirs.bits, theirs.max, theirs.min)
+            assert (ours.bits, int(ours.max), int(ours.min)) == (
+                theirs.bits,
+                theirs.max,
+                theirs.min,
+            )
 
 
 class TestCasts:

@@ -341,7 +341,9 @@ class TestRules:
         op(y, x).backward()
         assert needs == [(True, False), (False, True)]
 
-    @pytest.mark.parametrize(("saves", "names"), [("y", ["y"]), ("out", ["out"]), ("x, y", ["x", "y"])])
+    @pytest.mark.parametrize(
+        ("saves", "names"), [("y", ["y"]), ("out", ["out"]), ("x, y", ["x", "y"])]
+    )
     def test_saved_inputs_and_outputs_by_name(self, name, saves, names):
         op = flow.register_op(name)(lambda xp, x: xp.exp(x))
 
@@ -425,7 +427,9 @@ class TestMissingGradients:
             lambda: flow.autograd.grad(y, x, create_graph=True),
             lambda: flow.autograd.grad(y, x, retain_graph=True, materialize_grads=True),
         ):
-            with pytest.raises(NotDifferentiableError, match=f"{name}.*register_grad_func") as caught:
+            with pytest.raises(
+                NotDifferentiableError, match=f"{name}.*register_grad_func"
+            ) as caught:
                 call()
             assert isinstance(caught.value, RuntimeError)
         assert x.grad is None

@@ -201,7 +201,8 @@ class TestErrors:
             getattr(flow, name)(2, dtype=flow.int64)
 
     @pytest.mark.parametrize(
-        "bad", [(5, 5, (2,)), (5, 3, (2,)), (0.5, 3, (2,)), (0, "3", (2,)), (0, 3, (-1,)), (0, 3, 2.5)]
+        "bad",
+        [(5, 5, (2,)), (5, 3, (2,)), (0.5, 3, (2,)), (0, "3", (2,)), (0, 3, (-1,)), (0, 3, 2.5)],
     )
     def test_randint(self, bad):
         with pytest.raises(FlowError, match="randint"):

@@ -17,9 +17,7 @@ from oneflow_lite.errors import (
     ShapeError,
 )
 
-DTYPES = (
-    "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
-)
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
 
 
 @pytest.fixture
@@ -101,7 +99,7 @@ class TestFacts:
         assert x.real.tolist() == [1, 3] and x.imag.tolist() == [2, -4]
         assert flow.ones(2).real.tolist() == [1.0, 1.0]
         with pytest.raises(RuntimeError):
-            flow.ones(2).imag
+            _ = flow.ones(2).imag
 
 
 class TestConversion:
@@ -333,7 +331,8 @@ class TestRepr:
         assert repr(flow.ones(2, dtype=dtype)) == expected
 
     @pytest.mark.parametrize(
-        "shape", [(0,), (0, 3), (2, 0), (1, 1), (2, 3, 4), (40, 40), (3, 1, 2, 2), (1, 2000), (2000, 1)]
+        "shape",
+        [(0,), (0, 3), (2, 0), (1, 1), (2, 3, 4), (40, 40), (3, 1, 2, 2), (1, 2000), (2000, 1)],
     )
     def test_shapes(self, torch, shape):
         values = (np.arange(np.prod(shape)) * 0.37 - 2).reshape(shape).astype(np.float32)
@@ -689,4 +688,4 @@ class TestAssignment:
 
     def test_an_attribute_that_is_not_there(self):
         with pytest.raises(AttributeError, match="no_such"):
-            flow.ones(1).no_such
+            _ = flow.ones(1).no_such

@@ -56,7 +56,9 @@ class TestAcceptsWhatIsRight:
         check_op(lambda xs: flow.cat(xs), [Sample([X, Y])])
 
     def test_a_right_op(self, make):
-        check_op(make(lambda xp, x: x * x * x, lambda F, ctx, dy: dy * 3.0 * ctx.x**2, "x"), [Sample(X)])
+        check_op(
+            make(lambda xp, x: x * x * x, lambda F, ctx, dy: dy * 3.0 * ctx.x**2, "x"), [Sample(X)]
+        )
 
     def test_an_op_with_a_kernel_alone(self):
         check_op("tanh_grad", [Sample(X, np.tanh(Y))])
@@ -79,7 +81,9 @@ class TestCatches:
         assert "expected" in text and "Sample" in text
 
     def test_a_derivative_of_the_wrong_sign(self, make):
-        fails(make(lambda xp, x: x * 2, lambda F, ctx, dy: -dy * 2.0), [Sample(X)], "first derivative")
+        fails(
+            make(lambda xp, x: x * 2, lambda F, ctx, dy: -dy * 2.0), [Sample(X)], "first derivative"
+        )
 
     def test_one_wrong_element(self, make):
         def rule(F, ctx, dy):
@@ -95,9 +99,7 @@ class TestCatches:
             flow.register_grad_func(inner, saves="dy, x")(
                 lambda F, ctx, g: (g * 3.0 * ctx.x * ctx.x, g * 5.0 * ctx.dy * ctx.x)
             )
-            op = make(
-                lambda xp, x: x * x * x, lambda F, ctx, dy: getattr(F, inner)(dy, ctx.x), "x"
-            )
+            op = make(lambda xp, x: x * x * x, lambda F, ctx, dy: getattr(F, inner)(dy, ctx.x), "x")
             text = fails(op, [Sample(X)], "second derivative")
             assert "first derivative" not in text
             check_op(op, [Sample(X)], second_order=False)
@@ -110,9 +112,7 @@ class TestCatches:
         inner = "checked_missing_grad"
         flow.register_kernel(inner)(lambda xp, dy, x: dy * 3 * x * x)
         try:
-            op = make(
-                lambda xp, x: x * x * x, lambda F, ctx, dy: getattr(F, inner)(dy, ctx.x), "x"
-            )
+            op = make(lambda xp, x: x * x * x, lambda F, ctx, dy: getattr(F, inner)(dy, ctx.x), "x")
             with pytest.raises((OpCheckError, FlowError), match=inner):
                 check_op(op, [Sample(X)])
         finally:
@@ -143,7 +143,9 @@ class TestCatches:
 
     def test_an_inaccurate_float32(self, make):
         def kernel(xp, x):
-            return (x + 1e4).astype(x.dtype) - np.asarray(1e4, x.dtype) if x.dtype == "f4" else x * 1
+            return (
+                (x + 1e4).astype(x.dtype) - np.asarray(1e4, x.dtype) if x.dtype == "f4" else x * 1
+            )
 
         def rule(F, ctx, dy):
             return dy * (1.5 if dy.dtype == np.float32 else 1.0)
@@ -173,8 +175,10 @@ class TestCatches:
 
     def test_a_rule_that_works_on_arrays_alone(self, make):
         """No rule for the recorded mode: NumPy instead of F."""
-        op = make(lambda xp, x: x * x, lambda F, ctx, dy: np.multiply(dy, np.multiply(ctx.x, 2.0)), "x")
-        with pytest.raises(Exception):
+        op = make(
+            lambda xp, x: x * x, lambda F, ctx, dy: np.multiply(dy, np.multiply(ctx.x, 2.0)), "x"
+        )
+        with pytest.raises((TypeError, FlowError, OpCheckError)):
             check_op(op, [Sample(X)])
 
     def test_a_rule_that_differs_between_its_modes(self, make):
@@ -228,7 +232,7 @@ class TestCatches:
         fails("exp", [], "no sample")
 
     def test_an_unknown_name(self):
-        with pytest.raises(FlowError, match="'expp'.*'exp'"):
+        with pytest.raises(FlowError, match=r"'expp'.*'exp'"):
             check_op("expp", [Sample(X)])
 
     def test_the_report_counts_and_names_samples(self, make):

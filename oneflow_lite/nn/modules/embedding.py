@@ -7,8 +7,7 @@ from typing import Any
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_ndim
-from oneflow_lite.nn import functional as F
-from oneflow_lite.nn import init
+from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.parameter import Parameter

@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from oneflow_lite.functors.checks import check_int
-from oneflow_lite.nn import functional as F
-from oneflow_lite.nn import init
+from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.parameter import Parameter

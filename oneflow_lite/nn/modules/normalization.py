@@ -9,8 +9,7 @@ import numpy as np
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.checks import check_int
-from oneflow_lite.nn import functional as F
-from oneflow_lite.nn import init
+from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import filled, parameter
 from oneflow_lite.nn.parameter import Parameter
