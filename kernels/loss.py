@@ -14,69 +14,66 @@ from oneflow_lite.registry import register_kernel
 @in_float32
 def nll_loss(xp, x, target, weight, *, ignore_index, reduction):
     """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean."""
-    if (places := _plain_places(xp, x.shape, target, weight)) is not None:
-        y = 0 - x.reshape(x.size).take(places)  # not -0 where y is 0
-        return y if reduction == "none" else y.sum() if reduction == "sum" else y.mean()
     places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index)
     y = x.reshape(x.size).take(places)
-    y[ignored] = 0
-    y *= factor
+    if ignored is not None:
+        y[ignored] = 0
+    if factor is not None:
+        y *= factor
     xp.subtract(0, y, out=y)  # not -0 where y is 0
     if reduction == "none":
         return y.reshape(target.shape)
     total = y.sum()
-    if reduction == "sum":
-        return total
-    with np.errstate(invalid="ignore"):  # the mean of nothing is NaN
-        return total / factor.sum()
+    return total if reduction == "sum" else _divided(total, factor, y)
 
 
 @register_kernel("nll_loss_grad")
 @in_float32
 def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction):
-    if (places := _plain_places(xp, shape, target, weight)) is not None:
-        dx = xp.zeros(shape, dy.dtype)
-        dx.reshape(dx.size)[places] = -dy / len(places) if reduction == "mean" else -dy
-        return dx
     places, factor, ignored = _places(xp, dy, shape, target, weight, ignore_index)
-    values = -dy.reshape(-1) * factor
+    values = -dy.reshape(-1)
+    if factor is not None:
+        values = values * factor
     if reduction == "mean":
-        with np.errstate(invalid="ignore"):
-            values /= factor.sum()
-    values[ignored] = 0
+        values = _divided(values, factor, places)
+    if ignored is not None:
+        values[ignored] = 0
     dx = xp.zeros(shape, dy.dtype)
     dx.reshape(dx.size)[places] = values
     return dx
 
 
-def _plain_places(xp, shape, target, weight):
-    """Return the places in x in the plain case on the host: a matrix, no weights, nothing ignored.
-
-    Seen as unsigned, an ignored or wrong target is a large number: one comparison finds both.
-    """
-    if xp is not np or weight is not None or len(shape) != 2 or target.dtype != np.int64:
-        return None
-    if not target.size or target.view(np.uint64).max() >= shape[1]:
-        return None
-    places = np.arange(0, target.size * shape[1], shape[1])
-    places += target
-    return places
-
-
 def _places(xp, like, shape, target, weight, ignore_index):
-    """Return the place in x, the weight, and whether it is ignored, for each target in a row."""
+    """Return, for all targets in a row, their places in x, their weights and which are ignored.
+
+    The last two are None when all weights are 1 and none is ignored: the usual case, which the
+    CPU can afford to look for.
+    """
     classes = shape[1] if len(shape) > 1 else shape[0]
     batch, positions = shape[0] if len(shape) > 1 else 1, math.prod(shape[2:])
-    target = target.reshape(target.size)
+    target = target.reshape(target.size).astype(np.int64, copy=False)
     ignored = target == ignore_index
-    if on_host(xp):
+    if on_host(xp) and not ignored.any():
+        ignored = None
+        check_range(xp, "nll_loss", "target", target, classes)
+    elif on_host(xp):
         check_range(xp, "nll_loss", "target", target[~ignored], classes)
-    target = xp.where(ignored, 0, target.astype(np.int64))
-    places = xp.arange(batch)[:, None] * (classes * positions) + xp.arange(positions)
-    places = places.reshape(target.size) + target * positions
-    factor = xp.ones(target.size, like.dtype) if weight is None else weight.take(target)
-    factor[ignored] = 0
-    return places, factor, ignored
+    if ignored is not None:
+        target = xp.where(ignored, 0, target)
+    factor = None if weight is None else weight.take(target)
+    if ignored is not None:
+        factor = xp.ones(target.size, like.dtype) if factor is None else factor
+        factor[ignored] = 0
+    places = xp.arange(batch) * (classes * positions)
+    if positions != 1:
+        places = (places[:, None] + xp.arange(positions)).reshape(target.size)
+    return places + target * positions, factor, ignored
+
+
+def _divided(total, factor, each):
+    """Divide by the weight of all targets."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # the mean of nothing is NaN
+        return total / (each.size if factor is None else factor.sum())
 
 
 @register_kernel("huber")

@@ -428,8 +428,8 @@ def check_op(
     op : str or callable
         Name of a functor (or of an op with a kernel), or a function of tensors.
     samples : iterable of Sample
-        Calls away from kinks (a bare array stands for a call with it alone); floating arrays are differentiated and should be float64 and small:
-        the full Jacobian is taken.
+        Calls away from kinks (a bare array stands for a call with it alone); floating arrays are
+        differentiated and should be float64 and small: the full Jacobian is taken.
     second_order : bool
         Check second derivatives too.
     layouts, degenerate, single_precision : bool

@@ -1,5 +1,7 @@
 """Tensors made from data, sizes and ranges."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def same(ours, theirs):
 
 
 class TestTensor:
-    DATA = {
+    DATA: ClassVar = {
         "int": 3,
         "float": 2.5,
         "bool": True,

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ class TestDevice:
 
 
 class TestWithoutCupy:
-    CALLS = {
+    CALLS: ClassVar = {
         "zeros": lambda: flow.zeros(2, device="cuda"),
         "tensor": lambda: flow.tensor([1.0], device="cuda:0"),
         "to": lambda: flow.ones(2).to("cuda"),
@@ -246,7 +247,7 @@ class TestTransfers:
 class TestNoHiddenCopies:
     """Computing, differentiating and updating on the device moves nothing to or from the host."""
 
-    WORK = {
+    WORK: ClassVar = {
         "arithmetic": lambda x: (x * 2 + 1) / 3 - x**2,
         "scalars": lambda x: 2 - x + 1.5,
         "activation": lambda x: flow.relu(x).sigmoid().tanh(),
@@ -319,7 +320,7 @@ class TestNoHiddenCopies:
 
 
 class TestMixing:
-    OPS = {
+    OPS: ClassVar = {
         "add": lambda x, y: x + y,
         "matmul": lambda x, y: x @ y,
         "cat": lambda x, y: flow.cat([x, y]),

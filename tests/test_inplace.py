@@ -1,5 +1,7 @@
 """In-place ops: values, gradients, versions, and every write that autograd could not follow."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -381,7 +383,7 @@ class TestWritesThatCannotBeFollowed:
     def x(self):
         return flow.tensor(A, requires_grad=True)
 
-    WRITES = {
+    WRITES: ClassVar = {
         "add_": lambda v: v.add_(1),
         "mul_": lambda v: v.mul_(2),
         "zero_": lambda v: v.zero_(),

@@ -1,4 +1,4 @@
-"""The interpreter stack: who sees which op, in which thread, and what stays when something fails."""
+"""The interpreter stack: who sees which op, in which thread, and what stays after an error."""
 
 import threading
 import time

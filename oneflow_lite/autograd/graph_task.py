@@ -36,13 +36,6 @@ _accumulate_lock = threading.Lock()
 _NOTHING_SAVED = AutoGradCaptureState()
 
 
-def _leading_axes(have: tuple[int, ...], want: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axes along which a gradient of shape `have` was broadcast from `want`."""
-    extra = len(have) - len(want)
-    stretched = [extra + i for i, size in enumerate(want) if size == 1 and have[extra + i] != 1]
-    return (*range(extra), *stretched)
-
-
 def _fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
     """Return whether `want` broadcasts to `have`."""
     extra = len(have) - len(want)
@@ -74,14 +67,6 @@ class Gradients:
         out = a + b
         return np.asarray(out) if isinstance(out, np.generic) else out
 
-    def sum_to(self, grad: Any, shape: tuple[int, ...]) -> Any:
-        """Undo broadcasting."""
-        return grad.sum(axis=_leading_axes(grad.shape, shape), keepdims=True).reshape(shape)
-
-    def real(self, grad: Any) -> Any:
-        """Return the real part as new memory."""
-        return grad.real.copy()
-
 
 class RecordedGradients:
     """Gradients as tensors, F as the functors: the backward pass can be differentiated again."""
@@ -103,14 +88,6 @@ class RecordedGradients:
     def add(self, a: Tensor, b: Tensor) -> Any:
         """Return the recorded sum."""
         return FUNCTORS_F.add(a, b)
-
-    def sum_to(self, grad: Tensor, shape: tuple[int, ...]) -> Any:
-        """Undo broadcasting."""
-        return FUNCTORS_F.sum_to(grad, shape=shape)
-
-    def real(self, grad: Tensor) -> Any:
-        """Return the real part."""
-        return FUNCTORS_F.real(grad)
 
 
 RAW = Gradients()
@@ -149,6 +126,7 @@ class GraphTask:
         # A pushed interpreter sees the backward ops too, so they go through the functors then.
         self.recorded = create_graph or local.state.interpreter is not None
         self.gradients: Any = RECORDED if self.recorded else RAW
+        self.F: Any = self.gradients.F  # of the device that the task is on
 
     # What runs
 
@@ -294,7 +272,7 @@ class GraphTask:
         not_ready, owned = self.not_ready, self.owned
         captured_nodes = {node for node, _ in self.captures} if self.captures else ()
         needed, recorded, retain_graph = self.needed, self.recorded, self.retain_graph
-        F = self.gradients.F
+        F = self.F
         device = CPU
         node = None
         try:
@@ -318,7 +296,7 @@ class GraphTask:
                 if node.infos is not None:  # several outputs, or not on the CPU
                     if not recorded and node.device != device:
                         device = node.device
-                        F = self._kernels_on(device)
+                        F = self.F = self._kernels_on(device)
                     in_grads = self._apply_all(node, F, state, self._materialize(node, out_grad))
                 elif function.whole:
                     in_grads = self._apply_all(node, F, state, (out_grad,))
@@ -326,6 +304,7 @@ class GraphTask:
                     rules = function.rules
                     if device is not CPU:
                         device, F = CPU, self._kernels_on(CPU)
+                        self.F = F
                 for i, (next_node, index) in enumerate(node.edges):
                     if next_node is None or (needed is not None and next_node not in needed):
                         continue
@@ -412,15 +391,16 @@ class GraphTask:
         """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
         info = node.output_tensor_infos[index]
         assert info is not None
-        if not hasattr(grad, "dtype"):
-            raise self._wrong_gradient(sender, "type", "array", type(grad).__name__)
+        if isinstance(grad, Tensor) != self.recorded or not hasattr(grad, "dtype"):
+            wanted = "Tensor" if self.recorded else "array"
+            raise self._wrong_gradient(sender, "type", wanted, type(grad).__name__)
         if grad.shape != info.shape:
             if not _fits(grad.shape, info.shape):
                 raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)
-            grad = self.gradients.sum_to(grad, info.shape)
+            grad = self.F.sum_to(grad, shape=info.shape)
         if grad.dtype is not info.dtype:
             if grad.dtype.kind == "c" and info.dtype.kind == "f":
-                grad = self.gradients.real(grad)
+                grad = self.F.clone(self.F.real(grad))
             if grad.dtype != info.dtype:
                 raise self._wrong_gradient(sender, "dtype", info.dtype, grad.dtype)
         device = grad.device if isinstance(grad, Tensor) else None
