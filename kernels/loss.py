@@ -14,13 +14,13 @@ from oneflow_lite.registry import register_kernel
 @in_float32
 def nll_loss(xp, x, target, weight, *, ignore_index, reduction):
     """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean."""
-    places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index)
+    places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index, check=True)
     y = x.reshape(x.size).take(places)
+    xp.negative(y, out=y)
     if ignored is not None:
         y[ignored] = 0
     if factor is not None:
         y *= factor
-    xp.subtract(0, y, out=y)  # not -0 where y is 0
     if reduction == "none":
         return y.reshape(target.shape)
     total = y.sum()
@@ -43,7 +43,7 @@ def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction):
     return dx
 
 
-def _places(xp, like, shape, target, weight, ignore_index):
+def _places(xp, like, shape, target, weight, ignore_index, check=False):
     """Return, for all targets in a row, their places in x, their weights and which are ignored.
 
     The last two are None when all weights are 1 and none is ignored: the usual case, which the
@@ -53,11 +53,12 @@ def _places(xp, like, shape, target, weight, ignore_index):
     batch, positions = shape[0] if len(shape) > 1 else 1, math.prod(shape[2:])
     target = target.reshape(target.size).astype(np.int64, copy=False)
     ignored = target == ignore_index
-    if on_host(xp) and not ignored.any():
-        ignored = None
-        check_range(xp, "nll_loss", "target", target, classes)
-    elif on_host(xp):
-        check_range(xp, "nll_loss", "target", target[~ignored], classes)
+    if on_host(xp):
+        if not ignored.any():
+            ignored = None
+        if check:
+            counted = target if ignored is None else target[~ignored]
+            check_range(xp, "nll_loss", "target", counted, classes)
     if ignored is not None:
         target = xp.where(ignored, 0, target)
     factor = None if weight is None else weight.take(target)
@@ -71,9 +72,11 @@ def _places(xp, like, shape, target, weight, ignore_index):
 
 
 def _divided(total, factor, each):
-    """Divide by the weight of all targets."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # the mean of nothing is NaN
-        return total / (each.size if factor is None else factor.sum())
+    """Divide by the weight of all targets; the mean of nothing is NaN."""
+    if factor is None:
+        return total / each.size if each.size else total * math.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return total / factor.sum()
 
 
 @register_kernel("huber")

@@ -239,13 +239,23 @@ def report(outcomes: Sequence[Outcome], stale: Sequence[str], failed_before: Seq
     if failed_before:
         lines += [f"not used, because they fail without a mutation ({len(failed_before)}):"]
         lines += [f"  {name}" for name in failed_before[:10]]
-    killed = sum(o.what == "killed" for o in outcomes)
-    equivalent = sum(o.what != "killed" and o.reason is not None for o in outcomes)
-    lines.append(
-        f"{len(outcomes)} mutants: {killed} killed, {equivalent} equivalent, "
-        f"{len(unexplained)} survivors"
-    )
+    for what in ("ops", "gradients of ops", "helpers", "all"):
+        some = [o for o in outcomes if what in (serves(o.mutant.rule), "all")]
+        killed = sum(o.what == "killed" for o in some)
+        survivors = sum(o.what != "killed" and o.reason is None for o in some)
+        functions = len({o.mutant.rule.where for o in some})
+        lines.append(
+            f"{what}: {functions} functions, {len(some)} mutants: {killed} killed, "
+            f"{len(some) - killed - survivors} equivalent, {survivors} survivors"
+        )
     return "\n".join(lines)
+
+
+def serves(rule: RuleFunction) -> str:
+    """Say whose gradient a function takes: that of ops, of `<op>_grad`s, or of several rules'."""
+    if not rule.ops:
+        return "helpers"
+    return "gradients of ops" if all("_grad" in op for op in rule.ops) else "ops"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

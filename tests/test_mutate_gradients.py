@@ -153,9 +153,10 @@ def test_an_op_is_chosen_with_its_own_gradients() -> None:
 
 def test_every_rule_has_mutants() -> None:
     """At least three where there is an expression to change."""
+    nothing = {"None", "(None, None)", "F.zeros_like(dy)", "F.zeros_like(dz)"}
     for module in load_families([]):
         for rule in find_rules(module):
-            if rule.ops and not _returns(rule) <= {"None", "(None, None)", "F.zeros_like(dy)"}:
+            if rule.ops and not _returns(rule) <= nothing:
                 assert len(mutants(rule)) >= 3, rule.where
 
 
@@ -176,7 +177,7 @@ def test_a_strong_test_kills_all_but_the_equivalent(folder: Path) -> None:
     line = RULES.splitlines().index("    if ctx.x.ndim < -1:") + 1
     assert f"toy_rules.py:{line} [toy_product] toy_rules.toy_dx | compare" in text
     status, text = run(folder, "test_strong.py", "listed.txt")
-    assert (status, text.count("\n")) == (0, 1)
+    assert (status, text.count("\n")) == (0, 4)
     assert "2 equivalent, 0 survivors" in text
 
 

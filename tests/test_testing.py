@@ -178,7 +178,7 @@ class TestCatches:
         op = make(
             lambda xp, x: x * x, lambda F, ctx, dy: np.multiply(dy, np.multiply(ctx.x, 2.0)), "x"
         )
-        with pytest.raises((TypeError, FlowError, OpCheckError)):
+        with pytest.raises((TypeError, AttributeError, FlowError, OpCheckError)):
             check_op(op, [Sample(X)])
 
     def test_a_rule_that_differs_between_its_modes(self, make):

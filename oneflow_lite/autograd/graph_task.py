@@ -185,15 +185,14 @@ class GraphTask:
         while node is not None:
             following = None
             for next_node, _ in node.edges:
-                if next_node is None:
-                    continue
-                if not next_node.edges:
-                    dependencies[next_node] = dependencies.get(next_node, 0) + 1
-                elif following is None or following is next_node:
+                if next_node is not None and next_node.edges and next_node is not following:
+                    if following is not None:  # a branch: the prefix ends before it
+                        self.compute_dependencies([node])
+                        return chain
                     following = next_node
-                else:  # a branch: the prefix ends before it
-                    self.compute_dependencies([node])
-                    return chain
+            for next_node, _ in node.edges:
+                if next_node is not None and not next_node.edges:
+                    dependencies[next_node] = dependencies.get(next_node, 0) + 1
             if node.edges:
                 chain.append(node)
             else:
