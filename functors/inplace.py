@@ -10,6 +10,7 @@ import numpy as np
 
 from oneflow_lite.autograd.function_node import next_sequence_nr
 from oneflow_lite.autograd.mode import local, with_grad_mode
+from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
 from oneflow_lite.errors import DTypeError, InplaceError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
@@ -18,8 +19,7 @@ from oneflow_lite.functors.shape import cast, expand, transfer
 from oneflow_lite.interpreter import check_writable, dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
-from oneflow_lite.storage import Storage
-from oneflow_lite.tensor import Tensor, scalar_tensor
+from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor
 
 _COPY_ = op_expr("copy_")
 _FILL_ = op_expr("fill_")
@@ -62,10 +62,11 @@ def make_inplace(name: str) -> Callable[..., Tensor]:
             _keep_old_content(edge[0], first_new, input)
         _write(input, result)
         if edge is not None:
-            for saved in edge[0].saved or ():
-                if saved.data is result._data:  # the node saved its output
-                    saved.data, saved.storage = input._data, input.storage
-                    saved.version = input.storage.version
+            node = edge[0]  # where it saved its output, that is now the tensor that was written
+            node.saved = tuple(
+                save_tensor(saved[0], input, saved[4]) if saved[1] is result._data else saved
+                for saved in node.saved or ()
+            )
             rebase_history(input, edge)
         return input
 
@@ -106,10 +107,13 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor) -> None:
         node = stack.pop()
         if node.sequence_nr < first_new:
             continue
-        for saved in node.saved or ():
-            if saved.storage is input._storage:
-                saved.data, saved.storage = saved.data.copy(), Storage()
-                saved.version = 0
+        if node.saved:
+            node.saved = tuple(
+                save_tensor(name, make_tensor(data.copy()), edge)
+                if storage is input._storage
+                else (name, data, storage, version, edge)
+                for name, data, storage, version, edge in node.saved
+            )
         stack.extend(next_node for next_node, _ in node.edges if next_node is not None)
 
 

@@ -29,8 +29,8 @@ class IndexRangeError(FlowError, IndexError, RuntimeError):
     """An index lies outside the tensor it indexes (PyTorch raises either built-in, by the op)."""
 
 
-class ArgumentError(FlowError, ValueError):
-    """An argument has the right type and a wrong value."""
+class ArgumentError(FlowError, ValueError, RuntimeError):
+    """An argument has the right type and a wrong value (PyTorch raises either built-in)."""
 
 
 class ArgumentTypeError(FlowError, TypeError):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import NO_EDGE, Edge, FunctionNode, TensorInfo
+from oneflow_lite.autograd.function_node import NO_EDGE, Edge, TensorInfo, make_node
 from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
 from oneflow_lite.autograd.mode import ThreadState, local
 from oneflow_lite.device import CPU, Device, on_device
@@ -236,7 +236,7 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
                 if saver is not None:
                     saved, attrs = saver((x,), (y,), attrs)
                 number = edge[0].topological_nr + 1
-                node = FunctionNode(function, (edge,), number, saved, attrs, out.shape, dtype)
+                node = make_node(function, (edge,), number, saved, attrs, out.shape, dtype)
                 y._edge = (node, 0)
             elif dtype.kind == "c":
                 record(op, (x,), (y,), attrs, (edge,))
@@ -301,7 +301,7 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
                 saved: tuple[Any, ...] = ()
                 if saver is not None:
                     saved, attrs = saver((x, y), (z,), attrs)
-                node = FunctionNode(function, edges, number, saved, attrs, out.shape, dtype)
+                node = make_node(function, edges, number, saved, attrs, out.shape, dtype)
                 z._edge = (node, 0)
             elif dtype.kind == "c":
                 record(op, (x, y), (z,), attrs, (x_edge or NO_EDGE, y_edge or NO_EDGE))
@@ -339,7 +339,7 @@ def record(
     if any([y._data.dtype.kind == "c" for y in outputs]):
         function = function.conjugated()
     number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
-    node = FunctionNode(function, edges, number, saved, attrs, first.shape, first.dtype)
+    node = make_node(function, edges, number, saved, attrs, first.shape, first.dtype)
     if len(outputs) > 1 or first.device is not CPU:
         node.infos = [
             TensorInfo(y.shape, y.dtype, y.device) if y._data.dtype.kind in "fc" else None

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.autograd.function_node import AccumulateGrad, Edge, FunctionNode
+from oneflow_lite.autograd.function_node import (
+    AccumulateGrad,
+    Edge,
+    FunctionNode,
+    make_accumulate_grad,
+)
 from oneflow_lite.autograd.hooks import RemovableHandle, register_tensor_hook
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype, to_complex
@@ -263,7 +268,7 @@ class Tensor:
                 )
             meta = self.autograd_meta
             meta.requires_grad = True
-            self._edge = (AccumulateGrad(meta, self.shape, self.dtype, self.device), 0)
+            self._edge = (make_accumulate_grad(meta, self.shape, self.dtype, self.device), 0)
             return
         if not self.is_leaf:
             raise GradientError(
@@ -416,7 +421,7 @@ class Tensor:
         self._storage = value.storage
         if self._edge is not None and self.is_leaf:
             meta = self._edge[0].meta
-            self._edge = (AccumulateGrad(meta, value.shape, value.dtype, value.device), 0)
+            self._edge = (make_accumulate_grad(meta, value.shape, value.dtype, value.device), 0)
 
     # Storage and views
 

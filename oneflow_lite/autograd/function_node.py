@@ -47,7 +47,7 @@ class TensorInfo:
 
 
 class FunctionNode:
-    """A node of the backward graph.
+    """A node of the backward graph; `make_node` makes one.
 
     Attributes
     ----------
@@ -84,26 +84,16 @@ class FunctionNode:
         "topological_nr",
     )
 
-    def __init__(
-        self,
-        grad_function: Any,
-        edges: tuple[Edge, ...],
-        topological_nr: int,
-        saved: tuple[Any, ...] | None,
-        attrs: dict[str, Any],
-        shape: tuple[int, ...],
-        dtype: Any,
-    ) -> None:
-        self.grad_function = grad_function
-        self.edges = edges
-        self.topological_nr = topological_nr
-        self.saved = saved
-        self.attrs = attrs
-        self.shape = shape
-        self.dtype = dtype
-        self.sequence_nr = next(_sequence)
-        self.infos: list[TensorInfo | None] | None = None
-        self.metas: list[AutogradMeta | None] | None = None
+    grad_function: Any
+    edges: tuple[Edge, ...]
+    topological_nr: int
+    saved: tuple[Any, ...] | None
+    attrs: dict[str, Any]
+    shape: tuple[int, ...]
+    dtype: Any
+    sequence_nr: int
+    infos: list[TensorInfo | None] | None
+    metas: list[AutogradMeta | None] | None
 
     def name(self) -> str:
         """Return the node's name, as `relu_backward`."""
@@ -141,7 +131,7 @@ class FunctionNode:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, as detached tensors; () once released."""
-        return tuple(s.detached() for s in self.saved) if self.saved else ()
+        return self.grad_function.detached(self.saved) if self.saved else ()
 
     @property
     def backward_fn(self) -> Any:
@@ -175,6 +165,34 @@ class FunctionNode:
         return f"<{self.name()}>"
 
 
+_new_node = FunctionNode.__new__
+
+
+def make_node(
+    grad_function: Any,
+    edges: tuple[Edge, ...],
+    topological_nr: int,
+    saved: tuple[Any, ...],
+    attrs: dict[str, Any],
+    shape: tuple[int, ...],
+    dtype: Any,
+    cls: type[FunctionNode] = FunctionNode,
+) -> Any:
+    """Make a node. A function: calling the class would cost a third more, for every op."""
+    node = _new_node(cls)
+    node.grad_function = grad_function
+    node.edges = edges
+    node.topological_nr = topological_nr
+    node.saved = saved
+    node.attrs = attrs
+    node.shape = shape
+    node.dtype = dtype
+    node.sequence_nr = next(_sequence)
+    node.infos = None
+    node.metas = None
+    return node
+
+
 def _no_backward(*out_grads: Any) -> tuple[()]:
     """Do nothing: a gradient that reaches a leaf goes no further."""
     return ()
@@ -184,14 +202,6 @@ class AccumulateGrad(FunctionNode):
     """The node of a leaf: the GraphTask adds what arrives here to the meta's `acc_grad`."""
 
     __slots__ = ()
-
-    def __init__(
-        self, meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device
-    ) -> None:
-        super().__init__(None, (), 0, (), {}, shape, dtype)
-        self.metas = [meta]
-        if device is not CPU:
-            self.infos = [TensorInfo(shape, dtype, device)]
 
     def name(self) -> str:
         """Return "accumulate_grad"."""
@@ -212,3 +222,14 @@ class AccumulateGrad(FunctionNode):
         """The leaf's AutogradMeta."""
         assert self.metas is not None and self.metas[0] is not None
         return self.metas[0]
+
+
+def make_accumulate_grad(
+    meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device
+) -> AccumulateGrad:
+    """Make the node of a leaf."""
+    node: AccumulateGrad = make_node(None, (), 0, (), {}, shape, dtype, AccumulateGrad)
+    node.metas = [meta]
+    if device is not CPU:
+        node.infos = [TensorInfo(shape, dtype, device)]
+    return node

@@ -12,7 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.function_node import Edge, FunctionNode
-from oneflow_lite.autograd.saved_tensor import SavedTensor
+from oneflow_lite.autograd.saved_tensor import (
+    SavedTensor,
+    detached,
+    save_tensor,
+    stale,
+    unpack,
+)
 from oneflow_lite.errors import NotDifferentiableError, RegistrationError
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import GRAD_FUNCS
@@ -105,7 +111,7 @@ class OpExprGradFunction:
         for i, tensor in enumerate(state._to_save):
             number = next((n for n, y in enumerate(outputs) if y is tensor), -1)
             edge = tensor._edge if number < 0 else _output_edge(tensor, number)
-            saved.append(SavedTensor(f"saved_tensors[{i}]", tensor, edge))
+            saved.append(save_tensor(f"saved_tensors[{i}]", tensor, edge))
         values = vars(state)
         values.pop("_to_save", None)
         values.pop("needs_input_grad")
@@ -115,9 +121,8 @@ class OpExprGradFunction:
         """Check the versions of what a node saved and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
         state.__dict__.update(node.attrs)
-        state.saved_tensors = tuple(s.data for s in _checked(node))
-        if recorded:
-            state.saved_tensors = tuple(s.unpack(node) for s in _checked(node))
+        saved = _checked(node)
+        state.saved_tensors = tuple(unpack(s, node) if recorded else s[1] for s in saved)
         state.needs_input_grad = tuple(edge[0] is not None for edge in node.edges)
         return state
 
@@ -130,6 +135,10 @@ class OpExprGradFunction:
         if self._conjugated is None:
             self._conjugated = Conjugated(self)
         return self._conjugated
+
+    def detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
+        """Return what `node.saved_tensors` shows."""
+        return tuple(map(detached, saved))
 
     def closure(self, node: FunctionNode) -> OpExprGradClosure:
         """Return what `node.backward_fn` shows."""
@@ -151,8 +160,8 @@ class OpExprGradClosure:
 def _checked(node: FunctionNode) -> tuple[SavedTensor, ...]:
     saved = node.saved or ()
     for s in saved:
-        if s.storage.version != s.version:
-            raise s.stale(node)
+        if s[2].version != s[3]:
+            raise stale(s, node)
     return saved
 
 
@@ -194,12 +203,12 @@ class SavePlan:
         for name, i in self.inputs:
             tensor = inputs[i]
             if tensor is not None:
-                saved.append(SavedTensor(name, tensor, tensor._edge))
+                saved.append(save_tensor(name, tensor, tensor._edge))
             else:
                 attrs = {**attrs, name: None}
         for name, i in self.outputs:
             y = self._output(outputs, i, name)
-            saved.append(SavedTensor(name, y, _output_edge(y, i)))
+            saved.append(save_tensor(name, y, _output_edge(y, i)))
         if self.constants or self.variadic:
             attrs = dict(attrs)
             for name, i, what in self.constants:
@@ -209,7 +218,7 @@ class SavePlan:
                     attrs[name] = tuple(getattr(x._data, what) for x in inputs[first:])
                 else:
                     rest = enumerate(inputs[first:])
-                    saved.extend(SavedTensor(f"{name}[{k}]", x, x._edge) for k, x in rest)
+                    saved.extend(save_tensor(f"{name}[{k}]", x, x._edge) for k, x in rest)
         return tuple(saved), attrs
 
     def _output(self, outputs: tuple[Tensor, ...], position: int, name: str) -> Tensor:
@@ -226,7 +235,8 @@ def _save_one_input(name: str, position: int, general: Saver) -> Saver:
         tensor = inputs[position]
         if tensor is None:
             return general(inputs, outputs, attrs)
-        return (SavedTensor(name, tensor, tensor._edge),), attrs
+        storage = tensor._storage or tensor.storage
+        return ((name, tensor._data, storage, storage.version, tensor._edge),), attrs
 
     return save
 
@@ -238,7 +248,12 @@ def _save_two_inputs(first: tuple[str, int], second: tuple[str, int], general: S
         x, y = inputs[i], inputs[j]
         if x is None or y is None:
             return general(inputs, outputs, attrs)
-        return (SavedTensor(name, x, x._edge), SavedTensor(other, y, y._edge)), attrs
+        one, two = x._storage or x.storage, y._storage or y.storage
+        saved = (
+            (name, x._data, one, one.version, x._edge),
+            (other, y._data, two, two.version, y._edge),
+        )
+        return saved, attrs
 
     return save
 
@@ -246,7 +261,7 @@ def _save_two_inputs(first: tuple[str, int], second: tuple[str, int], general: S
 def _save_only_output(name: str) -> Saver:
     def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
         y = outputs[0]
-        return (SavedTensor(name, y, _output_edge(y, 0)),), attrs
+        return (save_tensor(name, y, _output_edge(y, 0)),), attrs
 
     return save
 
@@ -383,10 +398,11 @@ class DeclaredGradFunction(OpExprGradFunction):
     def open(self, node: FunctionNode, recorded: bool) -> AutoGradCaptureState:
         """Check the versions of what a node saved and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
-        for s in node.saved:  # type: ignore[union-attr]  # the task has refused freed nodes
-            if s.storage.version != s.version:
-                raise s.stale(node)
-            setattr(state, s.name, s.unpack(node) if recorded else s.data)
+        for saved in node.saved:  # type: ignore[union-attr]  # the task has refused freed nodes
+            name, data, storage, version, _ = saved
+            if storage.version != version:
+                raise stale(saved, node)
+            setattr(state, name, unpack(saved, node) if recorded else data)
         if node.attrs:
             state.__dict__.update(node.attrs)
         if self.many:

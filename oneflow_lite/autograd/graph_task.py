@@ -523,7 +523,7 @@ def is_fresh(
     if grad.base is not None or grad is out_grad or node.infos is not None:
         return False
     for saved in node.saved or ():
-        if grad is saved.data:
+        if grad is saved[1]:
             return False
     if siblings is not None and len(siblings) > 1:
         for other in siblings:
