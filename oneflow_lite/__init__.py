@@ -354,6 +354,7 @@ from oneflow_lite.functors.trigonometric import (
     sinh as sinh,
     tan as tan,
 )
+from oneflow_lite.host_memory import keep_freed_memory
 from oneflow_lite.interpreter import (
     AutogradInterpreter as AutogradInterpreter,
     EagerInterpreter as EagerInterpreter,
@@ -402,5 +403,6 @@ true_divide = div
 divide = div
 
 cuda = make_cuda_module()
+keep_freed_memory()
 
 __version__ = "0.1.0"

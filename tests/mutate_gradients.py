@@ -1,6 +1,6 @@
 """Which mistakes in the gradient rules would no test notice? Makes each, and lists the survivors.
 
-    python -m tests.mutate_gradients                     all rules, five to ten minutes on two cores
+    python -m tests.mutate_gradients                     all rules, some minutes on two cores
     python -m tests.mutate_gradients --family softmax    the rules of grad_funcs/softmax.py
     python -m tests.mutate_gradients --op tanh           the rules of tanh and of tanh_grad
 
