@@ -10,19 +10,19 @@ def dropout_mask_grad(F, ctx, dy):
 
 @register_grad_func("bernoulli")
 def bernoulli_grad(F, ctx, dy):
-    return None
+    return F.zeros_like(dy)
 
 
 @register_grad_func("uniform_")
 def uniform_grad(F, ctx, dy):
-    return None
+    return F.zeros_like(dy)
 
 
 @register_grad_func("normal_")
 def normal_grad(F, ctx, dy):
-    return None
+    return F.zeros_like(dy)
 
 
 @register_grad_func("bernoulli_")
 def bernoulli_inplace_grad(F, ctx, dy):
-    return None
+    return F.zeros_like(dy)

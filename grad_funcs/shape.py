@@ -61,7 +61,7 @@ def cast_grad(F, ctx, dy):
 
 @register_grad_func("copy_", wrt="x")
 def copy_dx(F, ctx, dy):
-    return None
+    return F.zeros_like(dy)
 
 
 @register_grad_func("copy_", wrt="value")
@@ -71,7 +71,7 @@ def copy_dvalue(F, ctx, dy):
 
 @register_grad_func("fill_", wrt="x")
 def fill_dx(F, ctx, dy):
-    return None
+    return F.zeros_like(dy)
 
 
 @register_grad_func("fill_", wrt="value")

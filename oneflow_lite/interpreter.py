@@ -59,8 +59,12 @@ class EagerInterpreter(Interpreter):
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run the kernel on the inputs' device."""
         arrays = [None if x is None else x._data for x in inputs]
-        device = _common_device(op_expr, inputs, arrays)
-        if device is None:  # an op that creates: the device is an attribute
+        device = CPU
+        for array in arrays:
+            if type(array) is not ndarray and array is not None:
+                device = _common_device(op_expr, inputs, arrays)
+                break
+        if not arrays:  # an op that creates: the device is an attribute
             attrs = dict(attrs)
             device = attrs.pop("device", CPU)
         try:
@@ -72,33 +76,19 @@ class EagerInterpreter(Interpreter):
         except Exception as error:
             raise explain(op_expr, inputs, error) from error.__cause__
         schema = op_expr.schema
-        for name in schema.mutates:
-            written = inputs[schema.inputs.index(name)]
-            if written is not None:
-                written.storage.version += 1
-        if isinstance(result, tuple):
-            return tuple(self._wrap(op_expr, inputs, arrays, array, attrs) for array in result)
-        return self._wrap(op_expr, inputs, arrays, result, attrs)
-
-    def _wrap(
-        self,
-        op: OpExpr,
-        inputs: tuple[Any, ...],
-        arrays: list[Any],
-        array: Any,
-        attrs: dict[str, Any],
-    ) -> Tensor:
-        if not op.plain:
-            for name in op.schema.mutates:
-                position = op.schema.inputs.index(name)
-                if array is arrays[position]:
-                    return inputs[position]  # type: ignore[no-any-return]
-        if isinstance(array, np.generic):
-            array = np.asarray(array)
-        y = make_tensor(array)
-        if op.schema.view_of is not None:
-            link_view(op, inputs[op.schema.inputs.index(op.schema.view_of)], y, attrs)
-        return y
+        written = [inputs[schema.inputs.index(name)] for name in schema.mutates]
+        for x in written:
+            if x is not None:
+                x.storage.version += 1
+        outputs = []
+        for array in result if type(result) is tuple else (result,):
+            y = next((x for x in written if x is not None and array is x._data), None)
+            if y is None:
+                y = make_tensor(np.asarray(array) if isinstance(array, np.generic) else array)
+                if schema.view_of is not None:
+                    link_view(op_expr, inputs[schema.inputs.index(schema.view_of)], y, attrs)
+            outputs.append(y)
+        return tuple(outputs) if type(result) is tuple else outputs[0]
 
 
 class AutogradInterpreter(Interpreter):
@@ -111,15 +101,21 @@ class AutogradInterpreter(Interpreter):
         """Run one op and record it."""
         if not local.state.grad_enabled:
             return self.inner.apply(op_expr, inputs, attrs)
-        edges = tuple([_edge_of(x) for x in inputs])
-        needs_grad = any([edge[0] is not None for edge in edges])
+        edges = []
+        needs_grad = False
+        for x in inputs:
+            if x is None or (x._edge is None and x._view is None):
+                edges.append(NO_EDGE)
+                continue
+            x.check_view()
+            edges.append(x._edge or NO_EDGE)
+            needs_grad = needs_grad or x._edge is not None
         if op_expr.schema.mutates:
-            return self._apply_mutating(op_expr, inputs, attrs, edges, needs_grad)
+            return self._apply_mutating(op_expr, inputs, attrs, tuple(edges), needs_grad)
         result = self.inner.apply(op_expr, inputs, attrs)
         if needs_grad:
-            outputs = result if isinstance(result, tuple) else (result,)
-            if any([y._data.dtype.kind in "fc" for y in outputs]):
-                record(op_expr, inputs, outputs, attrs, edges)
+            outputs = result if type(result) is tuple else (result,)
+            record(op_expr, inputs, outputs, attrs, tuple(edges))
         return result
 
     def _apply_mutating(
@@ -315,15 +311,6 @@ def _grad_function(op: OpExpr) -> OpExprGradFunction:
     return op.find_grad_function() or MissingGradFunction(op)
 
 
-def _edge_of(x: Any) -> Edge:
-    """Return where the gradient of an input goes."""
-    if x is None:
-        return NO_EDGE
-    if x._view is not None:
-        x.check_view()
-    return x._edge or NO_EDGE
-
-
 def record(
     op: OpExpr,
     inputs: tuple[Any, ...],
@@ -332,21 +319,24 @@ def record(
     edges: tuple[Edge, ...],
 ) -> None:
     """Make the node of a call and join its outputs to it."""
+    kinds = [y._data.dtype.kind for y in outputs]
+    if "f" not in kinds and "c" not in kinds:
+        return
     function = _grad_function(op)
     needs = tuple([edge[0] is not None for edge in edges])
     saved, attrs = function.save(inputs, outputs, attrs, needs)
-    first = outputs[0]
-    if any([y._data.dtype.kind == "c" for y in outputs]):
+    if "c" in kinds:
         function = function.conjugated()
     number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
+    first = outputs[0]._data
     node = make_node(function, edges, number, saved, attrs, first.shape, first.dtype)
-    if len(outputs) > 1 or first.device is not CPU:
+    if len(outputs) > 1 or type(first) is not ndarray:
         node.infos = [
-            TensorInfo(y.shape, y.dtype, y.device) if y._data.dtype.kind in "fc" else None
-            for y in outputs
+            TensorInfo(y.shape, y.dtype, y.device) if kind in "fc" else None
+            for y, kind in zip(outputs, kinds, strict=True)
         ]
     for i, y in enumerate(outputs):
-        if y._data.dtype.kind in "fc":
+        if kinds[i] in "fc":
             rebase_history(y, (node, i))
 
 
@@ -399,7 +389,7 @@ def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
         )
 
 
-def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> Device | None:
+def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> Device:
     """Return the one device of the inputs; raise `DeviceError` naming two that differ."""
     found: Device | None = None
     for i, array in enumerate(arrays):
@@ -418,6 +408,7 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
                 got=device,
                 mend=f"move it with .to('{found}')",
             )
+    assert found is not None
     return found
 
 

@@ -55,11 +55,6 @@ class OpExpr:
             entry.on_change = self.forget
         return self._schema
 
-    @property
-    def plain(self) -> bool:
-        """Whether the op neither writes nor aliases its inputs."""
-        return not self.schema.mutates and self.schema.view_of is None
-
     def kernel(self, xp: Any) -> Callable[..., Any]:
         """Return the kernel for numpy or cupy, with that module bound."""
         found = self._kernels.get(xp)

@@ -34,14 +34,7 @@ def test_schema_of_real_ops():
     assert not op_expr("mul").schema.random
 
 
-@pytest.mark.parametrize(
-    ("op", "plain"), [("mul", True), ("copy_", False), ("transpose", False), ("sum_to", True)]
-)
-def test_a_plain_op_neither_writes_nor_aliases(op, plain):
-    assert op_expr(op).plain is plain
-
-
-@pytest.mark.parametrize("ask", [lambda e: e.schema, lambda e: e.kernel(np), lambda e: e.plain])
+@pytest.mark.parametrize("ask", [lambda e: e.schema, lambda e: e.kernel(np)])
 def test_an_unknown_op_is_answered_with_near_misses(ask):
     with pytest.raises(UnknownOpError, match=r"'reluu'.*'relu'"):
         ask(op_expr("reluu"))
