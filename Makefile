@@ -34,7 +34,7 @@ check: .venv/check.stamp
 	$(BIN)/python -m pytest --doctest-modules oneflow_lite
 
 bench: .venv/bench.stamp
-	$(BIN)/python -m tests.benchmarks $(ARGS)
+	$(BIN)/python -m tests.benchmarks $(or $(ARGS),--write)
 
 setup: .venv/test.stamp
 

@@ -90,6 +90,21 @@ def check_ndim(op: str, value: Tensor, ndims: Sequence[int], argument: str = "in
     )
 
 
+def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tuple[int, ...]:
+    """Return the shape in which two tensors meet; raise `ShapeError` when there is none."""
+    try:
+        return np.broadcast_shapes(value.shape, other.shape)
+    except ValueError:
+        raise bad_argument(
+            ShapeError,
+            op,
+            argument,
+            expected=f"a shape that broadcasts with {other.shape}",
+            got=value.shape,
+            mend="make the sizes equal or 1, counted from the last dimension",
+        ) from None
+
+
 def check_int(op: str, argument: str, value: Any, minimum: int | None = None) -> int:
     """Return `value` as a Python int of at least `minimum`."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):

@@ -8,6 +8,7 @@ import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
 
 
@@ -37,6 +38,15 @@ def real_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
         got=value.dtype,
         mend="convert it with .float()",
     )
+
+
+def real_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
+    """Return two operands in one dtype; raise `DTypeError` when it is no real floating one."""
+    operands = promote(op, check_tensor(op, "input", input), check_tensor(op, "other", other))
+    if operands[0]._data.dtype.kind != "f":  # then one of the two is the cause
+        real_floating(op, input)
+        real_floating(op, other, "other")
+    return operands
 
 
 def check_number(op: str, argument: str, value: Any) -> float:

@@ -6,17 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite.autograd.function_node import next_sequence_nr
 from oneflow_lite.autograd.mode import local, with_grad_mode
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
-from oneflow_lite.errors import DTypeError, InplaceError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.shape import cast, expand, transfer
-from oneflow_lite.interpreter import check_writable, dispatch, rebase_history
+from oneflow_lite.interpreter import check_memory, check_writable, dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
 from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor
@@ -47,10 +45,10 @@ def make_inplace(name: str) -> Callable[..., Tensor]:
     @functools.wraps(functor)
     def inplace(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_tensor(own_name, "input", input)
-        recording = local.state.grad_enabled
-        if recording:
+        if local.state.grad_enabled:
             check_writable(own_name, input)
-        _check_memory(own_name, input)
+        else:
+            check_memory(own_name, input)
         first_new = next_sequence_nr()
         result: Tensor = functor(input, *args, **kwargs)
         if result is input:
@@ -117,15 +115,6 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor) -> None:
         stack.extend(next_node for next_node, _ in node.edges if next_node is not None)
 
 
-def _check_memory(op: str, input: Tensor) -> None:
-    """Refuse memory that cannot be written, also where nothing is recorded."""
-    if isinstance(input._data, np.ndarray) and not input._data.flags.writeable:
-        raise InplaceError(
-            f"{op}(): the memory of the tensor (shape {input.shape}) is read-only or shared "
-            "between its own elements, as after expand(); clone() it first"
-        )
-
-
 def _write(input: Tensor, value: Tensor) -> None:
     """Write without recording."""
     before = local.state
@@ -139,7 +128,7 @@ def _write(input: Tensor, value: Tensor) -> None:
 @register_functor("copy_")
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write `src`, broadcast and converted, into the tensor, and return the tensor."""
-    _check_memory("copy_", check_tensor("copy_", "input", input))
+    check_memory("copy_", check_tensor("copy_", "input", input))
     if not isinstance(src, Tensor):
         return fill_(input, src)
     value = expand(cast(transfer(src, input.device), input.dtype), input.shape)
@@ -153,9 +142,11 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 
 def _fill(op: str, input: Tensor, value: Any) -> Tensor:
-    _check_memory(op, check_tensor(op, "input", input))
+    check_tensor(op, "input", input)
     if local.state.grad_enabled:
         check_writable(op, input)
+    else:
+        check_memory(op, input)
     if not isinstance(value, Tensor):
         number = fill_value(op, "value", value, input.dtype)
         value = scalar_tensor(number, input.dtype, input.device)

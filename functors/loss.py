@@ -7,7 +7,7 @@ from typing import Any
 
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.arithmetic import abs, square, sub
-from oneflow_lite.functors.checks import require_floating
+from oneflow_lite.functors.checks import check_broadcast, require_floating
 from oneflow_lite.functors.elementwise_checks import check_number, real_floating
 from oneflow_lite.functors.loss_reduction import (
     check_reduction,
@@ -242,6 +242,7 @@ def kl_div(
         )
     real_floating("kl_div", input)
     real_floating("kl_div", target, "target")
+    check_broadcast("kl_div", "target", target, input)
     if log_target:
         loss = exp(target) * sub(target, input)
     else:

@@ -6,7 +6,12 @@ from typing import Any
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.arithmetic import mul, where
-from oneflow_lite.functors.checks import check_int, check_tensor, require_integer
+from oneflow_lite.functors.checks import (
+    check_broadcast,
+    check_int,
+    check_tensor,
+    require_integer,
+)
 from oneflow_lite.functors.creation import full_like
 from oneflow_lite.functors.elementwise_checks import check_number, real_floating
 from oneflow_lite.functors.loss_reduction import check_reduction, reduce_loss, same_shape
@@ -158,7 +163,7 @@ def cross_entropy(
         return _soft_cross_entropy(log_p, target, weight, reduction, smoothing)
     _check_weight(op, weight, input)
     ignore_index = check_int(op, "ignore_index", ignore_index)
-    attrs = {"ignore_index": ignore_index, "reduction": reduction}
+    attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
     loss: Tensor = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not smoothing:
         return loss
@@ -288,7 +293,14 @@ def binary_cross_entropy(
     real_floating(op, input)
     _check_dtype(op, "target", same_shape(op, "target", target, input), input)
     loss = dispatch(BINARY_CROSS_ENTROPY, (input, target))
-    return reduce_loss(loss if weight is None else mul(loss, weight), reduction)
+    return reduce_loss(_weighted(op, loss, weight), reduction)
+
+
+def _weighted(op: str, loss: Tensor, weight: Tensor | None) -> Tensor:
+    if weight is None:
+        return loss
+    check_broadcast(op, "weight", check_tensor(op, "weight", weight), loss)
+    return mul(loss, weight)
 
 
 @register_functor("binary_cross_entropy_with_logits")
@@ -339,6 +351,7 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         loss = dispatch(BCE_WITH_LOGITS, (x, t))
     else:
-        factor = (check_tensor(op, "pos_weight", pos_weight) - 1) * t + 1
+        check_broadcast(op, "pos_weight", check_tensor(op, "pos_weight", pos_weight), t)
+        factor = (pos_weight - 1) * t + 1
         loss = (1 - t) * x - factor * FUNCTORS.get("logsigmoid")(x)
-    return reduce_loss(loss if weight is None else mul(loss, weight), reduction)
+    return reduce_loss(_weighted(op, loss, weight), reduction)

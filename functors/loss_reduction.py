@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
-from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.checks import check_broadcast, check_tensor
 from oneflow_lite.functors.promotion import promote
 from oneflow_lite.functors.reduce import mean, sum
 from oneflow_lite.tensor import Tensor
@@ -56,10 +56,17 @@ def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
 
 
 def operands(op: str, input: Any, target: Any) -> list[Tensor]:
-    """Return input and target in one dtype; warn when their shapes differ, as PyTorch does."""
+    """Return input and target in one dtype; warn when their shapes differ, as PyTorch does.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+    """
     check_tensor(op, "input", input)
     check_tensor(op, "target", target)
     if input._data.shape != target._data.shape:
+        check_broadcast(op, "target", target, input)
         warnings.warn(
             f"{op}(): the target's shape {target.shape} differs from the input's {input.shape}; "
             "they are broadcast, which is seldom what is wanted: give both the same shape",

@@ -12,6 +12,7 @@ from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_tensor, require_floating
 from oneflow_lite.functors.creation import check_real, check_sizes
+from oneflow_lite.functors.elementwise_checks import real_floating
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -262,9 +263,17 @@ def dropout_mask(input: Tensor, p: float, generator: Generator | None = None) ->
 
 @register_functor("bernoulli")
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Return 1 with the probability that `input` gives per element, else 0."""
+    """Return 1 with the probability that `input` gives per element, else 0.
+
+    Raises
+    ------
+    ArgumentError
+        When a value is no probability (checked on the CPU only).
+    DTypeError
+        When the input is not real and floating.
+    """
     attrs = {"generator": _generator("bernoulli", generator)}
-    return dispatch(_BERNOULLI, (require_floating("bernoulli", input),), attrs)  # type: ignore[no-any-return]
+    return dispatch(_BERNOULLI, (real_floating("bernoulli", input),), attrs)  # type: ignore[no-any-return]
 
 
 @register_functor("uniform_")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from oneflow_lite.errors import ShapeError, bad_argument
 from oneflow_lite.functors.arithmetic import clamp_min
-from oneflow_lite.functors.checks import check_dim, check_tensor, require_floating
+from oneflow_lite.functors.checks import (
+    check_broadcast,
+    check_dim,
+    check_tensor,
+    require_floating,
+)
 from oneflow_lite.functors.elementwise_checks import check_number
 from oneflow_lite.functors.promotion import promote
 from oneflow_lite.functors.reduce import sum
 from oneflow_lite.functors.shape import expand
-from oneflow_lite.functors.statistics import norm
+from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
@@ -47,9 +49,9 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
-    require_floating("normalize", input)
-    length = norm(input, check_number("normalize", "p", p), dim, keepdim=True)
-    return input / clamp_min(length, check_number("normalize", "eps", eps))
+    op = "normalize"
+    p, eps = check_number(op, "p", p), check_number(op, "eps", eps)
+    return input / clamp_min(norm_for(op, input, p, dim, keepdim=True), eps)
 
 
 @register_functor("cosine_similarity")
@@ -82,22 +84,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     op = "cosine_similarity"
     check_tensor(op, "x1", x1)
-    check_tensor(op, "x2", x2)
-    try:
-        shape = np.broadcast_shapes(x1.shape, x2.shape)
-    except ValueError:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "x2",
-            expected=f"a shape that broadcasts with {x1.shape}",
-            got=x2.shape,
-            mend="make the sizes equal or 1",
-        ) from None
+    shape = check_broadcast(op, "x2", check_tensor(op, "x2", x2), x1)
     dim = check_dim(op, dim, len(shape))
     eps = check_number(op, "eps", eps)
     units = []
     for x in promote(op, x1, x2):
         x = expand(require_floating(op, x, "x1"), shape)
-        units.append(x / clamp_min(norm(x, 2, dim, keepdim=True), eps))
+        units.append(x / clamp_min(norm_for(op, x, 2, dim, keepdim=True), eps))
     return sum(units[0] * units[1], dim)

@@ -24,10 +24,12 @@ NORM = op_expr("norm")
 
 
 def _spread(
-    op: OpExpr, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+    op: OpExpr, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> Tensor:
-    """Dispatch var or std after sorting out PyTorch's two spellings of the correction."""
-    name = op.op_type_name
+    """Dispatch var or std after sorting out PyTorch's two spellings of the correction.
+
+    `name` is that of the op that was called, for errors.
+    """
     require_floating(name, input)
     dim, correction = _correction(name, dim, unbiased, correction)
     attrs = reduced(name, input, dim, keepdim)
@@ -108,7 +110,7 @@ def var(
     >>> flow.var(x), flow.var(x, correction=0)
     (tensor(1.6667), tensor(1.2500))
     """
-    return _spread(VAR, input, dim, unbiased, keepdim, correction)
+    return _spread(VAR, "var", input, dim, unbiased, keepdim, correction)
 
 
 @register_functor("std")
@@ -130,7 +132,7 @@ def std(
     >>> flow.std(flow.tensor([[1., 3.], [2., 2.]]), dim=1)
     tensor([1.4142, 0.0000])
     """
-    return _spread(STD, input, dim, unbiased, keepdim, correction)
+    return _spread(STD, "std", input, dim, unbiased, keepdim, correction)
 
 
 @register_functor("var_mean")
@@ -150,7 +152,7 @@ def var_mean(
     >>> flow.var_mean(flow.tensor([1., 3.]))
     (tensor(2.), tensor(2.))
     """
-    variance = _spread(VAR, input, dim, unbiased, keepdim, correction)
+    variance = _spread(VAR, "var_mean", input, dim, unbiased, keepdim, correction)
     return variance, mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
@@ -171,7 +173,7 @@ def std_mean(
     >>> flow.std_mean(flow.tensor([1., 3.]), correction=0)
     (tensor(1.), tensor(2.))
     """
-    deviation = _spread(STD, input, dim, unbiased, keepdim, correction)
+    deviation = _spread(STD, "std_mean", input, dim, unbiased, keepdim, correction)
     return deviation, mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
@@ -217,23 +219,28 @@ def norm(
     >>> flow.norm(x, dim=1), flow.norm(x, float("inf")), flow.norm(x, 1, dim=0)
     (tensor([5., 1.]), tensor(4.), tensor([3., 5.]))
     """
+    return norm_for("norm", to_dtype("norm", input, dtype), p, dim, keepdim)
+
+
+def norm_for(op: str, input: Tensor, p: Any, dim: Dims, keepdim: bool) -> Tensor:
+    """Return the norm on behalf of an op, under whose name bad arguments are refused."""
     order = 2 if p is None or p == "fro" else p
     if isinstance(order, bool) or not isinstance(order, (int, float)) or math.isnan(order):
         raise bad_argument(
             ArgumentError,
-            "norm",
+            op,
             "p",
             expected="a number, inf, -inf or 'fro'",
             got=repr(p),
             mend="name one of them",
         )
-    input = require_floating("norm", to_dtype("norm", input, dtype))
-    attrs = reduced("norm", input, dim, keepdim)
+    input = require_floating(op, input)
+    attrs = reduced(op, input, dim, keepdim)
     shape = input._data.shape
     if (order == math.inf or order < 0) and 0 in [shape[d] for d in attrs["dim"]]:
         raise bad_argument(
             DimError,
-            "norm",
+            op,
             "dim",
             expected=f"dimensions that are not empty for p={order}",
             got=f"{attrs['dim']} of shape {shape}",

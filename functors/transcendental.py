@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.functors.checks import check_tensor, floating
-from oneflow_lite.functors.elementwise_checks import check_number, real, real_floating
+from oneflow_lite.functors.elementwise_checks import check_number, real, real_floating_pair
 from oneflow_lite.interpreter import dispatch1, dispatch2, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -241,12 +241,12 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     Parameters
     ----------
     input, other : Tensor
-        Real floating tensors whose shapes broadcast together.
+        Real, of shapes that broadcast together; their common dtype is floating.
 
     Raises
     ------
     DTypeError
-        When an argument is not a real floating tensor.
+        When an argument is complex, or neither is floating.
     ShapeError
         When the shapes do not broadcast.
 
@@ -256,9 +256,8 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     >>> flow.logaddexp(flow.tensor([0.0, 1000.0]), flow.tensor([0.0, 1000.0]))
     tensor([6.9315e-01, 1.0007e+03])
     """
-    real_floating("logaddexp", input)
-    real_floating("logaddexp", other, "other")
-    return dispatch2(LOGADDEXP, input, other)  # type: ignore[no-any-return]
+    x, y = real_floating_pair("logaddexp", input, other)
+    return dispatch2(LOGADDEXP, x, y)  # type: ignore[no-any-return]
 
 
 @register_functor("xlogy")

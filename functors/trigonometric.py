@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oneflow_lite.functors.checks import floating
-from oneflow_lite.functors.elementwise_checks import real, real_floating
+from oneflow_lite.functors.elementwise_checks import real, real_floating_pair
 from oneflow_lite.interpreter import dispatch1, dispatch2, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -167,12 +167,12 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     Parameters
     ----------
     input, other : Tensor
-        Real floating tensors whose shapes broadcast together.
+        Real, of shapes that broadcast together; their common dtype is floating.
 
     Raises
     ------
     DTypeError
-        When an argument is not a real floating tensor.
+        When an argument is complex, or neither is floating.
     ShapeError
         When the shapes do not broadcast.
 
@@ -182,9 +182,8 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     >>> flow.hypot(flow.tensor([3.0, 5.0]), flow.tensor([4.0, 12.0]))
     tensor([ 5., 13.])
     """
-    real_floating("hypot", input)
-    real_floating("hypot", other, "other")
-    return dispatch2(HYPOT, input, other)  # type: ignore[no-any-return]
+    x, y = real_floating_pair("hypot", input, other)
+    return dispatch2(HYPOT, x, y)  # type: ignore[no-any-return]
 
 
 @register_functor("sinh")

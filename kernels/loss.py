@@ -7,14 +7,18 @@ import numpy as np
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import check_range, on_host
+from oneflow_lite.kernels.numerics import check_probabilities
 from oneflow_lite.registry import register_kernel
 
 
 @register_kernel("nll_loss")
 @in_float32
-def nll_loss(xp, x, target, weight, *, ignore_index, reduction):
-    """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean."""
-    places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index, check=True)
+def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss"):
+    """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean.
+
+    `op` is the op that was called, for the error of a target that is no class.
+    """
+    places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index, op)
     y = x.reshape(x.size).take(places)
     xp.negative(y, out=y)
     if ignored is not None:
@@ -43,11 +47,11 @@ def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction):
     return dx
 
 
-def _places(xp, like, shape, target, weight, ignore_index, check=False):
+def _places(xp, like, shape, target, weight, ignore_index, op=None):
     """Return, for all targets in a row, their places in x, their weights and which are ignored.
 
     The last two are None when all weights are 1 and none is ignored: the usual case, which the
-    CPU can afford to look for.
+    CPU can afford to look for. With the name of an `op` the targets are checked.
     """
     classes = shape[1] if len(shape) > 1 else shape[0]
     batch, positions = shape[0] if len(shape) > 1 else 1, math.prod(shape[2:])
@@ -56,9 +60,9 @@ def _places(xp, like, shape, target, weight, ignore_index, check=False):
     if on_host(xp):
         if not ignored.any():
             ignored = None
-        if check:
+        if op is not None:
             counted = target if ignored is None else target[~ignored]
-            check_range(xp, "nll_loss", "target", counted, classes)
+            check_range(xp, op, "target", counted, classes)
     if ignored is not None:
         target = xp.where(ignored, 0, target)
     factor = None if weight is None else weight.take(target)
@@ -99,9 +103,9 @@ def huber_grad(xp, dy, x, *, delta):
 @in_float32
 def binary_cross_entropy(xp, x, target):
     """-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100."""
-    if on_host(xp):
-        _check_probabilities("input", x)
-        _check_probabilities("target", target)
+    mend = "apply a sigmoid, or use binary_cross_entropy_with_logits"
+    check_probabilities(xp, "binary_cross_entropy", "input", x, mend)
+    check_probabilities(xp, "binary_cross_entropy", "target", target, mend)
     with np.errstate(divide="ignore"):
         hit = xp.maximum(xp.log(x), -100)
         miss = xp.maximum(xp.log1p(-x), -100)
@@ -109,18 +113,6 @@ def binary_cross_entropy(xp, x, target):
     hit *= target
     hit += miss
     return xp.negative(hit, out=hit)
-
-
-def _check_probabilities(name, values):
-    if values.size and not (values.min() >= 0 and values.max() <= 1):
-        raise bad_argument(
-            ArgumentError,
-            "binary_cross_entropy",
-            name,
-            expected="values from 0 to 1",
-            got=f"{values.min()} to {values.max()}",
-            mend="apply a sigmoid, or use binary_cross_entropy_with_logits",
-        )
 
 
 @register_kernel("bce_with_logits")

@@ -1,4 +1,4 @@
-"""Arithmetic that kernels of several families share: masks without branches, clipping, erf.
+"""What kernels of several families share: masks without branches, clipping, erf, a check.
 
 Kernels call these on bare arrays; nothing here is an op.
 """
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.special_functions import special
 
 # From so many elements on, several simple passes over an array are quicker than one clever call.
@@ -68,6 +70,23 @@ def at_most(xp: Any, x: Any, high: Any) -> Any:
     if x.size < _LARGE_FOR_CLIP or x.dtype.kind != "f":
         return xp.minimum(x, high)
     return xp.clip(x, -math.inf, high)
+
+
+def check_probabilities(xp: Any, op: str, argument: str, values: Any, mend: str) -> None:
+    """Raise `ArgumentError` unless all values lie in 0 … 1; on CUDA a look would be a copy."""
+    if not on_host(xp) or not values.size:
+        return
+    low, high = values.min(), values.max()
+    if low >= 0 and high <= 1:
+        return
+    raise bad_argument(
+        ArgumentError,
+        op,
+        argument,
+        expected="values from 0 to 1",
+        got=f"{low} to {high}",
+        mend=mend,
+    )
 
 
 # erf(x) = tanh(x P(x²)): P has no poles, and tanh flattens its error where erf is near 1. These

@@ -1,15 +1,33 @@
 """Random arrays, drawn from a `Generator`'s stream for the device."""
 
+import numpy as np
+
+from oneflow_lite.kernels.numerics import check_probabilities
 from oneflow_lite.registry import register_kernel
 
 _DRAWS_DIRECTLY = ("float32", "float64")
+_FLOAT32 = np.dtype(np.float32)
+_REAL = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
+_STEPS_OF_HALVES = 2.0**11  # float16 holds all multiples of 2^-11 below 1
 
 
 def _uniform(xp, generator, shape, dtype):
     stream = generator.stream(xp)
     if dtype.name in _DRAWS_DIRECTLY:
         return stream.random(shape, dtype=dtype)
-    return stream.random(shape).astype(dtype)
+    if dtype.kind == "c":
+        parts = stream.random((2, *shape), dtype=_REAL[dtype.name])
+        return parts[0] + 1j * parts[1]
+    y = stream.random(shape, dtype=np.float32)  # rounded down: rounding to nearest reaches 1
+    y *= _STEPS_OF_HALVES
+    xp.floor(y, out=y)
+    y /= _STEPS_OF_HALVES
+    return y.astype(dtype)
+
+
+def _chances(xp, generator, x):
+    """Return uniform numbers to compare probabilities with: halves would be too coarse."""
+    return _uniform(xp, generator, x.shape, _FLOAT32 if x.dtype.char == "e" else x.real.dtype)
 
 
 def _normal(xp, generator, shape, dtype):
@@ -44,24 +62,27 @@ def random_permutation(xp, *, n, dtype, generator):
 
 @register_kernel("dropout_mask", random=True)
 def dropout_mask(xp, x, *, p, generator):
-    kept = _uniform(xp, generator, x.shape, x.real.dtype) >= p
+    kept = _chances(xp, generator, x) >= p
     return kept * x.dtype.type(0.0 if p == 1 else 1 / (1 - p))
 
 
 @register_kernel("bernoulli", random=True)
 def bernoulli(xp, x, *, generator):
-    return (_uniform(xp, generator, x.shape, x.dtype) < x).astype(x.dtype)
+    check_probabilities(xp, "bernoulli", "input", x, "pass the probability of a 1")
+    return (_chances(xp, generator, x) < x).astype(x.dtype)
 
 
 @register_kernel("uniform_", mutates="x", random=True)
 def uniform_(xp, x, *, low, high, generator):
-    x[...] = _uniform(xp, generator, x.shape, x.dtype) * (high - low) + low
+    low_of_parts = low * (1 + 1j) if x.dtype.kind == "c" else low
+    x[...] = _uniform(xp, generator, x.shape, x.dtype) * (high - low) + low_of_parts
     return x
 
 
 @register_kernel("normal_", mutates="x", random=True)
 def normal_(xp, x, *, mean, std, generator):
-    x[...] = _normal(xp, generator, x.shape, x.dtype) * std + mean
+    mean_of_parts = mean * (1 + 1j) if x.dtype.kind == "c" else mean
+    x[...] = _normal(xp, generator, x.shape, x.dtype) * std + mean_of_parts
     return x
 
 

@@ -361,7 +361,7 @@ def link_view(op: OpExpr, x: Tensor, y: Tensor, attrs: dict[str, Any]) -> None:
     y._storage = x.storage
     parent = x._view
     base = x if parent is None else parent.base
-    y._view = ViewInfo(base, base._edge, parent, op, attrs)  # type: ignore[attr-defined]
+    y._view = ViewInfo(base, base._edge, parent, op, attrs)
 
 
 def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
@@ -382,6 +382,11 @@ def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
             f"{op}(): a view (shape {x.shape}) whose base is part of a graph was to be written in "
             "place; write to the base, as base[index] = value, or clone() the view first"
         )
+    check_memory(op, x)
+
+
+def check_memory(op: str, x: Tensor) -> None:
+    """Raise `InplaceError` when the memory of `x` cannot be written, recorded or not."""
     if isinstance(x._data, ndarray) and not x._data.flags.writeable:
         raise InplaceError(
             f"{op}(): the memory of the tensor (shape {x.shape}) is read-only or shared between "

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
+
 
 class Storage:
     """Shared by a tensor, its views and its detached aliases.
@@ -13,6 +17,7 @@ class Storage:
     version = 0  # an instance gets its own with the first write
 
 
+@attrs.define(eq=False)
 class ViewInfo:
     """How a view came from its base: the chain of view ops, newest last, and the base's history.
 
@@ -20,18 +25,8 @@ class ViewInfo:
     in place with history exactly when its edge is another one, and then the view is out of date.
     """
 
-    __slots__ = ("attrs", "base", "base_edge", "op_expr", "parent")
-
-    def __init__(
-        self,
-        base: object,
-        base_edge: object,
-        parent: ViewInfo | None,
-        op_expr: object,
-        attrs: dict[str, object],
-    ) -> None:
-        self.base = base
-        self.base_edge = base_edge
-        self.parent = parent
-        self.op_expr = op_expr
-        self.attrs = attrs
+    base: Any
+    base_edge: Any
+    parent: ViewInfo | None
+    op_expr: Any
+    attrs: dict[str, Any]

@@ -440,7 +440,7 @@ class Tensor:
     @property
     def _base(self) -> Tensor | None:
         """The tensor that this one is a view of."""
-        return None if self._view is None else self._view.base  # type: ignore[return-value]
+        return None if self._view is None else self._view.base
 
     def is_view(self) -> bool:
         """Return whether this tensor is a view of another one."""
@@ -449,7 +449,7 @@ class Tensor:
     def check_view(self) -> None:
         """Raise when this view's base was written in place, with history, after it was taken."""
         view = self._view
-        if view is not None and view.base._edge is not view.base_edge:  # type: ignore[attr-defined]
+        if view is not None and view.base._edge is not view.base_edge:
             raise GradientError(
                 "a view was used after its base was modified in place; its history is out of "
                 "date: take the view again after the write"

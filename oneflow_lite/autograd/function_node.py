@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import attrs
+
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
 from oneflow_lite.device import CPU, Device
 
@@ -22,28 +24,13 @@ def next_sequence_nr() -> int:
     return next(_sequence)
 
 
+@attrs.frozen
 class TensorInfo:
     """Shape, dtype and device of one output of a node."""
 
-    __slots__ = ("device", "dtype", "shape")
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Device) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.device = device
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorInfo) and (self.shape, self.dtype, self.device) == (
-            other.shape,
-            other.dtype,
-            other.device,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.device))
-
-    def __repr__(self) -> str:
-        return f"TensorInfo(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
+    shape: tuple[int, ...]
+    dtype: Any
+    device: Device = attrs.field(repr=lambda device: repr(str(device)))
 
 
 class FunctionNode:
