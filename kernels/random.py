@@ -7,7 +7,6 @@ from oneflow_lite.registry import register_kernel
 
 _DRAWS_DIRECTLY = ("float32", "float64")
 _FLOAT32 = np.dtype(np.float32)
-_REAL = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 _STEPS_OF_HALVES = 2.0**11  # float16 holds all multiples of 2^-11 below 1
 
 
@@ -16,9 +15,9 @@ def _uniform(xp, generator, shape, dtype):
     if dtype.name in _DRAWS_DIRECTLY:
         return stream.random(shape, dtype=dtype)
     if dtype.kind == "c":
-        parts = stream.random((2, *shape), dtype=_REAL[dtype.name])
+        parts = stream.random((2, *shape), dtype=np.finfo(dtype).dtype)
         return parts[0] + 1j * parts[1]
-    y = stream.random(shape, dtype=np.float32)  # rounded down: rounding to nearest reaches 1
+    y = stream.random(shape, dtype=_FLOAT32)  # rounded down: rounding to nearest reaches 1
     y *= _STEPS_OF_HALVES
     xp.floor(y, out=y)
     y /= _STEPS_OF_HALVES

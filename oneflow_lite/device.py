@@ -46,9 +46,7 @@ class Device:
         return to_device(array, self)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Device) and self.type == other.type and (self.index == other.index)
-        )
+        return isinstance(other, Device) and self.type == other.type and (self.index == other.index)
 
     def __hash__(self) -> int:
         return hash((self.type, self.index))

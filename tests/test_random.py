@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, FlowError
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, FlowError
 
 DRAWS = {
     "rand": lambda g: flow.rand(50, generator=g),
@@ -134,6 +134,8 @@ class TestDistributions:
     def test_rand_of_complex_numbers(self):
         a = flow.rand(N, dtype=flow.complex64).numpy()
         assert abs(a.real.mean() - 0.5) < 0.02 and abs(a.imag.mean() - 0.5) < 0.02
+        assert a.dtype == np.complex64 and max(a.real.max(), a.imag.max()) < 1
+        assert flow.rand((), dtype=flow.complex128).numpy().dtype == np.complex128
 
     def test_randint(self):
         a = flow.randint(-2, 3, (N,)).numpy()
@@ -158,6 +160,8 @@ class TestDistributions:
         p = flow.tensor([0.0, 0.25, 1.0]).expand(N, 3)
         means = flow.bernoulli(p).numpy().mean(0)
         assert means[0] == 0 and means[2] == 1 and abs(means[1] - 0.25) < 0.02
+        rare = flow.full((N * 10,), 1e-4, dtype=flow.float16)
+        assert flow.bernoulli(rare).sum().item() < 20 + 6 * 20**0.5
         x = flow.zeros(N).bernoulli_(0.25).numpy()
         assert set(x.tolist()) == {0.0, 1.0} and abs(x.mean() - 0.25) < 0.02
 
@@ -169,6 +173,11 @@ class TestDistributions:
         assert x.normal_(5, 2) is x
         assert abs(a.mean() - 5) < 0.1 and abs(a.std() - 2) < 0.07
         assert x._version == 2
+        z = flow.zeros(N, dtype=flow.complex64).uniform_(2, 3).numpy()  # both parts, as PyTorch
+        assert min(z.real.min(), z.imag.min()) >= 2 and max(z.real.max(), z.imag.max()) <= 3
+        z = flow.zeros(N, dtype=flow.complex64).normal_(5, 2).numpy()
+        for part in (z.real, z.imag):
+            assert abs(part.mean() - 5) < 0.07 and abs(part.var() - 2) < 0.13
 
     def test_like(self):
         x = flow.ones(3, 4, dtype=flow.float64)
@@ -231,6 +240,17 @@ class TestErrors:
             call(x)
         assert x.tolist() == [1.0, 1.0, 1.0] and x._version == 0
 
+    @pytest.mark.parametrize("bad", [-0.1, 1.5, np.nan])
+    def test_bernoulli_of_no_probability(self, bad):
+        flow.manual_seed(3)
+        expected = flow.rand(3).tolist()
+        flow.manual_seed(3)
+        with pytest.raises(ArgumentError, match="bernoulli.*'input'"):
+            flow.bernoulli(flow.tensor([0.5, bad]))
+        assert flow.rand(3).tolist() == expected
+        with pytest.raises(DTypeError, match="bernoulli"):
+            flow.bernoulli(flow.ones(2, dtype=flow.complex64))
+
     def test_a_failed_draw_leaves_the_stream(self):
         flow.manual_seed(3)
         expected = flow.rand(3).tolist()
@@ -245,8 +265,9 @@ class TestErrors:
 def test_on_each_device(device):
     g = flow.Generator().manual_seed(1)
     for make in (flow.rand, flow.randn):
-        x = make(4, device=device, generator=g)
-        assert x.device.type == device and len(set(x.cpu().tolist())) == 4
+        for dtype in ("float16", "float32", "float64", "complex64", "complex128"):
+            x = make(4, dtype=dtype, device=device, generator=g)
+            assert x.device.type == device and len(set(x.cpu().tolist())) == 4
     x = flow.zeros(4, device=device)
     x.normal_(generator=g)
     assert len(set(x.cpu().tolist())) == 4

@@ -29,7 +29,7 @@ class TensorInfo:
     """Shape, dtype and device of one output of a node."""
 
     shape: tuple[int, ...]
-    dtype: Any
+    dtype: Any = attrs.field(repr=str)
     device: Device = attrs.field(repr=lambda device: repr(str(device)))
 
 

@@ -511,9 +511,7 @@ class GraphTask:
         return None
 
 
-def is_fresh(
-    grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any] | None
-) -> bool:
+def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any] | None) -> bool:
     """Return whether a rule made this array for us alone, so that the task may write into it.
 
     A rule computes with ops and arithmetic only, and a kernel that declares no view returns new
@@ -531,4 +529,3 @@ def is_fresh(
                 return False
         return sum([other is grad for other in siblings]) == 1
     return True
-
