@@ -495,7 +495,7 @@ class GraphTask:
                 meta.acc_grad = make_tensor(before._data + array)
             else:
                 before._data += array
-                before.storage.version += 1
+                (before._storage or before.storage).version += 1
 
     def current_grad(self, meta: AutogradMeta) -> Tensor | None:
         """Return the partial sum for one value, while this task sums into it."""
