@@ -92,15 +92,18 @@ def check_ndim(op: str, value: Tensor, ndims: Sequence[int], argument: str = "in
 
 def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tuple[int, ...]:
     """Return the shape in which two tensors meet; raise `ShapeError` when there is none."""
+    shape: tuple[int, ...] = value._data.shape
+    if shape == other._data.shape:
+        return shape
     try:
-        return np.broadcast_shapes(value.shape, other.shape)
+        return np.broadcast_shapes(shape, other._data.shape)
     except ValueError:
         raise bad_argument(
             ShapeError,
             op,
             argument,
-            expected=f"a shape that broadcasts with {other.shape}",
-            got=value.shape,
+            expected="shapes that broadcast together",
+            got=f"{other.shape} and {shape}",
             mend="make the sizes equal or 1, counted from the last dimension",
         ) from None
 

@@ -66,12 +66,12 @@ def operands(op: str, input: Any, target: Any) -> list[Tensor]:
     check_tensor(op, "input", input)
     check_tensor(op, "target", target)
     if input._data.shape != target._data.shape:
-        check_broadcast(op, "target", target, input)
         warnings.warn(
             f"{op}(): the target's shape {target.shape} differs from the input's {input.shape}; "
             "they are broadcast, which is seldom what is wanted: give both the same shape",
             stacklevel=3,
         )
+        check_broadcast(op, "target", target, input)
     if input._data.dtype is target._data.dtype:
         return [input, target]
     return promote(op, input, target)

@@ -402,5 +402,8 @@ def test_bad_arguments(call, error, argument):
 
 
 def test_shapes_that_do_not_broadcast():
-    with pytest.warns(UserWarning), pytest.raises(ShapeError, match=r"\(5, 4\) and \(4, 4\)"):
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(ShapeError, match=r"mse_loss.*\(5, 4\) and \(4, 4\)"),
+    ):
         F.mse_loss(flow.tensor(X), flow.tensor(Y[:4]))

@@ -185,7 +185,7 @@ ERRORS = [
     (lambda x: flow.atan2(x, flow.ones(5)), RuntimeError, "atan2", "shapes"),
     (lambda x: flow.hypot(x, 2.0), TypeError, "hypot", "other"),
     (lambda x: flow.hypot([1.0], x), TypeError, "hypot", "input"),
-    (lambda x: flow.hypot(x.long(), x), RuntimeError, "hypot", "input"),
+    (lambda x: flow.hypot(x.long(), x.long()), RuntimeError, "hypot", "input"),
     (lambda x: flow.hypot(x, x * 1j), RuntimeError, "hypot", "other"),
     (lambda x: flow.hypot(x, flow.ones(5)), RuntimeError, "hypot", "shapes"),
 ]
