@@ -63,7 +63,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
             got=repr(approximate),
             mend="leave it out for the exact function",
         )
-    return dispatch1(GELU, real_floating("gelu", input), {"approximate": approximate})  # type: ignore[no-any-return]
+    return dispatch1(GELU, real_floating("gelu", input), {"approximate": approximate})
 
 
 @register_functor("silu")
@@ -90,8 +90,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     require_floating("silu", input)
     if inplace:
-        return FUNCTORS.get("silu_")(input)  # type: ignore[no-any-return]
-    return dispatch1(SILU, input)  # type: ignore[no-any-return]
+        return FUNCTORS.get("silu_")(input)
+    return dispatch1(SILU, input)
 
 
 @register_functor("elu")
@@ -123,8 +123,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     real_floating("elu", input)
     alpha = check_number("elu", "alpha", alpha)
     if inplace:
-        return FUNCTORS.get("elu_")(input, alpha)  # type: ignore[no-any-return]
-    return dispatch1(ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1.0})  # type: ignore[no-any-return]
+        return FUNCTORS.get("elu_")(input, alpha)
+    return dispatch1(ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1.0})
 
 
 @register_functor("selu")
@@ -154,9 +154,9 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     real_floating("selu", input)
     if inplace:
-        return FUNCTORS.get("selu_")(input)  # type: ignore[no-any-return]
+        return FUNCTORS.get("selu_")(input)
     attrs = {"alpha": _SELU_ALPHA, "scale": _SELU_SCALE, "input_scale": 1.0}
-    return dispatch1(ELU, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(ELU, input, attrs)
 
 
 @register_functor("celu")
@@ -199,8 +199,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
             mend="use relu for the limit",
         )
     if inplace:
-        return FUNCTORS.get("celu_")(input, alpha)  # type: ignore[no-any-return]
-    return dispatch1(ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1 / alpha})  # type: ignore[no-any-return]
+        return FUNCTORS.get("celu_")(input, alpha)
+    return dispatch1(ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1 / alpha})
 
 
 @register_functor("softplus")
@@ -233,7 +233,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
         "beta": check_number("softplus", "beta", beta),
         "threshold": check_number("softplus", "threshold", threshold),
     }
-    return dispatch1(SOFTPLUS, real_floating("softplus", input), attrs)  # type: ignore[no-any-return]
+    return dispatch1(SOFTPLUS, real_floating("softplus", input), attrs)
 
 
 @register_functor("mish")
@@ -262,8 +262,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """
     real_floating("mish", input)
     if inplace:
-        return FUNCTORS.get("mish_")(input)  # type: ignore[no-any-return]
-    return dispatch1(MISH, input)  # type: ignore[no-any-return]
+        return FUNCTORS.get("mish_")(input)
+    return dispatch1(MISH, input)
 
 
 @register_functor("softsign")
@@ -286,7 +286,7 @@ def softsign(input: Tensor) -> Tensor:
     >>> flow.nn.functional.softsign(flow.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
-    return dispatch1(SOFTSIGN, floating("softsign", real("softsign", input)))  # type: ignore[no-any-return]
+    return dispatch1(SOFTSIGN, floating("softsign", real("softsign", input)))
 
 
 @register_functor("logsigmoid")
@@ -309,7 +309,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     >>> flow.nn.functional.logsigmoid(flow.tensor([-1000.0, 0.0, 1.0]))
     tensor([-1.0000e+03, -6.9315e-01, -3.1326e-01])
     """
-    return dispatch1(LOGSIGMOID, real_floating("logsigmoid", input))  # type: ignore[no-any-return]
+    return dispatch1(LOGSIGMOID, real_floating("logsigmoid", input))
 
 
 @register_functor("tanhshrink")
@@ -328,7 +328,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     tensor([-0.2384,  0.0000,  0.2384])
     """
     input = floating("tanhshrink", input)
-    return dispatch2(SUB, input, tanh(input))  # type: ignore[no-any-return]
+    return dispatch2(SUB, input, tanh(input))
 
 
 @register_functor("glu")
@@ -373,4 +373,4 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     half = shape[dim] // 2
     narrow: Any = FUNCTORS.get("narrow")
     value, gate = narrow(input, dim, 0, half), narrow(input, dim, half, half)
-    return dispatch2(MUL, value, sigmoid(gate))  # type: ignore[no-any-return]
+    return dispatch2(MUL, value, sigmoid(gate))

@@ -60,8 +60,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     if type(input) is not Tensor or input._data.dtype.kind not in "fiu":
         _number_tensor("relu", input)
     if inplace:
-        return FUNCTORS.get("relu_")(input)  # type: ignore[no-any-return]
-    return dispatch1(RELU, input)  # type: ignore[no-any-return]
+        return FUNCTORS.get("relu_")(input)
+    return dispatch1(RELU, input)
 
 
 @register_functor("leaky_relu")
@@ -93,8 +93,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     real_floating("leaky_relu", input)
     negative_slope = check_number("leaky_relu", "negative_slope", negative_slope)
     if inplace:
-        return FUNCTORS.get("leaky_relu_")(input, negative_slope)  # type: ignore[no-any-return]
-    return dispatch1(LEAKY_RELU, input, {"negative_slope": negative_slope})  # type: ignore[no-any-return]
+        return FUNCTORS.get("leaky_relu_")(input, negative_slope)
+    return dispatch1(LEAKY_RELU, input, {"negative_slope": negative_slope})
 
 
 @register_functor("hardtanh")
@@ -170,8 +170,8 @@ def _clip(op: str, input: Tensor, min_val: float, max_val: float, inplace: bool)
             mend="swap the bounds",
         )
     if inplace:
-        return FUNCTORS.get("hardtanh_")(input, low, high)  # type: ignore[no-any-return]
-    return dispatch1(HARDTANH, input, {"min_val": low, "max_val": high})  # type: ignore[no-any-return]
+        return FUNCTORS.get("hardtanh_")(input, low, high)
+    return dispatch1(HARDTANH, input, {"min_val": low, "max_val": high})
 
 
 @register_functor("hardsigmoid")
@@ -198,8 +198,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """
     real_floating("hardsigmoid", input)
     if inplace:
-        return FUNCTORS.get("hardsigmoid_")(input)  # type: ignore[no-any-return]
-    return dispatch1(HARDSIGMOID, input)  # type: ignore[no-any-return]
+        return FUNCTORS.get("hardsigmoid_")(input)
+    return dispatch1(HARDSIGMOID, input)
 
 
 @register_functor("hardswish")
@@ -224,12 +224,12 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     --------
     >>> import oneflow_lite as flow
     >>> flow.nn.functional.hardswish(flow.tensor([-4.0, 1.0, 4.0]))
-    tensor([-0.0000,  0.6667,  4.0000])
+    tensor([-0.0000, 0.6667, 4.0000])
     """
     real_floating("hardswish", input)
     if inplace:
-        return FUNCTORS.get("hardswish_")(input)  # type: ignore[no-any-return]
-    return dispatch1(HARDSWISH, input)  # type: ignore[no-any-return]
+        return FUNCTORS.get("hardswish_")(input)
+    return dispatch1(HARDSWISH, input)
 
 
 @register_functor("hardshrink")
@@ -257,7 +257,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     tensor([-1.,  0.,  2.])
     """
     attrs = {"lambd": check_number("hardshrink", "lambd", lambd)}
-    return dispatch1(HARDSHRINK, real_floating("hardshrink", input), attrs)  # type: ignore[no-any-return]
+    return dispatch1(HARDSHRINK, real_floating("hardshrink", input), attrs)
 
 
 @register_functor("softshrink")
@@ -296,7 +296,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
             got=lambd,
             mend="pass its absolute value",
         )
-    return dispatch1(SOFTSHRINK, real_floating("softshrink", input), {"lambd": lambd})  # type: ignore[no-any-return]
+    return dispatch1(SOFTSHRINK, real_floating("softshrink", input), {"lambd": lambd})
 
 
 @register_functor("threshold")
@@ -332,5 +332,5 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     limit = fill_value("threshold", "threshold", threshold, dtype)
     value = fill_value("threshold", "value", value, dtype)
     if inplace:
-        return FUNCTORS.get("threshold_")(input, limit, value)  # type: ignore[no-any-return]
-    return dispatch1(THRESHOLD, input, {"threshold": limit, "value": value})  # type: ignore[no-any-return]
+        return FUNCTORS.get("threshold_")(input, limit, value)
+    return dispatch1(THRESHOLD, input, {"threshold": limit, "value": value})

@@ -43,7 +43,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     tensor([[1.5000, 4.0000]])
     """
     input = require_floating("adaptive_avg_pool1d", input)
-    return _adaptive("adaptive_avg_pool1d", ADAPTIVE_AVG_POOL, 1, input, output_size)  # type: ignore[no-any-return]
+    return _adaptive("adaptive_avg_pool1d", ADAPTIVE_AVG_POOL, 1, input, output_size)
 
 
 @register_functor("adaptive_avg_pool2d")
@@ -69,7 +69,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     (2, 3, 1, 7)
     """
     input = require_floating("adaptive_avg_pool2d", input)
-    return _adaptive("adaptive_avg_pool2d", ADAPTIVE_AVG_POOL, 2, input, output_size)  # type: ignore[no-any-return]
+    return _adaptive("adaptive_avg_pool2d", ADAPTIVE_AVG_POOL, 2, input, output_size)
 
 
 @register_functor("adaptive_max_pool1d")

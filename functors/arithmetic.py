@@ -72,7 +72,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """
     if alpha != 1:
         other = _scaled("add", other, alpha)
-    return dispatch2(_ADD, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_ADD, input, other)
 
 
 def _is_bool(value: Any) -> bool:
@@ -93,7 +93,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
             got="bool",
             mend="use logical_not(), ^ or logical_xor()",
         )
-    return dispatch2(_SUB, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_SUB, input, other)
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -104,16 +104,16 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 @register_functor("mul")
 def mul(input: Any, other: Any) -> Tensor:
     """Return input * other."""
-    return dispatch2(_MUL, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_MUL, input, other)
 
 
 def _float_operands(op: Any, input: Any, other: Any) -> Tensor:
     """Dispatch an op that computes in floats: integers become the default dtype."""
     fits = isinstance(input, Tensor) and input._data.dtype.kind in "fc"
     if fits or (isinstance(other, Tensor) and other._data.dtype.kind in "fc"):
-        return dispatch2(op, input, other)  # type: ignore[no-any-return]
+        return dispatch2(op, input, other)
     x, y = promote(op.op_type_name, input, other)
-    return dispatch2(op, floating(op.op_type_name, x), floating(op.op_type_name, y))  # type: ignore[no-any-return]
+    return dispatch2(op, floating(op.op_type_name, x), floating(op.op_type_name, y))
 
 
 @register_functor("div")
@@ -137,7 +137,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode == "trunc":
-        return dispatch2(_DIV_TRUNC, input, other)  # type: ignore[no-any-return]
+        return dispatch2(_DIV_TRUNC, input, other)
     raise bad_argument(
         ArgumentError,
         "div",
@@ -156,7 +156,7 @@ def rdiv(input: Any, other: Any) -> Tensor:
 @register_functor("floor_divide")
 def floor_divide(input: Any, other: Any) -> Tensor:
     """Return the quotient rounded down."""
-    return dispatch2(_FLOOR_DIVIDE, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_FLOOR_DIVIDE, input, other)
 
 
 def rfloor_divide(input: Any, other: Any) -> Tensor:
@@ -191,7 +191,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
             got=exponent,
             mend="convert the tensor with .float()",
         )
-    return dispatch2(_POW, input, exponent)  # type: ignore[no-any-return]
+    return dispatch2(_POW, input, exponent)
 
 
 def rpow(input: Any, other: Any) -> Tensor:
@@ -206,7 +206,7 @@ def neg(input: Tensor) -> Tensor:
         raise bad_argument(
             DTypeError, "neg", "input", expected="numbers", got="bool", mend="use logical_not()"
         )
-    return dispatch1(_NEG, input)  # type: ignore[no-any-return]
+    return dispatch1(_NEG, input)
 
 
 @register_functor("positive")
@@ -218,81 +218,81 @@ def positive(input: Tensor) -> Tensor:
 @register_functor("abs")
 def abs(input: Tensor) -> Tensor:
     """Return the absolute value; its derivative at 0 is 0."""
-    return dispatch1(_ABS, input)  # type: ignore[no-any-return]
+    return dispatch1(_ABS, input)
 
 
 @register_functor("sign")
 def sign(input: Tensor) -> Tensor:
     """Return -1, 0 or 1 by the sign; for complex numbers z / abs(z)."""
     if check_tensor("sign", "input", input)._data.dtype.kind == "b":
-        return dispatch1(_CLONE, input)  # type: ignore[no-any-return]
-    return dispatch1(_SIGN, input)  # type: ignore[no-any-return]
+        return dispatch1(_CLONE, input)
+    return dispatch1(_SIGN, input)
 
 
 @register_functor("square")
 def square(input: Tensor) -> Tensor:
     """Return input * input."""
-    return dispatch1(_SQUARE, input)  # type: ignore[no-any-return]
+    return dispatch1(_SQUARE, input)
 
 
 @register_functor("sqrt")
 def sqrt(input: Tensor) -> Tensor:
     """Return the square root; its derivative at 0 is infinite, as in PyTorch."""
-    return dispatch1(_SQRT, floating("sqrt", input))  # type: ignore[no-any-return]
+    return dispatch1(_SQRT, floating("sqrt", input))
 
 
 @register_functor("rsqrt")
 def rsqrt(input: Tensor) -> Tensor:
     """Return 1 / sqrt(input)."""
-    return dispatch1(_RSQRT, floating("rsqrt", input))  # type: ignore[no-any-return]
+    return dispatch1(_RSQRT, floating("rsqrt", input))
 
 
 @register_functor("reciprocal")
 def reciprocal(input: Tensor) -> Tensor:
     """Return 1 / input."""
-    return dispatch1(_RECIPROCAL, floating("reciprocal", input))  # type: ignore[no-any-return]
+    return dispatch1(_RECIPROCAL, floating("reciprocal", input))
 
 
 @register_functor("floor")
 def floor(input: Tensor) -> Tensor:
     """Return the largest whole number not above each element; the derivative is 0."""
-    return dispatch1(_FLOOR, input)  # type: ignore[no-any-return]
+    return dispatch1(_FLOOR, input)
 
 
 @register_functor("ceil")
 def ceil(input: Tensor) -> Tensor:
     """Return the smallest whole number not below each element; the derivative is 0."""
-    return dispatch1(_CEIL, input)  # type: ignore[no-any-return]
+    return dispatch1(_CEIL, input)
 
 
 @register_functor("trunc")
 def trunc(input: Tensor) -> Tensor:
     """Return the elements without their fractions; the derivative is 0."""
-    return dispatch1(_TRUNC, input)  # type: ignore[no-any-return]
+    return dispatch1(_TRUNC, input)
 
 
 @register_functor("frac")
 def frac(input: Tensor) -> Tensor:
     """Return the fractions, with the sign of the elements; the derivative is 1."""
-    return dispatch1(_FRAC, require_floating("frac", input))  # type: ignore[no-any-return]
+    return dispatch1(_FRAC, require_floating("frac", input))
 
 
 @register_functor("round")
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0."""
-    return dispatch1(_ROUND, input, {"decimals": check_int("round", "decimals", decimals)})  # type: ignore[no-any-return]
+    return dispatch1(_ROUND, input, {"decimals": check_int("round", "decimals", decimals)})
 
 
 @register_functor("fmod")
 def fmod(input: Any, other: Any) -> Tensor:
     """Return the remainder with the sign of `input`."""
-    return dispatch2(_FMOD, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_FMOD, input, other)
 
 
 @register_functor("remainder")
 def remainder(input: Any, other: Any) -> Tensor:
     """Return the remainder with the sign of `other`."""
-    return dispatch2(_REMAINDER, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_REMAINDER, input, other)
 
 
 def rremainder(input: Any, other: Any) -> Tensor:
@@ -304,26 +304,26 @@ def rremainder(input: Any, other: Any) -> Tensor:
 def maximum(input: Tensor, other: Tensor) -> Tensor:
     """Return the larger of two elements; equal ones share the gradient."""
     check_tensor("maximum", "input", input), check_tensor("maximum", "other", other)
-    return dispatch2(_MAXIMUM, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_MAXIMUM, input, other)
 
 
 @register_functor("minimum")
 def minimum(input: Tensor, other: Tensor) -> Tensor:
     """Return the smaller of two elements; equal ones share the gradient."""
     check_tensor("minimum", "input", input), check_tensor("minimum", "other", other)
-    return dispatch2(_MINIMUM, input, other)  # type: ignore[no-any-return]
+    return dispatch2(_MINIMUM, input, other)
 
 
 @register_functor("clamp_min")
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return the elements, raised to `min` where they are below; at `min` the derivative is 1."""
-    return dispatch2(_CLAMP_MIN, check_tensor("clamp_min", "input", input), min)  # type: ignore[no-any-return]
+    return dispatch2(_CLAMP_MIN, check_tensor("clamp_min", "input", input), min)
 
 
 @register_functor("clamp_max")
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return the elements, lowered to `max` where they are above; at `max` the derivative is 1."""
-    return dispatch2(_CLAMP_MAX, check_tensor("clamp_max", "input", input), max)  # type: ignore[no-any-return]
+    return dispatch2(_CLAMP_MAX, check_tensor("clamp_max", "input", input), max)
 
 
 @register_functor("clamp")
@@ -373,7 +373,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 @register_functor("lerp")
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return input + weight * (end - input)."""
-    return dispatch(_LERP, tuple(promote("lerp", floating("lerp", input), end, weight)))  # type: ignore[no-any-return]
+    return dispatch(_LERP, tuple(promote("lerp", floating("lerp", input), end, weight)))
 
 
 def _check_operands(op: str, input: Any, tensor1: Any, tensor2: Any) -> None:
@@ -420,14 +420,14 @@ def nan_to_num(
 ) -> Tensor:
     """Return the elements with NaN and the infinities replaced; the derivative there is 0."""
     if check_tensor("nan_to_num", "input", input)._data.dtype.kind not in "fc":
-        return dispatch1(_CLONE, input)  # type: ignore[no-any-return]
+        return dispatch1(_CLONE, input)
     limits = np.finfo(input.dtype)
     attrs = {
         "nan": 0.0 if nan is None else nan,
         "posinf": float(limits.max) if posinf is None else posinf,
         "neginf": float(limits.min) if neginf is None else neginf,
     }
-    return dispatch1(_NAN_TO_NUM, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(_NAN_TO_NUM, input, attrs)
 
 
 @register_functor("conj")
@@ -439,7 +439,7 @@ def conj(input: Tensor) -> Tensor:
 @register_functor("angle")
 def angle(input: Tensor) -> Tensor:
     """Return the argument of complex numbers, in radians; 0 or pi for real ones."""
-    return dispatch1(_ANGLE, floating("angle", input))  # type: ignore[no-any-return]
+    return dispatch1(_ANGLE, floating("angle", input))
 
 
 @register_functor("complex")
@@ -464,4 +464,4 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
             got=imag.dtype,
             mend="convert one of them",
         )
-    return dispatch2(_COMPLEX, real, imag)  # type: ignore[no-any-return]
+    return dispatch2(_COMPLEX, real, imag)

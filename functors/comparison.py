@@ -48,7 +48,7 @@ def eq(input: Tensor, other: Any) -> Tensor:
     >>> flow.eq(flow.tensor([1, 2, 3]), 2)
     tensor([False,  True, False])
     """
-    return dispatch2(EQ, input, other)  # type: ignore[no-any-return]
+    return dispatch2(EQ, input, other)
 
 
 @register_functor("ne")
@@ -73,7 +73,7 @@ def ne(input: Tensor, other: Any) -> Tensor:
     >>> flow.ne(flow.tensor([1, 2, 3]), 2)
     tensor([ True, False,  True])
     """
-    return dispatch2(NE, input, other)  # type: ignore[no-any-return]
+    return dispatch2(NE, input, other)
 
 
 def _ordered(op: OpExpr, input: Any, other: Any) -> Tensor:
@@ -84,7 +84,7 @@ def _ordered(op: OpExpr, input: Any, other: Any) -> Tensor:
             real(name, value, argument)
         elif isinstance(value, complex):
             check_number(name, argument, value)
-    return dispatch2(op, input, other)  # type: ignore[no-any-return]
+    return dispatch2(op, input, other)
 
 
 @register_functor("lt")
@@ -210,7 +210,7 @@ def isnan(input: Tensor) -> Tensor:
     >>> flow.isnan(flow.tensor([1.0, float("nan")]))
     tensor([False,  True])
     """
-    return dispatch1(ISNAN, input)  # type: ignore[no-any-return]
+    return dispatch1(ISNAN, input)
 
 
 @register_functor("isinf")
@@ -228,7 +228,7 @@ def isinf(input: Tensor) -> Tensor:
     >>> flow.isinf(flow.tensor([1.0, float("-inf")]))
     tensor([False,  True])
     """
-    return dispatch1(ISINF, input)  # type: ignore[no-any-return]
+    return dispatch1(ISINF, input)
 
 
 @register_functor("isfinite")
@@ -246,7 +246,7 @@ def isfinite(input: Tensor) -> Tensor:
     >>> flow.isfinite(flow.tensor([1.0, float("inf")]))
     tensor([ True, False])
     """
-    return dispatch1(ISFINITE, input)  # type: ignore[no-any-return]
+    return dispatch1(ISFINITE, input)
 
 
 def _tolerances(
@@ -307,7 +307,7 @@ def isclose(
     tensor([ True, False])
     """
     attrs = _tolerances("isclose", input, other, rtol, atol, equal_nan)
-    return dispatch2(ISCLOSE, input, other, attrs)  # type: ignore[no-any-return]
+    return dispatch2(ISCLOSE, input, other, attrs)
 
 
 @register_functor("allclose")

@@ -152,7 +152,7 @@ def _conv(
             )
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if input.ndim == spatial + 2:
-        return dispatch(CONV, (input, weight, bias), attrs)  # type: ignore[no-any-return]
+        return dispatch(CONV, (input, weight, bias), attrs)
     return squeeze(dispatch(CONV, (unsqueeze(input, 0), weight, bias), attrs), 0)
 
 

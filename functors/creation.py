@@ -157,7 +157,7 @@ def _filled(
 ) -> Tensor:
     chosen = default_float() if dtype is None else as_dtype(name, dtype)
     attrs = {"shape": shape, "value": value, "dtype": chosen, "device": as_device(device)}
-    return dispatch(_FULL, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+    return dispatch(_FULL, (), attrs).requires_grad_(requires_grad)
 
 
 @register_functor("zeros")
@@ -226,7 +226,7 @@ def empty(
     chosen = default_float() if dtype is None else as_dtype("empty", dtype)
     shape = check_sizes("empty", sizes, size)
     attrs = {"shape": shape, "dtype": chosen, "device": as_device(device)}
-    return dispatch(_EMPTY, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+    return dispatch(_EMPTY, (), attrs).requires_grad_(requires_grad)
 
 
 def _like(
@@ -327,7 +327,7 @@ def arange(
         "dtype": chosen,
         "device": as_device(device),
     }
-    return dispatch(_ARANGE, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+    return dispatch(_ARANGE, (), attrs).requires_grad_(requires_grad)
 
 
 @register_functor("linspace")
@@ -353,7 +353,7 @@ def linspace(
         "dtype": default_float() if dtype is None else as_dtype("linspace", dtype),
         "device": as_device(device),
     }
-    return dispatch(_LINSPACE, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+    return dispatch(_LINSPACE, (), attrs).requires_grad_(requires_grad)
 
 
 @register_functor("eye")
@@ -372,7 +372,7 @@ def eye(
         "dtype": default_float() if dtype is None else as_dtype("eye", dtype),
         "device": as_device(device),
     }
-    return dispatch(_EYE, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+    return dispatch(_EYE, (), attrs).requires_grad_(requires_grad)
 
 
 def _new(

@@ -35,7 +35,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
             [1., 1., 0.]])
     """
     _check_matrices("tril", input)
-    return dispatch1(TRIL, input, {"diagonal": check_int("tril", "diagonal", diagonal)})  # type: ignore[no-any-return]
+    return dispatch1(TRIL, input, {"diagonal": check_int("tril", "diagonal", diagonal)})
 
 
 @register_functor("triu")
@@ -57,7 +57,7 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
             [0., 0., 1.]])
     """
     _check_matrices("triu", input)
-    return dispatch1(TRIU, input, {"diagonal": check_int("triu", "diagonal", diagonal)})  # type: ignore[no-any-return]
+    return dispatch1(TRIU, input, {"diagonal": check_int("triu", "diagonal", diagonal)})
 
 
 @register_functor("diagonal")
@@ -87,7 +87,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     ndim = check_tensor("diagonal", "input", input)._data.ndim
     first, second = _two_dims("diagonal", dim1, dim2, ndim)
     attrs = {"offset": check_int("diagonal", "offset", offset), "dim1": first, "dim2": second}
-    return dispatch1(DIAGONAL, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(DIAGONAL, input, attrs)
 
 
 @register_functor("diag_embed")
@@ -109,7 +109,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         raise _wrong_ndim("diag_embed", input, "at least one dimension")
     first, second = _two_dims("diag_embed", dim1, dim2, ndim + 1)
     attrs = {"offset": check_int("diag_embed", "offset", offset), "dim1": first, "dim2": second}
-    return dispatch1(DIAG_EMBED, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(DIAG_EMBED, input, attrs)
 
 
 @register_functor("diag")
@@ -125,9 +125,9 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """
     offset = check_int("diag", "diagonal", diagonal)
     if check_ndim("diag", input, (1, 2))._data.ndim == 1:
-        return dispatch1(DIAG_EMBED, input, {"offset": offset, "dim1": 0, "dim2": 1})  # type: ignore[no-any-return]
+        return dispatch1(DIAG_EMBED, input, {"offset": offset, "dim1": 0, "dim2": 1})
     view = dispatch1(DIAGONAL, input, {"offset": offset, "dim1": 0, "dim2": 1})
-    return dispatch1(CLONE, view)  # type: ignore[no-any-return]
+    return dispatch1(CLONE, view)
 
 
 @register_functor("trace")
@@ -141,7 +141,7 @@ def trace(input: Tensor) -> Tensor:
     tensor(5.)
     """
     check_ndim("trace", input, (2,))
-    return FUNCTORS.get("sum")(diagonal(input))  # type: ignore[no-any-return]
+    return FUNCTORS.get("sum")(diagonal(input))
 
 
 def _check_matrices(op: str, input: Tensor) -> None:

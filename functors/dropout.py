@@ -56,4 +56,4 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     with no_grad():
         mask = dropout_mask(input, p)
     multiply: Any = FUNCTORS.get("mul_" if inplace else "mul")
-    return multiply(input, mask)  # type: ignore[no-any-return]
+    return multiply(input, mask)

@@ -244,7 +244,7 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
             group.insert(0, (z, zs))
         operands.append(group[0])
     x, labels = _sum_out(*operands[0], set(result))
-    return dispatch1(PERMUTE, x, {"dims": tuple(labels.index(c) for c in result)})  # type: ignore[no-any-return]
+    return dispatch1(PERMUTE, x, {"dims": tuple(labels.index(c) for c in result)})
 
 
 @register_functor("tensordot")
@@ -298,7 +298,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         ys[k] = xs[i]
     zs = [c for c in xs if c not in ys] + [c for c in ys if c not in xs]
     attrs = {"xs": "".join(xs), "ys": "".join(ys), "zs": "".join(zs)}
-    return dispatch(CONTRACT, (a, b), attrs)  # type: ignore[no-any-return]
+    return dispatch(CONTRACT, (a, b), attrs)
 
 
 def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> Exception:

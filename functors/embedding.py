@@ -83,7 +83,7 @@ def embedding(
     attrs = {"padding_idx": padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq)}
     if max_norm is not None:
         _shrink_rows(input, weight, float(max_norm), float(norm_type))
-    return dispatch(EMBEDDING, (input, weight), attrs)  # type: ignore[no-any-return]
+    return dispatch(EMBEDDING, (input, weight), attrs)
 
 
 def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
@@ -128,4 +128,4 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     require_integer("one_hot", check_tensor("one_hot", "tensor", tensor), "tensor")
     attrs = {"num_classes": check_int("one_hot", "num_classes", num_classes, -1)}
-    return dispatch1(ONE_HOT, tensor, attrs)  # type: ignore[no-any-return]
+    return dispatch1(ONE_HOT, tensor, attrs)

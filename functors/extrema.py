@@ -55,7 +55,7 @@ def _refuse_empty(op: str, input: Tensor, dims: Sequence[int], argument_given: b
 def _extremum(op: OpExpr, input: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     attrs = reduced(op.op_type_name, input, dim, keepdim)
     _refuse_empty(op.op_type_name, input, attrs["dim"], not (dim is None or dim == ()))
-    return dispatch1(op, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(op, input, attrs)
 
 
 @register_functor("amax")
@@ -196,7 +196,7 @@ def _arg_extremum(op: OpExpr, input: Tensor, dim: int | None, keepdim: bool) -> 
             mend="name a dimension that is not empty with dim=",
         )
     _refuse_empty(name, input, () if dim is None else (dim,), True)
-    return dispatch1(op, input, {"dim": dim, "keepdim": bool(keepdim)})  # type: ignore[no-any-return]
+    return dispatch1(op, input, {"dim": dim, "keepdim": bool(keepdim)})
 
 
 @register_functor("argmax")

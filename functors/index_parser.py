@@ -106,7 +106,7 @@ def _consumed(item: Any) -> int:
     if item is None or item is ...:
         return 0
     if isinstance(item, Tensor) and item._data.dtype.kind == "b":
-        return item._data.ndim  # type: ignore[no-any-return]
+        return item._data.ndim
     return 1
 
 

@@ -41,7 +41,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     dim = check_dim("index_select", dim, check_tensor("index_select", "input", input).ndim)
     index = _vector("index_select", index)
     if input.ndim:
-        return dispatch(INDEX_SELECT, (input, index), {"dim": dim})  # type: ignore[no-any-return]
+        return dispatch(INDEX_SELECT, (input, index), {"dim": dim})
     if index.shape != (1,):
         raise bad_argument(
             ShapeError,
@@ -106,7 +106,7 @@ def index_add(
         )
     attrs = {"dim": dim, "alpha": alpha}
     if shape:
-        return dispatch(INDEX_ADD, (input, index, source), attrs)  # type: ignore[no-any-return]
+        return dispatch(INDEX_ADD, (input, index, source), attrs)
     return reshape(dispatch(INDEX_ADD, (reshape(input, 1), index, reshape(source, 1)), attrs), ())
 
 

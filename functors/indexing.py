@@ -67,15 +67,15 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     basic = _basic(index)
     if basic is not None:
         try:
-            return dispatch1(GETITEM, input, {"index": basic})  # type: ignore[no-any-return]
+            return dispatch1(GETITEM, input, {"index": basic})
         except IndexError:  # rare, so that NumPy may find it; the parser says what is wrong
             parse_index("getitem", input, index)
             raise
     parsed = parse_index("getitem", check_tensor("getitem", "input", input), index)
     if not parsed.tensors:
-        return dispatch1(GETITEM, input, {"index": parsed.basic})  # type: ignore[no-any-return]
+        return dispatch1(GETITEM, input, {"index": parsed.basic})
     view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
-    return dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})  # type: ignore[no-any-return]
+    return dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})
 
 
 def _basic(index: Any) -> tuple[Any, ...] | None:
@@ -147,7 +147,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
         if not parsed.tensors:
             _check_value(data[parsed.basic].shape, tensor.shape)
     attrs = {"index": parsed.basic, "dims": parsed.dims, "fill": fill}
-    return dispatch(SETITEM, (input, tensor, *parsed.tensors), attrs)  # type: ignore[no-any-return]
+    return dispatch(SETITEM, (input, tensor, *parsed.tensors), attrs)
 
 
 def _fill(op: str, value: Any, dtype: Any) -> Any:
@@ -239,7 +239,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
             got=length,
             mend="shorten it",
         )
-    return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": count})  # type: ignore[no-any-return]
+    return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": count})
 
 
 @register_functor("select")
@@ -282,4 +282,4 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
             mend="stay inside the tensor",
         )
     attrs = {"dim": dim, "index": place + size if place < 0 else place}
-    return dispatch1(SELECT, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(SELECT, input, attrs)

@@ -132,7 +132,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if not isinstance(src, Tensor):
         return fill_(input, src)
     value = expand(cast(transfer(src, input.device), input.dtype), input.shape)
-    return dispatch(_COPY_, (input, value))  # type: ignore[no-any-return]
+    return dispatch(_COPY_, (input, value))
 
 
 @register_functor("fill_")
@@ -159,7 +159,7 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
             got=f"shape {value.shape}",
             mend="use copy_() for tensors",
         )
-    return dispatch(_FILL_, (input, cast(value, input.dtype)))  # type: ignore[no-any-return]
+    return dispatch(_FILL_, (input, cast(value, input.dtype)))
 
 
 @register_functor("zero_")

@@ -102,7 +102,7 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
                 mend="reshape or expand it",
             )
     dim = check_dim("stack", dim, len(first) + 1)
-    return dispatch(STACK, tuple(_promoted("stack", tensors)), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(STACK, tuple(_promoted("stack", tensors)), {"dim": dim})
 
 
 @register_functor("hstack")
@@ -278,7 +278,7 @@ def _joined(op: str, tensors: Tensors, dim: int) -> Tensor:
                 got=f"shape {shape}",
                 mend="reshape or crop it",
             )
-    return dispatch(CAT, tuple(xs), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(CAT, tuple(xs), {"dim": dim})
 
 
 def _promoted(op: str, tensors: Tensors) -> Tensors:

@@ -47,7 +47,7 @@ def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensor("logical_and", "input", input)
     check_tensor("logical_and", "other", other)
-    return dispatch2(LOGICAL_AND, input, other)  # type: ignore[no-any-return]
+    return dispatch2(LOGICAL_AND, input, other)
 
 
 @register_functor("logical_or")
@@ -74,7 +74,7 @@ def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensor("logical_or", "input", input)
     check_tensor("logical_or", "other", other)
-    return dispatch2(LOGICAL_OR, input, other)  # type: ignore[no-any-return]
+    return dispatch2(LOGICAL_OR, input, other)
 
 
 @register_functor("logical_xor")
@@ -101,7 +101,7 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensor("logical_xor", "input", input)
     check_tensor("logical_xor", "other", other)
-    return dispatch2(LOGICAL_XOR, input, other)  # type: ignore[no-any-return]
+    return dispatch2(LOGICAL_XOR, input, other)
 
 
 @register_functor("logical_not")
@@ -119,7 +119,7 @@ def logical_not(input: Tensor) -> Tensor:
     >>> flow.logical_not(flow.tensor([0, 2]))
     tensor([ True, False])
     """
-    return dispatch1(LOGICAL_NOT, input)  # type: ignore[no-any-return]
+    return dispatch1(LOGICAL_NOT, input)
 
 
 def _bits(op: str, argument: str, value: Any) -> Any:
@@ -160,7 +160,7 @@ def bitwise_and(input: Any, other: Any) -> Tensor:
     tensor([8])
     """
     name = "bitwise_and"
-    return dispatch2(BITWISE_AND, _bits(name, "input", input), _bits(name, "other", other))  # type: ignore[no-any-return]
+    return dispatch2(BITWISE_AND, _bits(name, "input", input), _bits(name, "other", other))
 
 
 @register_functor("bitwise_or")
@@ -186,7 +186,7 @@ def bitwise_or(input: Any, other: Any) -> Tensor:
     tensor([14])
     """
     name = "bitwise_or"
-    return dispatch2(BITWISE_OR, _bits(name, "input", input), _bits(name, "other", other))  # type: ignore[no-any-return]
+    return dispatch2(BITWISE_OR, _bits(name, "input", input), _bits(name, "other", other))
 
 
 @register_functor("bitwise_xor")
@@ -212,7 +212,7 @@ def bitwise_xor(input: Any, other: Any) -> Tensor:
     tensor([6])
     """
     name = "bitwise_xor"
-    return dispatch2(BITWISE_XOR, _bits(name, "input", input), _bits(name, "other", other))  # type: ignore[no-any-return]
+    return dispatch2(BITWISE_XOR, _bits(name, "input", input), _bits(name, "other", other))
 
 
 @register_functor("bitwise_not")
@@ -236,4 +236,4 @@ def bitwise_not(input: Tensor) -> Tensor:
     (tensor([-1, -2]), tensor([False]))
     """
     check_tensor("bitwise_not", "input", input)
-    return dispatch1(BITWISE_NOT, _bits("bitwise_not", "input", input))  # type: ignore[no-any-return]
+    return dispatch1(BITWISE_NOT, _bits("bitwise_not", "input", input))

@@ -78,7 +78,7 @@ def nll_loss(
     _check_weight("nll_loss", weight, input)
     ignore_index = check_int("nll_loss", "ignore_index", ignore_index)
     attrs = {"ignore_index": ignore_index, "reduction": reduction}
-    return dispatch(NLL_LOSS, (input, target, weight), attrs)  # type: ignore[no-any-return]
+    return dispatch(NLL_LOSS, (input, target, weight), attrs)
 
 
 @register_functor("cross_entropy")

@@ -80,7 +80,7 @@ def operands(op: str, input: Any, target: Any) -> list[Tensor]:
 def same_shape(op: str, name: str, value: Any, other: Tensor, of: str = "input") -> Tensor:
     """Return `value` when it is a Tensor of the other's shape; raise `ArgumentError` otherwise."""
     if check_tensor(op, name, value)._data.shape == other._data.shape:
-        return value  # type: ignore[no-any-return]
+        return value
     raise bad_argument(
         ArgumentError,
         op,

@@ -57,7 +57,7 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Write a number or a 0-d tensor where `mask` is True; `op` is the functor that was called."""
     if not isinstance(value, Tensor):
         value = fill_value(op, "value", value, input._data.dtype)
-        return dispatch(MASKED_FILL, (input, mask), {"value": value})  # type: ignore[no-any-return]
+        return dispatch(MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
         raise bad_argument(
             ShapeError,
@@ -67,7 +67,7 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
             got=f"shape {value.shape}",
             mend="use where() or masked_scatter() for several values",
         )
-    return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)  # type: ignore[no-any-return]
+    return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
 
 @register_functor("masked_select")
@@ -85,7 +85,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     tensor([2, 4])
     """
     input, mask = _together("masked_select", input, mask)
-    return dispatch(MASKED_SELECT, (input, mask))  # type: ignore[no-any-return]
+    return dispatch(MASKED_SELECT, (input, mask))
 
 
 @register_functor("masked_scatter")
@@ -124,7 +124,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
             got=source.dtype,
             mend="convert it with .to(input.dtype)",
         )
-    return dispatch(MASKED_SCATTER, (input, mask, source))  # type: ignore[no-any-return]
+    return dispatch(MASKED_SCATTER, (input, mask, source))
 
 
 @register_functor("nonzero")

@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 
 def _reshape(x: Tensor, shape: Shape) -> Tensor:
-    return dispatch1(RESHAPE, x, {"shape": shape})  # type: ignore[no-any-return]
+    return dispatch1(RESHAPE, x, {"shape": shape})
 
 
 def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> None:
@@ -106,7 +106,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     x, y = input._data.shape, other._data.shape
     if len(x) > 1 < len(y):
         _check_product("matmul", "other", x, y)
-        return dispatch2(MATMUL, input, other)  # type: ignore[no-any-return]
+        return dispatch2(MATMUL, input, other)
     if not x or not y:
         raise bad_argument(
             ShapeError,
@@ -125,7 +125,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if len(x) > 1:  # (..., M, K) @ (K,)
         column = dispatch2(MATMUL, input, _reshape(other, (*y, 1)))
         return _reshape(column, x[:-1])
-    return dispatch2(DOT, input, other)  # type: ignore[no-any-return]
+    return dispatch2(DOT, input, other)
 
 
 @register_functor("matmul_nt")
@@ -139,7 +139,7 @@ def matmul_nt(x: Tensor, y: Tensor) -> Tensor:
     >>> FUNCTORS.get("matmul_nt")(flow.ones(2, 3), flow.ones(4, 3)).shape
     (2, 4)
     """
-    return dispatch2(MATMUL_NT, x, y)  # type: ignore[no-any-return]
+    return dispatch2(MATMUL_NT, x, y)
 
 
 @register_functor("matmul_tn")
@@ -153,7 +153,7 @@ def matmul_tn(x: Tensor, y: Tensor, *, merge: bool) -> Tensor:
     >>> FUNCTORS.get("matmul_tn")(flow.ones(5, 3, 2), flow.ones(5, 3, 4), merge=True).shape
     (2, 4)
     """
-    return dispatch2(MATMUL_TN, x, y, {"merge": merge})  # type: ignore[no-any-return]
+    return dispatch2(MATMUL_TN, x, y, {"merge": merge})
 
 
 def _product(

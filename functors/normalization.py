@@ -76,8 +76,8 @@ def layer_norm(
     bias = check_parameter("layer_norm", "bias", bias, shape, input)
     attrs = {"dim": dims, "eps": check_number("layer_norm", "eps", eps)}
     if weight is None and bias is None:
-        return dispatch(STANDARDIZE, (input,), attrs)[0]  # type: ignore[no-any-return]
-    return dispatch(LAYER_NORM, (input, weight, bias), attrs)[0]  # type: ignore[no-any-return]
+        return dispatch(STANDARDIZE, (input,), attrs)[0]
+    return dispatch(LAYER_NORM, (input, weight, bias), attrs)[0]
 
 
 @register_functor("rms_norm")
@@ -115,7 +115,7 @@ def rms_norm(
     if eps is None:
         eps = float(np.finfo(input.dtype).eps)
     attrs = {"dim": dims, "eps": check_number("rms_norm", "eps", eps)}
-    return dispatch(RMS_NORM, (input, weight), attrs)[0]  # type: ignore[no-any-return]
+    return dispatch(RMS_NORM, (input, weight), attrs)[0]
 
 
 @register_functor("batch_norm")
@@ -197,7 +197,7 @@ def batch_norm(
             attrs = {"momentum": momentum}
             dispatch(UPDATE_RUNNING, (running_mean, batch_mean), attrs)
             dispatch(UPDATE_RUNNING, (running_var, variance * (count / (count - 1))), attrs)
-    return y  # type: ignore[no-any-return]
+    return y
 
 
 def _by_running(

@@ -60,7 +60,7 @@ def sgd_update(
     >>> sgd_update(param, flow.tensor([1.0, 1.0]), None, None, lr, None, None, None)
     tensor([0.5000, 1.5000])
     """
-    return dispatch(  # type: ignore[no-any-return]
+    return dispatch(
         SGD_UPDATE,
         (param, grad, momentum_buffer, step, lr, momentum, dampening, weight_decay),
         {"nesterov": nesterov, "maximize": maximize},
@@ -121,7 +121,7 @@ def adam_update(
     >>> adam_update(param, flow.tensor([3.0]), mean, square, None, step, *options, None)
     tensor([0.9000])
     """
-    return dispatch(  # type: ignore[no-any-return]
+    return dispatch(
         ADAM_UPDATE,
         (
             param,

@@ -138,4 +138,4 @@ def _cut(input: Tensor, cuts: tuple[int, ...]) -> Tensor:
         slice(-before, after or None)
         for before, after in zip(cuts[-2::-2], cuts[::-2], strict=True)
     ]
-    return dispatch1(GETITEM, input, {"index": (..., *index)})  # type: ignore[no-any-return]
+    return dispatch1(GETITEM, input, {"index": (..., *index)})

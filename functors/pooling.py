@@ -122,7 +122,7 @@ def _max_pool(
     dilation = check_sizes(op, "dilation", dilation, spatial)
     attrs = _windows(op, input, kernel_size, stride, padding, dilation, ceil_mode)
     attrs["dilation"] = dilation
-    return dispatch(MAX_POOL, (input,), attrs)  # type: ignore[no-any-return]
+    return dispatch(MAX_POOL, (input,), attrs)
 
 
 @register_functor("avg_pool1d")
@@ -240,7 +240,7 @@ def _avg_pool(
     check_planes(op, require_floating(op, input), spatial)
     attrs = _windows(op, input, kernel_size, stride, padding, (1,) * spatial, ceil_mode)
     attrs["divisor"] = divisor or _divisor(input.shape[-spatial:], count_include_pad, **attrs)
-    return dispatch1(AVG_POOL, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(AVG_POOL, input, attrs)
 
 
 def _windows(

@@ -149,7 +149,7 @@ def _draw(
         "generator": _generator(name, generator),
         "device": as_device(device),
     }
-    return dispatch(op, (), attrs).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+    return dispatch(op, (), attrs).requires_grad_(requires_grad)
 
 
 @register_functor("rand")
@@ -221,7 +221,7 @@ def randint(
         "generator": _generator("randint", generator),
         "device": as_device(device),
     }
-    return dispatch(_INTEGERS, (), attrs)  # type: ignore[no-any-return]
+    return dispatch(_INTEGERS, (), attrs)
 
 
 @register_functor("randperm")
@@ -235,7 +235,7 @@ def randperm(
         "generator": _generator("randperm", generator),
         "device": as_device(device),
     }
-    return dispatch(_PERMUTATION, (), attrs)  # type: ignore[no-any-return]
+    return dispatch(_PERMUTATION, (), attrs)
 
 
 @register_functor("rand_like")
@@ -258,7 +258,7 @@ def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False)
 def dropout_mask(input: Tensor, p: float, generator: Generator | None = None) -> Tensor:
     """Return 0 with probability `p` and 1 / (1 - p) otherwise, per element; no gradient."""
     attrs = {"p": p, "generator": _generator("dropout", generator)}
-    return dispatch(_DROPOUT_MASK, (require_floating("dropout", input).detach(),), attrs)  # type: ignore[no-any-return]
+    return dispatch(_DROPOUT_MASK, (require_floating("dropout", input).detach(),), attrs)
 
 
 @register_functor("bernoulli")
@@ -273,7 +273,7 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
         When the input is not real and floating.
     """
     attrs = {"generator": _generator("bernoulli", generator)}
-    return dispatch(_BERNOULLI, (real_floating("bernoulli", input),), attrs)  # type: ignore[no-any-return]
+    return dispatch(_BERNOULLI, (real_floating("bernoulli", input),), attrs)
 
 
 @register_functor("uniform_")
@@ -292,7 +292,7 @@ def uniform_(
             mend="swap the bounds",
         )
     attrs = {"low": from_, "high": to, "generator": _generator("uniform_", generator)}
-    return dispatch(_UNIFORM_, (require_floating("uniform_", input),), attrs)  # type: ignore[no-any-return]
+    return dispatch(_UNIFORM_, (require_floating("uniform_", input),), attrs)
 
 
 @register_functor("normal_")
@@ -311,7 +311,7 @@ def normal_(
             mend="pass the standard deviation",
         )
     attrs = {"mean": mean, "std": std, "generator": _generator("normal_", generator)}
-    return dispatch(_NORMAL_, (require_floating("normal_", input),), attrs)  # type: ignore[no-any-return]
+    return dispatch(_NORMAL_, (require_floating("normal_", input),), attrs)
 
 
 @register_functor("bernoulli_")
@@ -327,4 +327,4 @@ def bernoulli_(input: Tensor, p: float = 0.5, *, generator: Generator | None = N
             mend="pass the probability of a 1",
         )
     attrs = {"p": p, "generator": _generator("bernoulli_", generator)}
-    return dispatch(_BERNOULLI_, (check_tensor("bernoulli_", "input", input),), attrs)  # type: ignore[no-any-return]
+    return dispatch(_BERNOULLI_, (check_tensor("bernoulli_", "input", input),), attrs)

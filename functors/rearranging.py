@@ -54,7 +54,7 @@ def repeat(input: Tensor, repeats: Ints, *more: int) -> Tensor:
             got=sizes,
             mend="name every dimension, or use tile()",
         )
-    return dispatch1(REPEAT, input, {"sizes": sizes})  # type: ignore[no-any-return]
+    return dispatch1(REPEAT, input, {"sizes": sizes})
 
 
 @register_functor("tile")
@@ -79,7 +79,7 @@ def tile(input: Tensor, dims: Ints, *more: int) -> Tensor:
             got=sizes,
             mend="pass how many copies are wanted",
         )
-    return dispatch1(REPEAT, input, {"sizes": (1,) * (ndim - len(sizes)) + sizes})  # type: ignore[no-any-return]
+    return dispatch1(REPEAT, input, {"sizes": (1,) * (ndim - len(sizes)) + sizes})
 
 
 @register_functor("flip")
@@ -102,7 +102,7 @@ def flip(input: Tensor, dims: Ints, *more: int) -> Tensor:
     given = check_shape("flip", (dims, *more), "dims")
     # check_dims takes () as all dimensions, flip as none.
     places = check_dims("flip", given, ndim, "dims") if given else ()
-    return dispatch1(FLIP, input, {"dims": places})  # type: ignore[no-any-return]
+    return dispatch1(FLIP, input, {"dims": places})
 
 
 @register_functor("roll")
@@ -144,7 +144,7 @@ def roll(input: Tensor, shifts: Ints, dims: Any = None) -> Tensor:
             mend="make shifts and dims equally long",
         )
     if not given:
-        return dispatch1(ROLL, input, {"shifts": steps, "dims": None})  # type: ignore[no-any-return]
+        return dispatch1(ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:
         raise bad_argument(
             DimError,
@@ -159,4 +159,4 @@ def roll(input: Tensor, shifts: Ints, dims: Any = None) -> Tensor:
     total: dict[int, int] = {}
     for place, step in zip(places, steps, strict=True):
         total[place] = total.get(place, 0) + step
-    return dispatch1(ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})  # type: ignore[no-any-return]
+    return dispatch1(ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})

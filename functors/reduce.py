@@ -75,7 +75,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
     """
     if dtype is not None:
         input = to_dtype("sum", input, dtype)
-    return dispatch1(SUM, input, reduced("sum", input, dim, keepdim))  # type: ignore[no-any-return]
+    return dispatch1(SUM, input, reduced("sum", input, dim, keepdim))
 
 
 @register_functor("mean")
@@ -103,7 +103,7 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any =
     tensor([2., 3.])
     """
     input = require_floating("mean", to_dtype("mean", input, dtype))
-    return dispatch1(MEAN, input, reduced("mean", input, dim, keepdim))  # type: ignore[no-any-return]
+    return dispatch1(MEAN, input, reduced("mean", input, dim, keepdim))
 
 
 @register_functor("prod")
@@ -139,7 +139,7 @@ def prod(
     input = to_dtype("prod", input, dtype)
     if dim is not None:
         dim = check_dim("prod", dim, input.ndim)
-    return dispatch1(PROD, input, reduced("prod", input, dim, keepdim))  # type: ignore[no-any-return]
+    return dispatch1(PROD, input, reduced("prod", input, dim, keepdim))
 
 
 @register_functor("any")
@@ -157,7 +157,7 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     >>> flow.any(flow.tensor([[0, 1], [0, 0]]), dim=1)
     tensor([ True, False])
     """
-    return dispatch1(ANY, input, reduced("any", input, dim, keepdim))  # type: ignore[no-any-return]
+    return dispatch1(ANY, input, reduced("any", input, dim, keepdim))
 
 
 @register_functor("all")
@@ -175,7 +175,7 @@ def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     >>> flow.all(flow.tensor([[1, 1], [0, 1]]), dim=1)
     tensor([ True, False])
     """
-    return dispatch1(ALL, input, reduced("all", input, dim, keepdim))  # type: ignore[no-any-return]
+    return dispatch1(ALL, input, reduced("all", input, dim, keepdim))
 
 
 @register_functor("count_nonzero")
@@ -194,7 +194,7 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     tensor([1, 2])
     """
     dims = reduced("count_nonzero", input, dim, False)["dim"]
-    return dispatch1(COUNT_NONZERO, input, {"dim": dims})  # type: ignore[no-any-return]
+    return dispatch1(COUNT_NONZERO, input, {"dim": dims})
 
 
 @register_functor("logsumexp")
@@ -222,4 +222,4 @@ def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False) ->
     tensor([100.6931])
     """
     input = floating("logsumexp", input)
-    return dispatch1(LOGSUMEXP, input, reduced("logsumexp", input, dim, keepdim))  # type: ignore[no-any-return]
+    return dispatch1(LOGSUMEXP, input, reduced("logsumexp", input, dim, keepdim))

@@ -17,7 +17,7 @@ CUMPROD = op_expr("cumprod")
 
 def _scan(op: OpExpr, input: Tensor, dim: int, dtype: Any) -> Tensor:
     input = to_dtype(op.op_type_name, input, dtype)
-    return dispatch1(op, input, {"dim": check_dim(op.op_type_name, dim, input.ndim)})  # type: ignore[no-any-return]
+    return dispatch1(op, input, {"dim": check_dim(op.op_type_name, dim, input.ndim)})
 
 
 @register_functor("cumsum")

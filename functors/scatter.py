@@ -65,7 +65,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     if sparse_grad:
         raise _no_sparse("gather", "sparse_grad")
     dim = _check_index("gather", input, dim, index)
-    return dispatch(GATHER, (input, index), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(GATHER, (input, index), {"dim": dim})
 
 
 @register_functor("scatter")
@@ -141,7 +141,7 @@ def scatter(
         src = full(index.shape, number, dtype=input.dtype, device=input.device)
     src = _check_source("scatter", input, index, src)
     op = {None: SCATTER, "add": SCATTER_ADD, "multiply": SCATTER_MULTIPLY}[reduce]
-    return dispatch(op, (input, index, src), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(op, (input, index, src), {"dim": dim})
 
 
 @register_functor("scatter_add")
@@ -159,7 +159,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """
     dim = _check_index("scatter_add", input, dim, index)
     src = _check_source("scatter_add", input, index, check_tensor("scatter_add", "src", src))
-    return dispatch(SCATTER_ADD, (input, index, src), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(SCATTER_ADD, (input, index, src), {"dim": dim})
 
 
 @register_functor("take_along_dim")
@@ -210,7 +210,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     size = input.shape[dim] if input.ndim else 1
     attrs = {"size": size, "op": op, "argument": "indices"}
     index = dispatch1(INDEX_FROM_ZERO, indices, attrs)
-    return dispatch(GATHER, (input, index), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(GATHER, (input, index), {"dim": dim})
 
 
 @register_functor("take")
@@ -227,7 +227,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     require_integer("take", index)
     attrs = {"size": input.numel(), "op": "take", "argument": "index"}
     places = dispatch1(INDEX_FROM_ZERO, index, attrs)
-    return dispatch(GETITEM_ADVANCED, (reshape(input, -1), places), {"dims": (0,)})  # type: ignore[no-any-return]
+    return dispatch(GETITEM_ADVANCED, (reshape(input, -1), places), {"dims": (0,)})
 
 
 # Checks

@@ -73,7 +73,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     check_tensor("reshape", "input", input)
     sizes = check_shape("reshape", (named.pop("shape"),) if "shape" in named else shape, "shape")
     _no_more("reshape", named)
-    return dispatch1(_RESHAPE, input, {"shape": _full_shape("reshape", input, sizes)})  # type: ignore[no-any-return]
+    return dispatch1(_RESHAPE, input, {"shape": _full_shape("reshape", input, sizes)})
 
 
 def _no_more(op: str, named: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
             got=result.shape,
             mend="use reshape(), which copies where it must",
         )
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _shares(a: Any, b: Any) -> bool:
@@ -172,14 +172,14 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Return the tensor without the dimensions of size 1 (all of them, or those named)."""
     shape = check_tensor("squeeze", "input", input).shape
     dims = check_dims("squeeze", dim, len(shape)) if dim != () else ()
-    return dispatch1(_SQUEEZE, input, {"dim": tuple(d for d in dims if shape[d] == 1)})  # type: ignore[no-any-return]
+    return dispatch1(_SQUEEZE, input, {"dim": tuple(d for d in dims if shape[d] == 1)})
 
 
 @register_functor("unsqueeze")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Return the tensor with a dimension of size 1 inserted before `dim`."""
     rank = check_tensor("unsqueeze", "input", input)._data.ndim
-    return dispatch1(_UNSQUEEZE, input, {"dim": check_dim("unsqueeze", dim, rank + 1)})  # type: ignore[no-any-return]
+    return dispatch1(_UNSQUEEZE, input, {"dim": check_dim("unsqueeze", dim, rank + 1)})
 
 
 @register_functor("transpose")
@@ -190,7 +190,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     second = check_dim("transpose", dim1, rank, "dim1")
     if not rank:
         return permute(input, ())
-    return dispatch1(_TRANSPOSE, input, {"dim0": first, "dim1": second})  # type: ignore[no-any-return]
+    return dispatch1(_TRANSPOSE, input, {"dim0": first, "dim1": second})
 
 
 @register_functor("t")
@@ -221,7 +221,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
             mend="name every dimension once",
         )
     order = check_dims("permute", order, rank, "dims") if rank else ()
-    return dispatch1(_PERMUTE, input, {"dims": order})  # type: ignore[no-any-return]
+    return dispatch1(_PERMUTE, input, {"dims": order})
 
 
 @register_functor("movedim")
@@ -280,7 +280,7 @@ def _expanded(op: str, input: Tensor, shape: tuple[Any, ...]) -> Tensor:
             got=sizes,
             mend="change only dimensions of size 1, or add dimensions in front",
         )
-    return dispatch1(_EXPAND, input, {"shape": tuple(kept)})  # type: ignore[no-any-return]
+    return dispatch1(_EXPAND, input, {"shape": tuple(kept)})
 
 
 @register_functor("broadcast_to")
@@ -311,13 +311,13 @@ def sum_to_size(input: Tensor, *shape: Any, **named: Any) -> Tensor:
             got=sizes,
             mend="use 1 where a dimension is to be summed",
         )
-    return dispatch1(_SUM_TO, input, {"shape": sizes})  # type: ignore[no-any-return]
+    return dispatch1(_SUM_TO, input, {"shape": sizes})
 
 
 @register_functor("clone")
 def clone(input: Tensor) -> Tensor:
     """Return a copy that gradients flow through."""
-    return dispatch1(_CLONE, input)  # type: ignore[no-any-return]
+    return dispatch1(_CLONE, input)
 
 
 @register_functor("contiguous")
@@ -344,7 +344,7 @@ def imag(input: Tensor) -> Tensor:
             got=input.dtype,
             mend="a real tensor has no imaginary part",
         )
-    return dispatch1(_IMAG, input)  # type: ignore[no-any-return]
+    return dispatch1(_IMAG, input)
 
 
 @register_functor("cast")
@@ -353,7 +353,7 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
     chosen = as_dtype("to", dtype)
     if check_tensor("to", "input", input)._data.dtype is chosen:
         return input
-    return dispatch1(_CAST, input, {"dtype": chosen})  # type: ignore[no-any-return]
+    return dispatch1(_CAST, input, {"dtype": chosen})
 
 
 @register_functor("to_device")
@@ -363,7 +363,7 @@ def transfer(input: Tensor, target: Any, source: Any = None) -> Tensor:
     here = check_tensor("to", "input", input).device
     if here == target:
         return input
-    return dispatch(_TO_DEVICE, (input,), {"target": target, "source": here})  # type: ignore[no-any-return]
+    return dispatch(_TO_DEVICE, (input,), {"target": target, "source": here})
 
 
 def to(input: Tensor, *args: Any, **named: Any) -> Tensor:

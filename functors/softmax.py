@@ -119,6 +119,6 @@ def _along(name: str, op: OpExpr, input: Tensor, dim: int | None) -> Tensor:
         dim = 0 if ndim in (0, 1, 3) else 1
     dim = check_dim(name, dim, ndim)
     if ndim:
-        return dispatch1(op, input, {"dim": dim})  # type: ignore[no-any-return]
+        return dispatch1(op, input, {"dim": dim})
     vector = dispatch1(RESHAPE, input, {"shape": (1,)})
-    return dispatch1(RESHAPE, dispatch1(op, vector, {"dim": 0}), {"shape": ()})  # type: ignore[no-any-return]
+    return dispatch1(RESHAPE, dispatch1(op, vector, {"dim": 0}), {"shape": ()})

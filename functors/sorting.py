@@ -74,7 +74,7 @@ def argsort(
     """
     dim = check_dim("argsort", dim, _ordered("argsort", input)._data.ndim)
     attrs = {"dim": dim, "descending": bool(descending)}
-    return dispatch1(ARGSORT, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(ARGSORT, input, attrs)
 
 
 @register_functor("topk")

@@ -37,8 +37,8 @@ def _spread(
     if input._data.dtype.kind == "c":  # |z - mean|^2 is the sum of that of both parts
         parts = (FUNCTORS.get("real")(input), FUNCTORS.get("imag")(input))
         variance = dispatch1(VAR, parts[0], attrs) + dispatch1(VAR, parts[1], attrs)
-        return variance if op is VAR else FUNCTORS.get("sqrt")(variance)  # type: ignore[no-any-return]
-    return dispatch1(op, input, attrs)  # type: ignore[no-any-return]
+        return variance if op is VAR else FUNCTORS.get("sqrt")(variance)
+    return dispatch1(op, input, attrs)
 
 
 def _correction(op: str, dim: Any, unbiased: Any, correction: Any) -> tuple[Any, Any]:
@@ -249,4 +249,4 @@ def norm_for(op: str, input: Tensor, p: Any, dim: Dims, keepdim: bool) -> Tensor
     if input._data.dtype.kind == "c":
         input = FUNCTORS.get("abs")(input)
     attrs["p"] = order
-    return dispatch1(NORM, input, attrs)  # type: ignore[no-any-return]
+    return dispatch1(NORM, input, attrs)

@@ -40,7 +40,7 @@ def sin(input: Tensor) -> Tensor:
     >>> flow.sin(flow.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8415])
     """
-    return dispatch1(SIN, floating("sin", input))  # type: ignore[no-any-return]
+    return dispatch1(SIN, floating("sin", input))
 
 
 @register_functor("cos")
@@ -58,7 +58,7 @@ def cos(input: Tensor) -> Tensor:
     >>> flow.cos(flow.tensor([0.0, 1.0]))
     tensor([1.0000, 0.5403])
     """
-    return dispatch1(COS, floating("cos", input))  # type: ignore[no-any-return]
+    return dispatch1(COS, floating("cos", input))
 
 
 @register_functor("tan")
@@ -76,7 +76,7 @@ def tan(input: Tensor) -> Tensor:
     >>> flow.tan(flow.tensor([0.0, 1.0]))
     tensor([0.0000, 1.5574])
     """
-    return dispatch1(TAN, floating("tan", input))  # type: ignore[no-any-return]
+    return dispatch1(TAN, floating("tan", input))
 
 
 @register_functor("asin")
@@ -94,7 +94,7 @@ def asin(input: Tensor) -> Tensor:
     >>> flow.asin(flow.tensor([0.0, 1.0]))
     tensor([0.0000, 1.5708])
     """
-    return dispatch1(ASIN, floating("asin", input))  # type: ignore[no-any-return]
+    return dispatch1(ASIN, floating("asin", input))
 
 
 @register_functor("acos")
@@ -112,7 +112,7 @@ def acos(input: Tensor) -> Tensor:
     >>> flow.acos(flow.tensor([1.0, 0.0]))
     tensor([0.0000, 1.5708])
     """
-    return dispatch1(ACOS, floating("acos", input))  # type: ignore[no-any-return]
+    return dispatch1(ACOS, floating("acos", input))
 
 
 @register_functor("atan")
@@ -130,7 +130,7 @@ def atan(input: Tensor) -> Tensor:
     >>> flow.atan(flow.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7854])
     """
-    return dispatch1(ATAN, floating("atan", input))  # type: ignore[no-any-return]
+    return dispatch1(ATAN, floating("atan", input))
 
 
 @register_functor("atan2")
@@ -157,7 +157,7 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
     tensor([ 0.7854, -2.3562])
     """
     y, x = promote("atan2", real("atan2", input), real("atan2", other, "other"))
-    return dispatch2(ATAN2, floating("atan2", y), floating("atan2", x))  # type: ignore[no-any-return]
+    return dispatch2(ATAN2, floating("atan2", y), floating("atan2", x))
 
 
 @register_functor("hypot")
@@ -183,7 +183,7 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     tensor([ 5., 13.])
     """
     x, y = real_floating_pair("hypot", input, other)
-    return dispatch2(HYPOT, x, y)  # type: ignore[no-any-return]
+    return dispatch2(HYPOT, x, y)
 
 
 @register_functor("sinh")
@@ -201,7 +201,7 @@ def sinh(input: Tensor) -> Tensor:
     >>> flow.sinh(flow.tensor([0.0, 1.0]))
     tensor([0.0000, 1.1752])
     """
-    return dispatch1(SINH, floating("sinh", input))  # type: ignore[no-any-return]
+    return dispatch1(SINH, floating("sinh", input))
 
 
 @register_functor("cosh")
@@ -219,7 +219,7 @@ def cosh(input: Tensor) -> Tensor:
     >>> flow.cosh(flow.tensor([0.0, 1.0]))
     tensor([1.0000, 1.5431])
     """
-    return dispatch1(COSH, floating("cosh", input))  # type: ignore[no-any-return]
+    return dispatch1(COSH, floating("cosh", input))
 
 
 @register_functor("asinh")
@@ -237,7 +237,7 @@ def asinh(input: Tensor) -> Tensor:
     >>> flow.asinh(flow.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8814])
     """
-    return dispatch1(ASINH, floating("asinh", input))  # type: ignore[no-any-return]
+    return dispatch1(ASINH, floating("asinh", input))
 
 
 @register_functor("acosh")
@@ -255,7 +255,7 @@ def acosh(input: Tensor) -> Tensor:
     >>> flow.acosh(flow.tensor([1.0, 2.0]))
     tensor([0.0000, 1.3170])
     """
-    return dispatch1(ACOSH, floating("acosh", input))  # type: ignore[no-any-return]
+    return dispatch1(ACOSH, floating("acosh", input))
 
 
 @register_functor("atanh")
@@ -273,7 +273,7 @@ def atanh(input: Tensor) -> Tensor:
     >>> flow.atanh(flow.tensor([0.0, 0.5]))
     tensor([0.0000, 0.5493])
     """
-    return dispatch1(ATANH, floating("atanh", input))  # type: ignore[no-any-return]
+    return dispatch1(ATANH, floating("atanh", input))
 
 
 @register_functor("sinc")
@@ -291,4 +291,4 @@ def sinc(input: Tensor) -> Tensor:
     >>> flow.sinc(flow.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """
-    return dispatch1(SINC, floating("sinc", input))  # type: ignore[no-any-return]
+    return dispatch1(SINC, floating("sinc", input))

@@ -20,6 +20,8 @@ class KernelNamespace:
         self._xp = xp
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python asks whether this is a wrapper, an array, ...
+            raise AttributeError(name)
         kernel = op_expr(name).kernel(self._xp)
         setattr(self, name, kernel)
         return kernel
@@ -32,6 +34,8 @@ class FunctorNamespace:
     """
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         functor = FUNCTORS.find(name)
         if functor is None:
             KERNELS.get(name)

@@ -135,7 +135,7 @@ class Hardswish(InplaceActivation):
     --------
     >>> import oneflow_lite as flow
     >>> flow.nn.Hardswish()(flow.tensor([-3.0, 1.5, 4.0]))
-    tensor([-0.0000,  1.1250,  4.0000])
+    tensor([-0.0000, 1.1250, 4.0000])
     """
 
     def forward(self, input: Tensor) -> Tensor:
