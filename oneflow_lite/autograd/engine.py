@@ -9,7 +9,8 @@ from typing import Any
 from numpy import ndarray
 
 from oneflow_lite.autograd.function_node import Edge
-from oneflow_lite.autograd.graph_task import FUNCTORS_F, GraphTask
+from oneflow_lite.autograd.gradients import FUNCTORS_F
+from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -1,7 +1,7 @@
 """GraphTask: one backward call. It finds the nodes, orders them, and runs them.
 
 Gradients are raw arrays while nothing is recorded, and tensors while the backward pass is itself
-recorded; `Gradients` and `RecordedGradients` below are the few operations that differ.
+recorded; `gradients.py` holds the few operations that differ.
 """
 
 from __future__ import annotations
@@ -15,83 +15,26 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.autograd.function_node import (
-    AccumulateGrad,
-    Edge,
-    FunctionNode,
-    TensorInfo,
-)
+from oneflow_lite.autograd.function_node import AccumulateGrad, Edge, FunctionNode
 from oneflow_lite.autograd.grad_function import AutoGradCaptureState
+from oneflow_lite.autograd.gradients import (
+    FUNCTORS_F,
+    NUMPY_F,
+    RAW,
+    RECORDED,
+    fits,
+    is_fresh,
+)
 from oneflow_lite.autograd.mode import local, with_grad_mode
-from oneflow_lite.autograd.rule_namespace import FunctorNamespace, KernelNamespace
+from oneflow_lite.autograd.rule_namespace import KernelNamespace
 from oneflow_lite.device import CPU, Device, device_of, on_device
 from oneflow_lite.errors import FreedGraphError, GradientError
 from oneflow_lite.tensor import Tensor, make_tensor
 
 ndarray = np.ndarray
-FUNCTORS_F = FunctorNamespace()
-_NUMPY_F = KernelNamespace(np)
 _by_sequence = operator.attrgetter("sequence_nr")
 _accumulate_lock = threading.Lock()
 _NOTHING_SAVED = AutoGradCaptureState()
-
-
-def _fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
-    """Return whether `want` broadcasts to `have`."""
-    extra = len(have) - len(want)
-    return extra >= 0 and all(w in (1, h) for w, h in zip(want, have[extra:], strict=True))
-
-
-class Gradients:
-    """Gradients as raw arrays, F as the bare kernels."""
-
-    recorded = False
-
-    F: Any = _NUMPY_F
-
-    def wrap(self, grad: Any) -> Tensor:
-        """Return a gradient as a tensor, for hooks and for `.grad`."""
-        return make_tensor(grad)
-
-    def unwrap(self, grad: Tensor) -> Any:
-        """Take a gradient back from a hook."""
-        return grad._data
-
-    def zeros(self, info: TensorInfo) -> Any:
-        """Return zeros for an output that got no gradient."""
-        with on_device(info.device) as xp:
-            return xp.zeros(info.shape, info.dtype)
-
-    def add(self, a: Any, b: Any) -> Any:
-        """Return the sum in new memory."""
-        out = a + b
-        return np.asarray(out) if isinstance(out, np.generic) else out
-
-
-class RecordedGradients:
-    """Gradients as tensors, F as the functors: the backward pass can be differentiated again."""
-
-    recorded = True
-    F: Any = FUNCTORS_F
-
-    def wrap(self, grad: Tensor) -> Tensor:
-        """Return the gradient, a tensor already."""
-        return grad
-
-    unwrap = wrap
-
-    def zeros(self, info: TensorInfo) -> Tensor:
-        """Return zeros for an output that got no gradient."""
-        with on_device(info.device) as xp:
-            return make_tensor(xp.zeros(info.shape, info.dtype))
-
-    def add(self, a: Tensor, b: Tensor) -> Any:
-        """Return the recorded sum."""
-        return FUNCTORS_F.add(a, b)
-
-
-RAW = Gradients()
-RECORDED = RecordedGradients()
 
 
 class GraphTask:
@@ -365,7 +308,7 @@ class GraphTask:
             self._devices.close()
         self._devices = contextlib.ExitStack()
         xp = self._devices.enter_context(on_device(device))
-        return _NUMPY_F if device is CPU else KernelNamespace(xp)
+        return NUMPY_F if device is CPU else KernelNamespace(xp)
 
     def _receive(self, node: FunctionNode, index: int, grad: Any, sender: Any) -> None:
         """Check a gradient and add it to the partial sum of one output of a node."""
@@ -394,7 +337,7 @@ class GraphTask:
             wanted = "Tensor" if self.recorded else "array"
             raise self._wrong_gradient(sender, "type", wanted, type(grad).__name__)
         if grad.shape != info.shape:
-            if not _fits(grad.shape, info.shape):
+            if not fits(grad.shape, info.shape):
                 raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)
             grad = self.F.sum_to(grad, shape=info.shape)
         if grad.dtype is not info.dtype:
@@ -509,23 +452,3 @@ class GraphTask:
                     found = grad if node.infos is None else grad[index]
                     return None if found is None else self.gradients.wrap(found)
         return None
-
-
-def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any] | None) -> bool:
-    """Return whether a rule made this array for us alone, so that the task may write into it.
-
-    A rule computes with ops and arithmetic only, and a kernel that declares no view returns new
-    memory. So an array that owns its memory is new, unless it is an incoming gradient or a saved
-    array handed through, or the rule returned it, or a view of it, for another input as well.
-    """
-    if grad.base is not None or grad is out_grad or node.infos is not None:
-        return False
-    for saved in node.saved or ():
-        if grad is saved[1]:
-            return False
-    if siblings is not None and len(siblings) > 1:
-        for other in siblings:
-            if getattr(other, "base", None) is grad:
-                return False
-        return sum([other is grad for other in siblings]) == 1
-    return True
