@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import as_device, to_device
 from oneflow_lite.errors import FlowError
@@ -478,6 +479,4 @@ def _find(name: str) -> Callable[..., Any]:
     if functor is not None:
         return functor
     KERNELS.get(name)
-    from oneflow_lite.autograd.rule_namespace import FunctorNamespace
-
-    return getattr(FunctorNamespace(), name)  # type: ignore[no-any-return]
+    return getattr(FUNCTORS_F, name)  # type: ignore[no-any-return]
