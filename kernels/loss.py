@@ -56,13 +56,16 @@ def _places(xp, like, shape, target, weight, ignore_index, op=None):
     classes = shape[1] if len(shape) > 1 else shape[0]
     batch, positions = shape[0] if len(shape) > 1 else 1, math.prod(shape[2:])
     target = target.reshape(target.size).astype(np.int64, copy=False)
-    ignored = target == ignore_index
-    if on_host(xp):
-        if not ignored.any():
-            ignored = None
-        if op is not None:
-            counted = target if ignored is None else target[~ignored]
-            check_range(xp, op, "target", counted, classes)
+    if on_host(xp) and not 0 <= ignore_index < classes and _all_below(target, classes):
+        ignored = None
+    else:
+        ignored = target == ignore_index
+        if on_host(xp):
+            if not ignored.any():
+                ignored = None
+            if op is not None:
+                counted = target if ignored is None else target[~ignored]
+                check_range(xp, op, "target", counted, classes)
     if ignored is not None:
         target = xp.where(ignored, 0, target)
     factor = None if weight is None else weight.take(target)
@@ -73,6 +76,11 @@ def _places(xp, like, shape, target, weight, ignore_index, op=None):
     if positions != 1:
         places = (places[:, None] + xp.arange(positions)).reshape(target.size)
     return places + target * positions, factor, ignored
+
+
+def _all_below(target, classes):
+    """Return whether all targets are classes; read as unsigned, negative ones are large."""
+    return target.size and target.flags.c_contiguous and target.view(np.uint64).max() < classes
 
 
 def _divided(total, factor, each):

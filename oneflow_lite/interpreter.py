@@ -76,19 +76,24 @@ class EagerInterpreter(Interpreter):
         except Exception as error:
             raise explain(op_expr, inputs, error) from error.__cause__
         schema = op_expr.schema
-        written = [inputs[schema.inputs.index(name)] for name in schema.mutates]
-        for x in written:
-            if x is not None:
-                x.storage.version += 1
-        outputs = []
-        for array in result if type(result) is tuple else (result,):
-            y = next((x for x in written if x is not None and array is x._data), None)
-            if y is None:
-                y = make_tensor(np.asarray(array) if isinstance(array, np.generic) else array)
-                if schema.view_of is not None:
-                    link_view(op_expr, inputs[schema.inputs.index(schema.view_of)], y, attrs)
-            outputs.append(y)
-        return tuple(outputs) if type(result) is tuple else outputs[0]
+        for i in schema.written:
+            if inputs[i] is not None:
+                (inputs[i]._storage or inputs[i].storage).version += 1
+        if type(result) is tuple:
+            return tuple([_wrap(op_expr, inputs, array, attrs) for array in result])
+        return _wrap(op_expr, inputs, result, attrs)
+
+
+def _wrap(op: OpExpr, inputs: tuple[Any, ...], array: Any, attrs: dict[str, Any]) -> Tensor:
+    """Make a tensor of what a kernel returned; an input that it wrote is that input again."""
+    schema = op.schema
+    for i in schema.written:
+        if inputs[i] is not None and array is inputs[i]._data:
+            return inputs[i]  # type: ignore[no-any-return]
+    y = make_tensor(np.asarray(array) if isinstance(array, np.generic) else array)
+    if schema.view_of is not None:
+        link_view(op, inputs[schema.inputs.index(schema.view_of)], y, attrs)
+    return y
 
 
 class AutogradInterpreter(Interpreter):
@@ -126,8 +131,7 @@ class AutogradInterpreter(Interpreter):
         edges: tuple[Edge, ...],
         needs_grad: bool,
     ) -> Any:
-        written = [inputs[op.schema.inputs.index(name)] for name in op.schema.mutates]
-        targets = [x for x in written if x is not None]
+        targets = [inputs[i] for i in op.schema.written if inputs[i] is not None]
         for target in targets:
             check_writable(op.op_type_name, target, needs_grad)
         if not needs_grad:

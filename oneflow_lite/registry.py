@@ -89,6 +89,8 @@ class Schema:
         Keyword-only parameters and their defaults (`inspect.Parameter.empty` where there is none).
     mutates : tuple of str
         Inputs that the kernel writes.
+    written : tuple of int
+        Their positions.
     view_of : str or None
         The input whose memory the output may share.
     random : bool
@@ -105,6 +107,7 @@ class Schema:
         "random",
         "variadic",
         "view_of",
+        "written",
     )
 
     def __init__(
@@ -130,6 +133,7 @@ class Schema:
                     f"its array parameters are {self.inputs}"
                 )
         self.mutates = mutates
+        self.written = tuple(self.inputs.index(name) for name in mutates)
         self.view_of = view_of
         self.random = random
         self.infer = infer
