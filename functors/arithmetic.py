@@ -6,13 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.dtype import to_complex
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_tensor, floating, require_floating
+from oneflow_lite.functors.elementwise_checks import real
+from oneflow_lite.functors.operands import (
+    NUMBERS,
+    REAL_NUMBERS,
+    check_operands,
+    is_bool,
+    is_integer,
+    real_operand,
+)
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import Tensor, make_tensor
 
 _ADD = op_expr("add")
 _SUB = op_expr("sub")
@@ -21,6 +29,7 @@ _DIV = op_expr("div")
 _FLOOR_DIVIDE = op_expr("floor_divide")
 _DIV_TRUNC = op_expr("div_trunc")
 _POW = op_expr("pow")
+_POW_INTEGER = op_expr("pow_integer")
 _NEG = op_expr("neg")
 _ABS = op_expr("abs")
 _SIGN = op_expr("sign")
@@ -48,18 +57,20 @@ _COMPLEX = op_expr("complex")
 _CLONE = op_expr("clone")
 
 
-def _scaled(op: str, other: Any, alpha: Any) -> Any:
-    """Return alpha * other, refusing a fraction where integers meet."""
-    if isinstance(alpha, float) and isinstance(other, Tensor) and other.dtype.kind in "iub":
+def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
+    """Return value * factor in the dtype of the value, into which the factor has to fit."""
+    kind = value._data.dtype.kind
+    fits = {"c": NUMBERS, "f": REAL_NUMBERS}.get(kind, (int, np.integer, np.bool_))
+    if not isinstance(factor, fits):
         raise bad_argument(
-            ArgumentError,
+            ArgumentError if isinstance(factor, NUMBERS) else ArgumentTypeError,
             op,
-            "alpha",
-            expected=f"an int for tensors of dtype {other.dtype}",
-            got=alpha,
-            mend="convert the tensors with .float()",
+            argument,
+            expected=f"a number that fits dtype {value.dtype}",
+            got=repr(factor),
+            mend="convert the tensors first, as with .float()",
         )
-    return mul(other, alpha)
+    return mul(value, bool(factor) if kind == "b" else factor)
 
 
 @register_functor("add")
@@ -71,28 +82,26 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     tensor([21, 22])
     """
     if alpha != 1:
-        other = _scaled("add", other, alpha)
+        input, other = promote("add", input, other)
+        other = _scaled("add", "alpha", other, alpha)
     return dispatch2(_ADD, input, other)
-
-
-def _is_bool(value: Any) -> bool:
-    return value._data.dtype.kind == "b" if isinstance(value, Tensor) else isinstance(value, bool)
 
 
 @register_functor("sub")
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return input - alpha * other."""
-    if alpha != 1:
-        other = _scaled("sub", other, alpha)
-    if _is_bool(other) or _is_bool(input):
+    if is_bool(other) or is_bool(input):
         raise bad_argument(
             DTypeError,
             "sub",
-            "other" if _is_bool(other) else "input",
+            "other" if is_bool(other) else "input",
             expected="numbers",
             got="bool",
             mend="use logical_not(), ^ or logical_xor()",
         )
+    if alpha != 1:
+        input, other = promote("sub", input, other)
+        other = _scaled("sub", "alpha", other, alpha)
     return dispatch2(_SUB, input, other)
 
 
@@ -107,13 +116,25 @@ def mul(input: Any, other: Any) -> Tensor:
     return dispatch2(_MUL, input, other)
 
 
-def _float_operands(op: Any, input: Any, other: Any) -> Tensor:
-    """Dispatch an op that computes in floats: integers become the default dtype."""
-    fits = isinstance(input, Tensor) and input._data.dtype.kind in "fc"
-    if fits or (isinstance(other, Tensor) and other._data.dtype.kind in "fc"):
-        return dispatch2(op, input, other)
-    x, y = promote(op.op_type_name, input, other)
-    return dispatch2(op, floating(op.op_type_name, x), floating(op.op_type_name, y))
+def _whole_quotient(name: str, op: OpExpr, input: Any, other: Any) -> Tensor:
+    """Dispatch a division that rounds, or its remainder: for real numbers, not for two bools."""
+    x, y = real_operand(name, input, "input"), real_operand(name, other, "other")
+    if is_bool(x) and is_bool(y):
+        raise bad_argument(
+            DTypeError,
+            name,
+            "other",
+            expected="numbers",
+            got="two bools",
+            mend="convert one of them with .long()",
+        )
+    return dispatch2(op, x, y)
+
+
+def _as_float(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = make_tensor(value)
+    return floating("div", value) if isinstance(value, Tensor) else float(value)
 
 
 @register_functor("div")
@@ -133,11 +154,13 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     (tensor([ 3.5000, -3.5000]), tensor([ 3, -3]))
     """
     if rounding_mode is None:
-        return _float_operands(_DIV, input, other)
+        if is_integer(input) and is_integer(other):
+            input, other = _as_float(input), _as_float(other)
+        return dispatch2(_DIV, input, other)
     if rounding_mode == "floor":
-        return floor_divide(input, other)
+        return _whole_quotient("div", _FLOOR_DIVIDE, input, other)
     if rounding_mode == "trunc":
-        return dispatch2(_DIV_TRUNC, input, other)
+        return _whole_quotient("div", _DIV_TRUNC, input, other)
     raise bad_argument(
         ArgumentError,
         "div",
@@ -155,8 +178,8 @@ def rdiv(input: Any, other: Any) -> Tensor:
 
 @register_functor("floor_divide")
 def floor_divide(input: Any, other: Any) -> Tensor:
-    """Return the quotient rounded down."""
-    return dispatch2(_FLOOR_DIVIDE, input, other)
+    """Return the quotient rounded down; an integer divided by 0 raises."""
+    return _whole_quotient("floor_divide", _FLOOR_DIVIDE, input, other)
 
 
 def rfloor_divide(input: Any, other: Any) -> Tensor:
@@ -177,12 +200,9 @@ def pow(input: Any, exponent: Any) -> Tensor:
     """
     if type(exponent) is int and exponent == 2 and isinstance(input, Tensor):
         return square(input)
-    if (
-        isinstance(input, Tensor)
-        and input._data.dtype.kind in "iub"
-        and isinstance(exponent, int)
-        and exponent < 0
-    ):
+    if not (is_integer(exponent) and is_integer(input)):
+        return dispatch2(_POW, input, exponent)
+    if isinstance(exponent, (int, np.integer)) and exponent < 0:
         raise bad_argument(
             ArgumentError,
             "pow",
@@ -191,7 +211,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
             got=exponent,
             mend="convert the tensor with .float()",
         )
-    return dispatch2(_POW, input, exponent)
+    return dispatch2(_POW_INTEGER, input, exponent)
 
 
 def rpow(input: Any, other: Any) -> Tensor:
@@ -212,7 +232,11 @@ def neg(input: Tensor) -> Tensor:
 @register_functor("positive")
 def positive(input: Tensor) -> Tensor:
     """Return the tensor itself."""
-    return check_tensor("positive", "input", input)
+    if is_bool(check_tensor("positive", "input", input)):
+        raise bad_argument(
+            DTypeError, "positive", "input", expected="numbers", got="bool", mend="use .long()"
+        )
+    return input
 
 
 @register_functor("abs")
@@ -223,7 +247,7 @@ def abs(input: Tensor) -> Tensor:
 
 @register_functor("sign")
 def sign(input: Tensor) -> Tensor:
-    """Return -1, 0 or 1 by the sign; for complex numbers z / abs(z)."""
+    """Return -1, 0 or 1 by the sign; for complex numbers z / abs(z), 0 for 0. NaN stays NaN."""
     if check_tensor("sign", "input", input)._data.dtype.kind == "b":
         return dispatch1(_CLONE, input)
     return dispatch1(_SIGN, input)
@@ -232,6 +256,8 @@ def sign(input: Tensor) -> Tensor:
 @register_functor("square")
 def square(input: Tensor) -> Tensor:
     """Return input * input."""
+    if is_bool(input):
+        return dispatch2(_POW_INTEGER, input, 2)
     return dispatch1(_SQUARE, input)
 
 
@@ -256,43 +282,44 @@ def reciprocal(input: Tensor) -> Tensor:
 @register_functor("floor")
 def floor(input: Tensor) -> Tensor:
     """Return the largest whole number not above each element; the derivative is 0."""
-    return dispatch1(_FLOOR, input)
+    return dispatch1(_FLOOR, real("floor", input))
 
 
 @register_functor("ceil")
 def ceil(input: Tensor) -> Tensor:
     """Return the smallest whole number not below each element; the derivative is 0."""
-    return dispatch1(_CEIL, input)
+    return dispatch1(_CEIL, real("ceil", input))
 
 
 @register_functor("trunc")
 def trunc(input: Tensor) -> Tensor:
     """Return the elements without their fractions; the derivative is 0."""
-    return dispatch1(_TRUNC, input)
+    return dispatch1(_TRUNC, real("trunc", input))
 
 
 @register_functor("frac")
 def frac(input: Tensor) -> Tensor:
     """Return the fractions, with the sign of the elements; the derivative is 1."""
-    return dispatch1(_FRAC, require_floating("frac", input))
+    return dispatch1(_FRAC, require_floating("frac", real("frac", input)))
 
 
 @register_functor("round")
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0."""
-    return dispatch1(_ROUND, input, {"decimals": check_int("round", "decimals", decimals)})
+    attrs = {"decimals": check_int("round", "decimals", decimals)}
+    return dispatch1(_ROUND, real("round", input), attrs)
 
 
 @register_functor("fmod")
 def fmod(input: Any, other: Any) -> Tensor:
     """Return the remainder with the sign of `input`."""
-    return dispatch2(_FMOD, input, other)
+    return _whole_quotient("fmod", _FMOD, input, other)
 
 
 @register_functor("remainder")
 def remainder(input: Any, other: Any) -> Tensor:
     """Return the remainder with the sign of `other`."""
-    return dispatch2(_REMAINDER, input, other)
+    return _whole_quotient("remainder", _REMAINDER, input, other)
 
 
 def rremainder(input: Any, other: Any) -> Tensor:
@@ -303,27 +330,30 @@ def rremainder(input: Any, other: Any) -> Tensor:
 @register_functor("maximum")
 def maximum(input: Tensor, other: Tensor) -> Tensor:
     """Return the larger of two elements; equal ones share the gradient."""
-    check_tensor("maximum", "input", input), check_tensor("maximum", "other", other)
-    return dispatch2(_MAXIMUM, input, other)
+    return dispatch2(_MAXIMUM, real("maximum", input), real("maximum", other, "other"))
 
 
 @register_functor("minimum")
 def minimum(input: Tensor, other: Tensor) -> Tensor:
     """Return the smaller of two elements; equal ones share the gradient."""
-    check_tensor("minimum", "input", input), check_tensor("minimum", "other", other)
-    return dispatch2(_MINIMUM, input, other)
+    return dispatch2(_MINIMUM, real("minimum", input), real("minimum", other, "other"))
+
+
+def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
+    clamp = _CLAMP_MIN if argument == "min" else _CLAMP_MAX
+    return dispatch2(clamp, real(op, input), real_operand(op, bound, argument))
 
 
 @register_functor("clamp_min")
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return the elements, raised to `min` where they are below; at `min` the derivative is 1."""
-    return dispatch2(_CLAMP_MIN, check_tensor("clamp_min", "input", input), min)
+    return _clamped("clamp_min", "min", input, min)
 
 
 @register_functor("clamp_max")
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return the elements, lowered to `max` where they are above; at `max` the derivative is 1."""
-    return dispatch2(_CLAMP_MAX, check_tensor("clamp_max", "input", input), max)
+    return _clamped("clamp_max", "max", input, max)
 
 
 @register_functor("clamp")
@@ -344,8 +374,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
             got="neither",
             mend="give at least one bound",
         )
-    result = input if min is None else clamp_min(input, min)
-    return result if max is None else clamp_max(result, max)
+    result = input if min is None else _clamped("clamp", "min", input, min)
+    return result if max is None else _clamped("clamp", "max", result, max)
 
 
 @register_functor("where")
@@ -366,6 +396,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             got=condition.dtype,
             mend="compare, or convert it with .bool()",
         )
+    check_operands("where", condition=condition, input=input, other=other)
     x, y = promote("where", input, other)
     return dispatch(_WHERE, (condition, x, y))
 
@@ -373,42 +404,35 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 @register_functor("lerp")
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return input + weight * (end - input)."""
+    check_operands("lerp", input=input, end=end, weight=weight)
     return dispatch(_LERP, tuple(promote("lerp", floating("lerp", input), end, weight)))
-
-
-def _check_operands(op: str, input: Any, tensor1: Any, tensor2: Any) -> None:
-    """Check three tensors that broadcast together, so that errors name the op that was called."""
-    given = {"input": input, "tensor1": tensor1, "tensor2": tensor2}
-    shape: tuple[int, ...] = ()
-    for argument, value in given.items():
-        if isinstance(value, (int, float)) and argument != "input":
-            continue
-        have = check_tensor(op, argument, value).shape
-        try:
-            shape = np.broadcast_shapes(shape, have)
-        except ValueError:
-            raise bad_argument(
-                ShapeError,
-                op,
-                argument,
-                expected=f"a shape that broadcasts with {shape}",
-                got=have,
-                mend="make the sizes equal or 1, counted from the last dimension",
-            ) from None
 
 
 @register_functor("addcmul")
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2."""
-    _check_operands("addcmul", input, tensor1, tensor2)
-    return add(input, mul(tensor1, tensor2), alpha=value)
+    check_operands("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
+    x, first, second = promote("addcmul", input, tensor1, tensor2)
+    product = mul(first, second)
+    return add(x, product if value == 1 else _scaled("addcmul", "value", product, value))
 
 
 @register_functor("addcdiv")
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """Return input + value * tensor1 / tensor2."""
-    _check_operands("addcdiv", input, tensor1, tensor2)
-    return add(input, div(tensor1, tensor2), alpha=value)
+    """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch."""
+    check_operands("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
+    if is_integer(tensor1) and is_integer(tensor2):
+        raise bad_argument(
+            DTypeError,
+            "addcdiv",
+            "tensor2",
+            expected="a floating point dtype where tensor1 holds integers",
+            got="integers",
+            mend="convert one of them with .float()",
+        )
+    x, first, second = promote("addcdiv", input, tensor1, tensor2)
+    quotient = div(first, second)
+    return add(x, quotient if value == 1 else _scaled("addcdiv", "value", quotient, value))
 
 
 @register_functor("nan_to_num")
@@ -446,7 +470,7 @@ def angle(input: Tensor) -> Tensor:
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """Return the complex tensor with these parts."""
     for argument, part in (("real", real), ("imag", imag)):
-        if check_tensor("complex", argument, part)._data.dtype.kind != "f":
+        if check_tensor("complex", argument, part)._data.dtype.char not in "fd":
             raise bad_argument(
                 DTypeError,
                 "complex",
@@ -455,7 +479,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
                 got=part.dtype,
                 mend="convert it with .float()",
             )
-    if to_complex(real.dtype) is not to_complex(imag.dtype):
+    if real.dtype is not imag.dtype:
         raise bad_argument(
             DTypeError,
             "complex",

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import as_dtype
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import (
+    ArgumentTypeError,
+    DimError,
+    DTypeError,
+    ShapeError,
+    bad_argument,
+)
 from oneflow_lite.functors.checks import (
     check_dim,
     check_dims,
@@ -17,7 +26,7 @@ from oneflow_lite.functors.checks import (
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensor import Tensor
 
 _RESHAPE = op_expr("reshape")
 _TRANSPOSE = op_expr("transpose")
@@ -29,14 +38,17 @@ _SUM_TO = op_expr("sum_to")
 _CLONE = op_expr("clone")
 _REAL = op_expr("real")
 _IMAG = op_expr("imag")
+_VIEW_DTYPE = op_expr("view_dtype")
 _CAST = op_expr("cast")
 _TO_DEVICE = op_expr("to_device")
 
 
-def _full_shape(op: str, input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Fill in the one size given as -1, and check the number of elements."""
+def _filled(
+    op: str, sizes: tuple[int, ...], total: int, whole: str, argument: str = "shape"
+) -> tuple[int, ...]:
+    """Fill in the one size given as -1, and check that the sizes make up the elements."""
     known, unknown = 1, -1
-    for i, n in enumerate(shape):
+    for i, n in enumerate(sizes):
         if n == -1 and unknown < 0:
             unknown = i
         elif n < 0:
@@ -44,19 +56,32 @@ def _full_shape(op: str, input: Tensor, shape: tuple[int, ...]) -> tuple[int, ..
             break
         else:
             known *= n
-    total = input.numel()
     if unknown >= 0 and known > 0 and total % known == 0:
-        return (*shape[:unknown], total // known, *shape[unknown + 1 :])
+        return (*sizes[:unknown], total // known, *sizes[unknown + 1 :])
     if unknown < 0 and known == total:
-        return shape
+        return sizes
     raise bad_argument(
         ShapeError,
         op,
-        "shape",
-        expected=f"sizes for {total} elements (shape {input.shape}), at most one of them -1",
-        got=shape,
+        argument,
+        expected=f"sizes for {total} elements ({whole}), at most one of them -1",
+        got=sizes,
         mend="choose sizes whose product is the number of elements",
     )
+
+
+def _full_shape(op: str, input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return _filled(op, shape, input.numel(), f"shape {input.shape}")
+
+
+def _sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:
+    """Return what was given by position, or by one of the names; raise for other names."""
+    for name in names:
+        if name in named:
+            given = (*given, named.pop(name))
+    for name in named:
+        raise ArgumentTypeError(f"{op}() has no argument {name!r}; leave it out")
+    return given
 
 
 @register_functor("reshape")
@@ -71,24 +96,29 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
             [3, 4, 5]])
     """
     check_tensor("reshape", "input", input)
-    sizes = check_shape("reshape", (named.pop("shape"),) if "shape" in named else shape, "shape")
-    _no_more("reshape", named)
+    sizes = check_shape("reshape", _sizes("reshape", shape, named, "shape"), "shape")
     return dispatch1(_RESHAPE, input, {"shape": _full_shape("reshape", input, sizes)})
 
 
-def _no_more(op: str, named: dict[str, Any]) -> None:
-    for name in named:
-        raise ArgumentTypeError(f"{op}() has no argument {name!r}; leave it out")
-
-
 @register_functor("view")
-def view(input: Tensor, *shape: Any) -> Tensor:
+def view(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape, sharing memory; raise where that needs a copy.
 
-    With a dtype of the same size instead of a shape, the bytes are read as that dtype.
+    With a dtype of the same size instead of a shape, the bytes are read as that dtype; no gradient
+    flows through that.
+
+    >>> import oneflow_lite as flow
+    >>> x = flow.zeros(2, 3)
+    >>> x.view(-1)[4] = 1.0
+    >>> x
+    tensor([[0., 0., 0.],
+            [0., 1., 0.]])
     """
     check_tensor("view", "input", input)
-    sizes = check_shape("view", shape, "shape")
+    given = _sizes("view", shape, named, "size", "dtype")
+    if len(given) == 1 and not isinstance(given[0], (int, np.integer, tuple, list)):
+        return _read_as(input, given[0])
+    sizes = check_shape("view", given, "shape")
     result = dispatch1(_RESHAPE, input, {"shape": _full_shape("view", input, sizes)})
     if input._data.size and not _shares(result._data, input._data):
         raise bad_argument(
@@ -100,6 +130,20 @@ def view(input: Tensor, *shape: Any) -> Tensor:
             mend="use reshape(), which copies where it must",
         )
     return result
+
+
+def _read_as(input: Tensor, dtype: Any) -> Tensor:
+    chosen = as_dtype("view", dtype)
+    if chosen.itemsize != input.dtype.itemsize:
+        raise bad_argument(
+            DTypeError,
+            "view",
+            "dtype",
+            expected=f"a dtype of {input.dtype.itemsize} bytes, as {input.dtype}",
+            got=chosen,
+            mend="convert the elements with to()",
+        )
+    return dispatch1(_VIEW_DTYPE, input, {"dtype": chosen})
 
 
 def _shares(a: Any, b: Any) -> bool:
@@ -140,9 +184,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         )
     if not shape:
         return reshape(input, 1)
-    size = 1
-    for n in shape[first : last + 1]:
-        size *= n
+    if first == last:
+        return input
+    size = math.prod(shape[first : last + 1])
     return reshape(input, (*shape[:first], size, *shape[last + 1 :]))
 
 
@@ -156,15 +200,28 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Return the tensor with one dimension split into several; one size may be -1."""
     shape = check_tensor("unflatten", "input", input).shape
+    if not shape:
+        raise bad_argument(
+            DimError,
+            "unflatten",
+            "input",
+            expected="at least one dimension",
+            got="none",
+            mend="use reshape()",
+        )
     dim = check_dim("unflatten", dim, len(shape))
-    sizes = check_shape("unflatten", (sizes,), "sizes")
-    part = (
-        make_tensor(input._data[(0,) * dim + (slice(None),) + (0,) * (len(shape) - dim - 1)])
-        if (0 not in shape)
-        else None
-    )
-    filled = _full_shape("unflatten", part, sizes) if part is not None else sizes
-    return reshape(input, (*shape[:dim], *filled, *shape[dim + 1 :]))
+    if not isinstance(sizes, (tuple, list)) or not sizes:
+        raise bad_argument(
+            ShapeError if isinstance(sizes, (tuple, list)) else ArgumentTypeError,
+            "unflatten",
+            "sizes",
+            expected="a tuple of at least one int",
+            got=repr(sizes),
+            mend="name the sizes that the dimension is split into",
+        )
+    parts = check_shape("unflatten", (sizes,), "sizes")
+    parts = _filled("unflatten", parts, shape[dim], f"dimension {dim} of {shape}", "sizes")
+    return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 
 
 @register_functor("squeeze")
@@ -209,8 +266,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     (4, 2, 3)
     """
     rank = check_tensor("permute", "input", input)._data.ndim
-    order = check_shape("permute", (named.pop("dims"),) if "dims" in named else dims, "dims")
-    _no_more("permute", named)
+    order = check_shape("permute", _sizes("permute", dims, named, "dims"), "dims")
     if len(order) != rank:
         raise bad_argument(
             ShapeError,
@@ -258,9 +314,7 @@ def expand(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     tensor([[1, 1, 1],
             [2, 2, 2]])
     """
-    given = (named.pop("shape"),) if "shape" in named else shape
-    _no_more("expand", named)
-    return _expanded("expand", input, given)
+    return _expanded("expand", input, _sizes("expand", shape, named, "size", "shape"))
 
 
 def _expanded(op: str, input: Tensor, shape: tuple[Any, ...]) -> Tensor:
@@ -299,8 +353,8 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 def sum_to_size(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """Return the sum over those dimensions along which `shape` broadcasts to the input's shape."""
     have = check_tensor("sum_to_size", "input", input).shape
-    sizes = check_shape("sum_to_size", (named.pop("shape"),) if "shape" in named else shape, "size")
-    _no_more("sum_to_size", named)
+    given = _sizes("sum_to_size", shape, named, "size", "shape")
+    sizes = check_shape("sum_to_size", given, "size")
     extra = len(have) - len(sizes)
     if extra < 0 or any(n not in (1, have[extra + i]) for i, n in enumerate(sizes)):
         raise bad_argument(
@@ -377,19 +431,18 @@ def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
     """
     check_tensor("to", "input", input)
     device, dtype = named.pop("device", None), named.pop("dtype", None)
-    copy = named.pop("copy", False)
+    flags = [value for value in args if isinstance(value, bool)]  # non_blocking, copy
+    copy = named.pop("copy", flags[1] if len(flags) > 1 else False)
     named.pop("non_blocking", None)
-    _no_more("to", named)
+    _sizes("to", (), named)
     for value in args:
+        if isinstance(value, bool):
+            continue
         if isinstance(value, Tensor):
             device, dtype = value.device, value.dtype
-        elif isinstance(value, Device) or (
+        elif isinstance(value, (Device, int)) or (
             isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda")
         ):
-            device = value
-        elif isinstance(value, bool):  # non_blocking by position
-            continue
-        elif isinstance(value, int):  # the index of a CUDA device
             device = value
         elif value is not None:
             dtype = value

@@ -65,8 +65,10 @@ def div_trunc_dy(F, ctx, dz):
 
 @register_grad_func("pow", wrt="x", saves="x, y")
 def pow_dx(F, ctx, dz):
-    # y x^(y-1); 0 where y = 0, also at x = 0
-    return F.where(ctx.y == 0, 0.0, dz * (ctx.y * F.pow(ctx.x, ctx.y - 1)))
+    # y x^(y-1); 0 where y = 0, also at x = 0, to which the power that is not chosen stays finite
+    constant = ctx.y == 0
+    power = F.pow(ctx.x, F.where(constant, 0.0, ctx.y - 1))
+    return F.where(constant, 0.0, dz * (ctx.y * power))
 
 
 @register_grad_func("pow", wrt="y", saves="x, y, out")
@@ -169,7 +171,7 @@ def fmod_dx(F, ctx, dz):
 
 @register_grad_func("fmod", wrt="y", saves="x, y")
 def fmod_dy(F, ctx, dz):
-    return -dz * F.trunc(ctx.x / ctx.y)
+    return -dz * F.div_trunc(ctx.x, ctx.y)
 
 
 @register_grad_func("remainder", wrt="x")
@@ -179,7 +181,7 @@ def remainder_dx(F, ctx, dz):
 
 @register_grad_func("remainder", wrt="y", saves="x, y")
 def remainder_dy(F, ctx, dz):
-    return -dz * F.floor(ctx.x / ctx.y)
+    return -dz * F.floor_divide(ctx.x, ctx.y)
 
 
 @register_grad_func("maximum", wrt="x", saves="x, y")
@@ -219,32 +221,27 @@ def extreme_grad_dy(F, ctx, d):
 
 @register_grad_func("clamp_min", wrt="x", saves="x, low")
 def clamp_min_dx(F, ctx, dy):
-    return F.mask_at_least(dy, ctx.x, ctx.low)
+    return F.mask_less(dy, ctx.low, ctx.x, equal=True)
 
 
 @register_grad_func("clamp_min", wrt="low", saves="x, low")
 def clamp_min_dlow(F, ctx, dy):
-    return dy - F.mask_at_least(dy, ctx.x, ctx.low)
+    return F.mask_less(dy, ctx.x, ctx.low, equal=False)
 
 
 @register_grad_func("clamp_max", wrt="x", saves="x, high")
 def clamp_max_dx(F, ctx, dy):
-    return F.mask_at_most(dy, ctx.x, ctx.high)
+    return F.mask_less(dy, ctx.x, ctx.high, equal=True)
 
 
 @register_grad_func("clamp_max", wrt="high", saves="x, high")
 def clamp_max_dhigh(F, ctx, dy):
-    return dy - F.mask_at_most(dy, ctx.x, ctx.high)
+    return F.mask_less(dy, ctx.high, ctx.x, equal=False)
 
 
-@register_grad_func("mask_at_least", saves="x, low")
-def mask_at_least_grad(F, ctx, d):
-    return F.mask_at_least(d, ctx.x, ctx.low), None, None
-
-
-@register_grad_func("mask_at_most", saves="x, high")
-def mask_at_most_grad(F, ctx, d):
-    return F.mask_at_most(d, ctx.x, ctx.high), None, None
+@register_grad_func("mask_less", saves="x, y")
+def mask_less_grad(F, ctx, d):
+    return F.mask_less(d, ctx.x, ctx.y, equal=ctx.equal), None, None
 
 
 @register_grad_func("where", wrt="x", saves="condition")

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.kernels.numerics import keep_where
 from oneflow_lite.registry import register_kernel, register_ufunc
 
 # Ops that are one function of the array module: op name to function name.
@@ -17,10 +19,7 @@ _BINARY = {
     "sub": "subtract",
     "mul": "multiply",
     "div": "divide",
-    "floor_divide": "floor_divide",
     "pow": "power",
-    "fmod": "fmod",
-    "remainder": "remainder",
     "maximum": "maximum",
     "minimum": "minimum",
 }
@@ -31,13 +30,55 @@ for _op, _function in _BINARY.items():
     register_ufunc(_op, _function, inputs=2)
 
 
+def _divided(op, function, x, y):
+    """Divide; integers by 0 raise where NumPy would only warn (CuPy says nothing)."""
+    if x.dtype.kind == "f":
+        return function(x, y)
+    try:
+        with np.errstate(divide="raise"):
+            return function(x, y)
+    except FloatingPointError:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            "other",
+            expected="no zero among integers",
+            got="a zero",
+            mend="convert the tensors with .float()",
+        ) from None
+
+
+@register_kernel("floor_divide")
+def floor_divide(xp, x, y):
+    return _divided("floor_divide", xp.floor_divide, x, y)
+
+
 @register_kernel("div_trunc")
 def div_trunc(xp, x, y):
-    if x.dtype.kind in "iu":
-        # trunc(x / y) without leaving the integers
-        quotient = xp.floor_divide(x, y)
-        return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
-    return xp.trunc(xp.divide(x, y))
+    if x.dtype.kind == "f":
+        return xp.trunc(xp.divide(x, y))
+    # trunc(x / y) without leaving the integers
+    quotient = _divided("div", xp.floor_divide, x, y)
+    return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
+
+
+@register_kernel("fmod")
+def fmod(xp, x, y):
+    return _divided("fmod", xp.fmod, x, y)
+
+
+@register_kernel("remainder")
+def remainder(xp, x, y):
+    return _divided("remainder", xp.remainder, x, y)
+
+
+@register_kernel("pow_integer")
+def pow_integer(xp, x, y):
+    if x.dtype.kind == "b":
+        return x | ~y
+    # x ** -n is 1 / x ** n without its fraction: 0, unless x is 1 or -1
+    powers = xp.power(x, xp.where(y < 0, y & 1, y))
+    return powers * ((y >= 0) | (xp.abs(x) == 1))
 
 
 @register_kernel("pow_grad_exponent")
@@ -87,11 +128,10 @@ def round(xp, x, *, decimals=0):
 
 @register_kernel("extreme_grad")
 def extreme_grad(xp, dz, x, y, *, largest):
-    # the whole gradient where x wins, half of it where both are equal
-    wins = (x > y) if largest else (x < y)
-    share = wins.astype(dz.dtype)
-    share += (x == y) * dz.dtype.type(0.5)
-    return dz * share
+    # nothing where x loses, even of an infinite gradient; half where both are equal
+    loses = (x < y) if largest else (x > y)
+    kept = keep_where(xp, xp.logical_not(loses), dz)
+    return kept * (1 - (x == y) * dz.dtype.type(0.5))
 
 
 @register_kernel("clamp_min")
@@ -104,14 +144,10 @@ def clamp_max(xp, x, high):
     return xp.minimum(x, high)
 
 
-@register_kernel("mask_at_least")
-def mask_at_least(xp, dy, x, low):
-    return dy * (x >= low)
-
-
-@register_kernel("mask_at_most")
-def mask_at_most(xp, dy, x, high):
-    return dy * (x <= high)
+@register_kernel("mask_less")
+def mask_less(xp, dy, x, y, *, equal):
+    # nothing where x is larger, even of an infinite gradient
+    return keep_where(xp, x <= y if equal else x < y, dy)
 
 
 @register_kernel("where")
@@ -145,7 +181,10 @@ def conj(xp, x):
 
 @register_kernel("angle")
 def angle(xp, x):
-    return xp.angle(x).astype(x.real.dtype, copy=False)
+    if x.dtype.kind == "c":
+        return xp.arctan2(x.imag, x.real)
+    # not by arctan2, for which -0.0 is negative
+    return xp.where(xp.isnan(x), x, (x < 0) * x.dtype.type(np.pi))
 
 
 @register_kernel("complex")

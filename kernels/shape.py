@@ -69,9 +69,14 @@ def imag(xp, x):
     return x.imag
 
 
+@register_kernel("view_dtype", view_of="x")
+def view_dtype(xp, x, *, dtype):
+    return x.view(dtype)
+
+
 @register_kernel("cast")
 def cast(xp, x, *, dtype):
-    if x.dtype.kind == "c" and dtype.kind != "c":
+    if x.dtype.kind == "c" and dtype.kind not in "bc":
         x = x.real
     return x.astype(dtype)
 
