@@ -44,9 +44,9 @@ _TO_DEVICE = op_expr("to_device")
 
 
 def _filled(
-    op: str, sizes: tuple[int, ...], total: int, whole: str, argument: str = "shape"
+    op: str, argument: str, sizes: tuple[int, ...], total: int, input: Tensor
 ) -> tuple[int, ...]:
-    """Fill in the one size given as -1, and check that the sizes make up the elements."""
+    """Fill in the one size given as -1, and check the product of the sizes."""
     known, unknown = 1, -1
     for i, n in enumerate(sizes):
         if n == -1 and unknown < 0:
@@ -64,18 +64,16 @@ def _filled(
         ShapeError,
         op,
         argument,
-        expected=f"sizes for {total} elements ({whole}), at most one of them -1",
+        expected=f"sizes with product {total} (of shape {input.shape}), at most one of them -1",
         got=sizes,
-        mend="choose sizes whose product is the number of elements",
+        mend="choose sizes that keep the number of elements",
     )
-
-
-def _full_shape(op: str, input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return _filled(op, shape, input.numel(), f"shape {input.shape}")
 
 
 def _sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:
     """Return what was given by position, or by one of the names; raise for other names."""
+    if not named:
+        return given
     for name in names:
         if name in named:
             given = (*given, named.pop(name))
@@ -97,7 +95,9 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """
     check_tensor("reshape", "input", input)
     sizes = check_shape("reshape", _sizes("reshape", shape, named, "shape"), "shape")
-    return dispatch1(_RESHAPE, input, {"shape": _full_shape("reshape", input, sizes)})
+    return dispatch1(
+        _RESHAPE, input, {"shape": _filled("reshape", "shape", sizes, input._data.size, input)}
+    )
 
 
 @register_functor("view")
@@ -119,7 +119,9 @@ def view(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     if len(given) == 1 and not isinstance(given[0], (int, np.integer, tuple, list)):
         return _read_as(input, given[0])
     sizes = check_shape("view", given, "shape")
-    result = dispatch1(_RESHAPE, input, {"shape": _full_shape("view", input, sizes)})
+    result = dispatch1(
+        _RESHAPE, input, {"shape": _filled("view", "shape", sizes, input._data.size, input)}
+    )
     if input._data.size and not _shares(result._data, input._data):
         raise bad_argument(
             ShapeError,
@@ -220,7 +222,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
             mend="name the sizes that the dimension is split into",
         )
     parts = check_shape("unflatten", (sizes,), "sizes")
-    parts = _filled("unflatten", parts, shape[dim], f"dimension {dim} of {shape}", "sizes")
+    parts = _filled("unflatten", "sizes", parts, shape[dim], input)
     return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 
 

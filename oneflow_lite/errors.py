@@ -21,8 +21,8 @@ class DeviceError(FlowError, RuntimeError):
     """Tensors on different devices were mixed, or a device is not there."""
 
 
-class DimError(FlowError, IndexError):
-    """A dimension is out of range or given twice."""
+class DimError(FlowError, IndexError, RuntimeError):
+    """A dimension is out of range (IndexError in PyTorch) or given twice (RuntimeError)."""
 
 
 class IndexRangeError(FlowError, IndexError, RuntimeError):

@@ -391,7 +391,13 @@ def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
 
 def check_memory(op: str, x: Tensor) -> None:
     """Raise `InplaceError` when the memory of `x` cannot be written, recorded or not."""
-    if isinstance(x._data, ndarray) and not x._data.flags.writeable:
+    array = x._data
+    if isinstance(array, ndarray):
+        writable = array.flags.writeable
+    else:  # CuPy has no such flag
+        pairs = zip(array.strides, array.shape, strict=True)
+        writable = all(stride != 0 or size < 2 for stride, size in pairs)
+    if not writable:
         raise InplaceError(
             f"{op}(): the memory of the tensor (shape {x.shape}) is read-only or shared between "
             "its own elements, as after expand(); clone() it first"

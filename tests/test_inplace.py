@@ -7,6 +7,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import (
+    ArgumentError,
     DTypeError,
     FlowError,
     GradientError,
@@ -638,3 +639,19 @@ class TestFilling:
         y[1] = v
         (y * y).sum().backward()
         assert x.grad.tolist() == [8.0, 0.0, 8.0] and v.grad.item() == 10
+
+
+def test_memory_shared_by_expand_is_refused_on_every_device(device):
+    x = flow.ones(2, 1).to(device).expand(2, 3)
+    with pytest.raises(InplaceError, match="expand"):
+        x.add_(1)
+    assert x.cpu().tolist() == [[1.0] * 3] * 2
+
+
+def test_numbers_that_an_integer_dtype_cannot_hold():
+    x = flow.tensor([1, 2], dtype=flow.uint8)
+    assert (x + (-2)).tolist() == [255, 0]
+    for number in (300, -300, 2**70):
+        with pytest.raises(ArgumentError, match="0 to 255"):
+            x + number
+    assert x.tolist() == [1, 2]
