@@ -17,7 +17,8 @@ from oneflow_lite.functors.shape import cast, expand, transfer
 from oneflow_lite.interpreter import check_memory, check_writable, dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
-from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor
+from oneflow_lite.scalars import scalar_tensor
+from oneflow_lite.tensor import Tensor, make_tensor
 
 _COPY_ = op_expr("copy_")
 _FILL_ = op_expr("fill_")

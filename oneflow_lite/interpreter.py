@@ -29,8 +29,9 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.scalars import scalar_tensor, scalars as _scalars
 from oneflow_lite.storage import ViewInfo
-from oneflow_lite.tensor import Tensor, make_tensor, scalar_tensor, scalars as _scalars
+from oneflow_lite.tensor import Tensor, make_tensor
 
 ndarray = np.ndarray
 NO_ATTRS: dict[str, Any] = {}

@@ -20,7 +20,7 @@ from oneflow_lite.autograd.function_node import (
 )
 from oneflow_lite.autograd.hooks import RemovableHandle, register_tensor_hook
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
-from oneflow_lite.dtype import SUPPORTED, DType, as_dtype, default_float, scalar_dtype, to_complex
+from oneflow_lite.dtype import DType, as_dtype, default_float, to_complex
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -585,49 +585,3 @@ def _holds_numpy_scalars(data: Any) -> bool:
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return isinstance(data, (np.generic, np.ndarray, Tensor))
-
-
-scalars: dict[tuple[Any, DType], Tensor] = {}
-_SCALARS_KEPT = 1024
-
-
-_INT_RANGE = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in SUPPORTED if d.kind in "iu"}
-
-
-def _wrapped(value: Any, dtype: DType, device: Device) -> Any:
-    """Wrap a negative number around into an unsigned dtype, as PyTorch does; refuse other ones."""
-    low, high = _INT_RANGE[dtype]
-    if low == 0 and -high <= value < 0:
-        array = np.array(value % (high + 1), dtype=dtype)
-        return array if device is CPU else to_device(array, device)
-    raise bad_argument(
-        ArgumentError,
-        "scalar",
-        "value",
-        expected=f"a number from {low} to {high}, for a tensor of dtype {dtype}",
-        got=value,
-        mend="convert the tensor to a wider dtype first",
-    )
-
-
-def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) -> Tensor:
-    """Return a 0-d tensor for a number; on the CPU from a bounded cache, with a read-only array.
-
-    Zeros are not kept, because 0.0 == -0.0, nor is NaN, which does not equal itself.
-    """
-    if dtype is None:
-        dtype = scalar_dtype(value)
-    if dtype.kind in "iu" and not _INT_RANGE[dtype][0] <= value <= _INT_RANGE[dtype][1]:
-        return make_tensor(_wrapped(value, dtype, device))
-    if device is not CPU:
-        return make_tensor(to_device(np.array(value, dtype=dtype), device))
-    if not value or value != value:
-        return make_tensor(np.array(value, dtype=dtype))
-    found = scalars.get((value, dtype))
-    if found is None:
-        array = np.array(value, dtype=dtype)
-        array.flags.writeable = False
-        if len(scalars) >= _SCALARS_KEPT:
-            scalars.clear()
-        found = scalars[value, dtype] = make_tensor(array)
-    return found

@@ -16,7 +16,7 @@ from oneflow_lite.errors import (
     StaleTensorError,
 )
 from oneflow_lite.functors.inplace import TWINS
-from oneflow_lite.tensor import scalar_tensor
+from oneflow_lite.scalars import scalar_tensor
 
 A = np.array([[0.3, 0.7, 0.45], [0.6, 0.2, 0.9]])
 B = np.array([[0.5, 0.4, 0.8], [0.35, 0.75, 0.1]])
