@@ -1,10 +1,11 @@
 """Let the C library keep the memory of freed arrays, so that the next array does not fault its
 pages in again.
 
-Eager code makes and drops an array per op. glibc returns the top of its heap to the system after
-every free beyond 128 kB, and then the kernel clears each page of the next array anew: on arrays of
-a few megabytes that is most of the time (docs/benchmarks.md). With M_TOP_PAD the heap keeps up to
-64 MiB of freed memory; nothing is allocated ahead.
+Eager code makes and drops an array per op. glibc returns the top of its heap to the system when
+more than its trim threshold is free there, and maps large arrays one by one; then the kernel clears
+each page of the next array anew. On arrays of a few megabytes that is most of the time
+(docs/benchmarks.md). With both thresholds raised, arrays of up to 32 MiB come from the heap, which
+keeps up to 128 MiB of freed memory at its top; nothing is allocated ahead.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from __future__ import annotations
 import os
 import sys
 
-_M_TOP_PAD = -2  # of glibc's <malloc.h>
-_KEPT_BYTES = 64 << 20
+# Of glibc's <malloc.h>. Setting one of them switches off glibc's own adjustment of both.
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_KEPT_BYTES = 128 << 20
+_MAPPED_BYTES = 32 << 20  # the most that glibc accepts
 
 
 def keep_freed_memory() -> bool:
@@ -32,6 +36,8 @@ def keep_freed_memory() -> bool:
     try:
         libc = ctypes.CDLL(None)
         libc.gnu_get_libc_version  # noqa: B018  (AttributeError in another C library)
-        return bool(libc.mallopt(_M_TOP_PAD, _KEPT_BYTES) == 1)
+        kept = libc.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+        mapped = libc.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+        return bool(kept == mapped == 1)
     except (OSError, AttributeError):
         return False
