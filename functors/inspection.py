@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from oneflow_lite.dtype import DType, result_dtype
+from oneflow_lite.dtype import SCALAR_TYPES, DType, result_dtype
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.tensor import Tensor
 
@@ -40,7 +38,7 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     """
     arrays, scalars = [], []
     for argument, value in (("tensor1", tensor1), ("tensor2", tensor2)):
-        if isinstance(value, (bool, int, float, complex, np.generic)):
+        if isinstance(value, SCALAR_TYPES):
             scalars.append(value)
         else:
             x = check_tensor("result_type", argument, value)

@@ -14,9 +14,8 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.functors.checks import check_dim, check_tensor
-from oneflow_lite.functors.promotion import promote
 from oneflow_lite.functors.shape import expand, reshape, unsqueeze
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor

@@ -15,11 +15,10 @@ from oneflow_lite.functors.checks import (
 from oneflow_lite.functors.creation import full_like
 from oneflow_lite.functors.elementwise_checks import check_number, real_floating
 from oneflow_lite.functors.loss_reduction import check_reduction, reduce_loss, same_shape
-from oneflow_lite.functors.promotion import promote
 from oneflow_lite.functors.reduce import sum
 from oneflow_lite.functors.shape import reshape
 from oneflow_lite.functors.softmax import log_softmax
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
 from oneflow_lite.tensor import Tensor

@@ -7,8 +7,8 @@ from typing import Any
 
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
 from oneflow_lite.functors.checks import check_broadcast, check_tensor
-from oneflow_lite.functors.promotion import promote
 from oneflow_lite.functors.reduce import mean, sum
+from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
 
 

@@ -12,10 +12,10 @@ from oneflow_lite.functors.checks import (
     require_floating,
 )
 from oneflow_lite.functors.elementwise_checks import check_number
-from oneflow_lite.functors.promotion import promote
 from oneflow_lite.functors.reduce import sum
 from oneflow_lite.functors.shape import expand
 from oneflow_lite.functors.statistics import norm_for
+from oneflow_lite.interpreter import promote
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 

@@ -29,9 +29,9 @@ SUPPORTED = (
     bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
 )  # fmt: skip
 DType = np.dtype[Any]
+SCALAR_TYPES = (bool, int, float, complex, np.generic)  # what counts as a number beside tensors
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _COMPLEX_OF = {float16: complex64, float32: complex64, float64: complex128}
-_REAL_OF = {complex64: float32, complex128: float64}
 _default_float = float32
 
 
@@ -92,11 +92,6 @@ def as_dtype(op: str, value: Any) -> DType:
         got=repr(value),
         mend="pass flow.float32 or another supported dtype",
     )
-
-
-def to_real(d: DType) -> DType:
-    """Return the dtype of the real part: float32 for complex64, itself for a real dtype."""
-    return _REAL_OF.get(d, d)
 
 
 def to_complex(d: DType) -> DType:

@@ -6,16 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.dtype import SCALAR_TYPES
 from oneflow_lite.errors import ArgumentTypeError, bad_argument
 from oneflow_lite.interpreter import dispatch, dispatch2, promote
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import KERNELS, InferRule, register_functor, register_kernel
 from oneflow_lite.tensor import Tensor, make_tensor, to_array
-
-_NUMBERS = (bool, int, float, complex, np.generic)
 
 
 class Op:
@@ -71,7 +68,7 @@ class Op:
 
     def _tensor(self, value: Any) -> Any:
         """Make a tensor of a list or an array; None, tensors and numbers are handed on."""
-        if value is None or isinstance(value, (Tensor, *_NUMBERS)):
+        if value is None or isinstance(value, (Tensor, *SCALAR_TYPES)):
             return value
         return make_tensor(to_array(self.__name__, value))
 

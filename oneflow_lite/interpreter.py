@@ -19,7 +19,7 @@ from oneflow_lite.autograd.function_node import NO_EDGE, Edge, TensorInfo, make_
 from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
 from oneflow_lite.autograd.mode import ThreadState, local
 from oneflow_lite.device import CPU, Device, on_device
-from oneflow_lite.dtype import result_dtype
+from oneflow_lite.dtype import SCALAR_TYPES, result_dtype
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -475,9 +475,6 @@ def promote_operands(op: OpExpr, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     return operands[0], operands[1]
 
 
-_SCALAR_TYPES = (bool, int, float, complex, np.generic)
-
-
 def promote(op: str, *operands: Any) -> list[Tensor]:
     """Make tensors of operands (tensors, arrays, scalars) and cast them to their common dtype.
 
@@ -488,7 +485,7 @@ def promote(op: str, *operands: Any) -> list[Tensor]:
     for i, x in enumerate(operands):
         if isinstance(x, ndarray):
             x = make_tensor(x)
-        if isinstance(x, _SCALAR_TYPES):
+        if isinstance(x, SCALAR_TYPES):
             scalars.append(x)
         elif not isinstance(x, Tensor):
             raise bad_argument(

@@ -90,7 +90,10 @@ class OpExprGradFunction:
 
     def _savers(self, inputs: int) -> list[Saver | None]:
         masks = [(mask & 1 == 1, mask & 2 == 2)[: max(inputs, 1)] for mask in range(4)]
-        return [functools.partial(self._save_for, needs) for needs in masks]
+        return [self._saver(needs) for needs in masks]
+
+    def _saver(self, needs: tuple[bool, ...]) -> Saver | None:
+        return functools.partial(self._save_for, needs)
 
     def _save_for(self, needs: tuple[bool, ...], inputs: Any, outputs: Any, attrs: Any) -> Any:
         return self.save(inputs, outputs, attrs, needs)
@@ -271,9 +274,8 @@ class DeclaredGradFunction(OpExprGradFunction):
             self.plans[needs] = plan
         return plan
 
-    def _savers(self, inputs: int) -> list[Saver | None]:
-        masks = [(mask & 1 == 1, mask & 2 == 2)[: max(inputs, 1)] for mask in range(4)]
-        return [self._plan_for(needs).saver() for needs in masks]
+    def _saver(self, needs: tuple[bool, ...]) -> Saver | None:
+        return self._plan_for(needs).saver()
 
     def save(
         self,

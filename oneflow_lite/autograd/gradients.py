@@ -23,8 +23,6 @@ NUMPY_F = KernelNamespace(np)
 class Gradients:
     """Gradients as raw arrays, F as the bare kernels."""
 
-    recorded = False
-
     F: Any = NUMPY_F
 
     def wrap(self, grad: Any) -> Tensor:
@@ -49,7 +47,6 @@ class Gradients:
 class RecordedGradients:
     """Gradients as tensors, F as the functors: the backward pass can be differentiated again."""
 
-    recorded = True
     F: Any = FUNCTORS_F
 
     def wrap(self, grad: Tensor) -> Tensor:
