@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.functors.arithmetic import abs
 from oneflow_lite.functors.checks import check_dim, floating, require_floating
-from oneflow_lite.functors.elementwise_checks import check_number, real, real_floating
+from oneflow_lite.functors.elementwise_checks import check_number, real_floating
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.transcendental import sigmoid, tanh
 from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import op_expr
@@ -29,7 +31,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @register_functor("gelu")
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """Return x Φ(x), with Φ the distribution function of the standard normal distribution.
 
     Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
@@ -40,6 +42,8 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         Real floating, of any shape.
     approximate : {"none", "tanh"}
         "tanh" puts (1 + tanh(√(2/π) (x + 0.044715 x³)))/2 in the place of Φ(x).
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -54,6 +58,8 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     >>> flow.nn.functional.gelu(flow.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.1587,  0.0000,  0.8413])
     """
+    if out is not None:
+        return write_out("gelu", out, gelu, input, approximate)
     if approximate not in ("none", "tanh"):
         raise bad_argument(
             ArgumentError,
@@ -204,7 +210,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 @register_functor("softplus")
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(
+    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+) -> Tensor:
     """Return log(1 + exp(beta x)) / beta, a smooth relu.
 
     Parameters
@@ -215,6 +223,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
         How sharply it bends.
     threshold : float
         Where beta x is above it the result is x.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -229,6 +239,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     >>> flow.nn.functional.softplus(flow.tensor([-1.0, 0.0, 1.0]))
     tensor([0.3133, 0.6931, 1.3133])
     """
+    if out is not None:
+        return write_out("softplus", out, softplus, input, beta, threshold)
     attrs = {
         "beta": check_number("softplus", "beta", beta),
         "threshold": check_number("softplus", "threshold", threshold),
@@ -273,12 +285,7 @@ def softsign(input: Tensor) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        Real, of any shape. Integers and bools are computed in the default dtype.
-
-    Raises
-    ------
-    DTypeError
-        When `input` is complex.
+        Of any shape. Integers and bools are computed in the default dtype.
 
     Examples
     --------
@@ -286,17 +293,22 @@ def softsign(input: Tensor) -> Tensor:
     >>> flow.nn.functional.softsign(flow.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
-    return dispatch1(SOFTSIGN, floating("softsign", real("softsign", input)))
+    input = floating("softsign", input)
+    if input.is_complex():
+        return input / (abs(input) + 1)
+    return dispatch1(SOFTSIGN, input)
 
 
 @register_functor("logsigmoid")
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return log(1 / (1 + exp(-x))) of each element x without overflow.
 
     Parameters
     ----------
     input : Tensor
         Real floating, of any shape.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -309,6 +321,8 @@ def logsigmoid(input: Tensor) -> Tensor:
     >>> flow.nn.functional.logsigmoid(flow.tensor([-1000.0, 0.0, 1.0]))
     tensor([-1.0000e+03, -6.9315e-01, -3.1326e-01])
     """
+    if out is not None:
+        return write_out("logsigmoid", out, logsigmoid, input)
     return dispatch1(LOGSIGMOID, real_floating("logsigmoid", input))
 
 

@@ -6,6 +6,7 @@ from oneflow_lite.errors import ArgumentError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.elementwise_checks import check_number, real_floating
 from oneflow_lite.functors.fill_value import fill_value
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
@@ -233,7 +234,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @register_functor("hardshrink")
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Return x where it is outside [-lambd, lambd], else 0; the gradient at both ends is 0.
 
     Parameters
@@ -242,6 +243,8 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         Real floating, of any shape.
     lambd : float
         Half the width of the gap.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -256,12 +259,14 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> flow.nn.functional.hardshrink(flow.tensor([-1.0, 0.2, 2.0]))
     tensor([-1.,  0.,  2.])
     """
+    if out is not None:
+        return write_out("hardshrink", out, hardshrink, input, lambd)
     attrs = {"lambd": check_number("hardshrink", "lambd", lambd)}
     return dispatch1(HARDSHRINK, real_floating("hardshrink", input), attrs)
 
 
 @register_functor("softshrink")
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Return x moved towards 0 by lambd, and 0 within; the gradient at ±lambd is 0.
 
     Parameters
@@ -270,6 +275,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         Real floating, of any shape.
     lambd : float
         How far to move, at least 0.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -286,6 +293,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> flow.nn.functional.softshrink(flow.tensor([-1.0, 0.2, 2.0]))
     tensor([-0.5000,  0.0000,  1.5000])
     """
+    if out is not None:
+        return write_out("softshrink", out, softshrink, input, lambd)
     lambd = check_number("softshrink", "lambd", lambd)
     if lambd < 0:
         raise bad_argument(
@@ -300,7 +309,14 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 @register_functor("threshold")
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def threshold(
+    input: Tensor,
+    threshold: float,
+    value: float,
+    inplace: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return x where it is above the threshold, else value; the gradient at the threshold is 0.
 
     Parameters
@@ -313,6 +329,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         What replaces the rest; of integers only the whole part counts.
     inplace : bool
         Write the result into `input`.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -327,6 +345,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> flow.nn.functional.threshold(flow.tensor([-1.0, 0.5, 2.0]), 0.5, 9.0)
     tensor([9., 9., 2.])
     """
+    if out is not None:
+        return write_out(
+            "threshold", out, FUNCTORS.get("threshold"), input, threshold, value, inplace
+        )
     _number_tensor("threshold", input)
     dtype = input._data.dtype
     limit = fill_value("threshold", "threshold", threshold, dtype)

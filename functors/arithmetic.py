@@ -17,6 +17,7 @@ from oneflow_lite.functors.operands import (
     is_integer,
     real_operand,
 )
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import register_functor
@@ -46,14 +47,12 @@ _FMOD = op_expr("fmod")
 _REMAINDER = op_expr("remainder")
 _MAXIMUM = op_expr("maximum")
 _MINIMUM = op_expr("minimum")
+_CLAMP = op_expr("clamp")
 _CLAMP_MIN = op_expr("clamp_min")
 _CLAMP_MAX = op_expr("clamp_max")
 _WHERE = op_expr("where")
 _LERP = op_expr("lerp")
 _NAN_TO_NUM = op_expr("nan_to_num")
-_CONJ = op_expr("conj")
-_ANGLE = op_expr("angle")
-_COMPLEX = op_expr("complex")
 _CLONE = op_expr("clone")
 
 
@@ -74,13 +73,15 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
 
 
 @register_functor("add")
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """Return input + alpha * other.
 
     >>> import oneflow_lite as flow
     >>> flow.add(flow.tensor([1, 2]), 10, alpha=2)
     tensor([21, 22])
     """
+    if out is not None:
+        return write_out("add", out, add, input, other, alpha=alpha)
     if alpha != 1:
         input, other = promote("add", input, other)
         other = _scaled("add", "alpha", other, alpha)
@@ -88,8 +89,10 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 @register_functor("sub")
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """Return input - alpha * other."""
+    if out is not None:
+        return write_out("sub", out, sub, input, other, alpha=alpha)
     if is_bool(other) or is_bool(input):
         raise bad_argument(
             DTypeError,
@@ -111,8 +114,10 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 @register_functor("mul")
-def mul(input: Any, other: Any) -> Tensor:
+def mul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return input * other."""
+    if out is not None:
+        return write_out("mul", out, mul, input, other)
     return dispatch2(_MUL, input, other)
 
 
@@ -138,7 +143,9 @@ def _as_float(value: Any) -> Any:
 
 
 @register_functor("div")
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(
+    input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None
+) -> Tensor:
     """Return input / other; integers divide to floats.
 
     Parameters
@@ -146,6 +153,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     input, other : Tensor or number
     rounding_mode : {None, "trunc", "floor"}
         Round the quotient towards zero, or down; integers then stay integers.
+    out : Tensor, optional
+        Receives the result.
 
     Examples
     --------
@@ -153,6 +162,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     >>> flow.tensor([7, -7]) / 2, flow.div(flow.tensor([7, -7]), 2, rounding_mode="trunc")
     (tensor([ 3.5000, -3.5000]), tensor([ 3, -3]))
     """
+    if out is not None:
+        return write_out("div", out, div, input, other, rounding_mode=rounding_mode)
     if rounding_mode is None:
         if is_integer(input) and is_integer(other):
             input, other = _as_float(input), _as_float(other)
@@ -177,8 +188,10 @@ def rdiv(input: Any, other: Any) -> Tensor:
 
 
 @register_functor("floor_divide")
-def floor_divide(input: Any, other: Any) -> Tensor:
+def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return the quotient rounded down; an integer divided by 0 raises."""
+    if out is not None:
+        return write_out("floor_divide", out, floor_divide, input, other)
     return _whole_quotient("floor_divide", _FLOOR_DIVIDE, input, other)
 
 
@@ -188,7 +201,7 @@ def rfloor_divide(input: Any, other: Any) -> Tensor:
 
 
 @register_functor("pow")
-def pow(input: Any, exponent: Any) -> Tensor:
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """Return input raised to `exponent`.
 
     The derivative at input 0 is 0 for exponent 0; with respect to the exponent it is 0 at input 0
@@ -198,6 +211,8 @@ def pow(input: Any, exponent: Any) -> Tensor:
     >>> flow.tensor([1.0, 2.0, 3.0]) ** 2
     tensor([1., 4., 9.])
     """
+    if out is not None:
+        return write_out("pow", out, pow, input, exponent)
     if type(exponent) is int and exponent == 2 and isinstance(input, Tensor):
         return square(input)
     if not (is_integer(exponent) and is_integer(input)):
@@ -220,8 +235,10 @@ def rpow(input: Any, other: Any) -> Tensor:
 
 
 @register_functor("neg")
-def neg(input: Tensor) -> Tensor:
+def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return -input."""
+    if out is not None:
+        return write_out("neg", out, neg, input)
     if check_tensor("neg", "input", input)._data.dtype.kind == "b":
         raise bad_argument(
             DTypeError, "neg", "input", expected="numbers", got="bool", mend="use logical_not()"
@@ -240,85 +257,109 @@ def positive(input: Tensor) -> Tensor:
 
 
 @register_functor("abs")
-def abs(input: Tensor) -> Tensor:
+def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the absolute value; its derivative at 0 is 0."""
+    if out is not None:
+        return write_out("abs", out, abs, input)
     return dispatch1(_ABS, input)
 
 
 @register_functor("sign")
-def sign(input: Tensor) -> Tensor:
-    """Return -1, 0 or 1 by the sign; for complex numbers z / abs(z), 0 for 0. NaN stays NaN."""
-    if check_tensor("sign", "input", input)._data.dtype.kind == "b":
-        return dispatch1(_CLONE, input)
-    return dispatch1(_SIGN, input)
+def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return -1, 0 or 1 by the sign; NaN stays NaN. Of complex numbers only `sgn` is defined."""
+    if out is not None:
+        return write_out("sign", out, sign, input)
+    return dispatch1(_CLONE if is_bool(real("sign", input)) else _SIGN, input)
 
 
 @register_functor("square")
-def square(input: Tensor) -> Tensor:
+def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return input * input."""
+    if out is not None:
+        return write_out("square", out, square, input)
     if is_bool(input):
         return dispatch2(_POW_INTEGER, input, 2)
     return dispatch1(_SQUARE, input)
 
 
 @register_functor("sqrt")
-def sqrt(input: Tensor) -> Tensor:
+def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the square root; its derivative at 0 is infinite, as in PyTorch."""
+    if out is not None:
+        return write_out("sqrt", out, sqrt, input)
     return dispatch1(_SQRT, floating("sqrt", input))
 
 
 @register_functor("rsqrt")
-def rsqrt(input: Tensor) -> Tensor:
+def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return 1 / sqrt(input)."""
+    if out is not None:
+        return write_out("rsqrt", out, rsqrt, input)
     return dispatch1(_RSQRT, floating("rsqrt", input))
 
 
 @register_functor("reciprocal")
-def reciprocal(input: Tensor) -> Tensor:
+def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return 1 / input."""
+    if out is not None:
+        return write_out("reciprocal", out, reciprocal, input)
     return dispatch1(_RECIPROCAL, floating("reciprocal", input))
 
 
 @register_functor("floor")
-def floor(input: Tensor) -> Tensor:
+def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the largest whole number not above each element; the derivative is 0."""
+    if out is not None:
+        return write_out("floor", out, floor, input)
     return dispatch1(_FLOOR, real("floor", input))
 
 
 @register_functor("ceil")
-def ceil(input: Tensor) -> Tensor:
+def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the smallest whole number not below each element; the derivative is 0."""
+    if out is not None:
+        return write_out("ceil", out, ceil, input)
     return dispatch1(_CEIL, real("ceil", input))
 
 
 @register_functor("trunc")
-def trunc(input: Tensor) -> Tensor:
+def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the elements without their fractions; the derivative is 0."""
+    if out is not None:
+        return write_out("trunc", out, trunc, input)
     return dispatch1(_TRUNC, real("trunc", input))
 
 
 @register_functor("frac")
-def frac(input: Tensor) -> Tensor:
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the fractions, with the sign of the elements; the derivative is 1."""
+    if out is not None:
+        return write_out("frac", out, frac, input)
     return dispatch1(_FRAC, require_floating("frac", real("frac", input)))
 
 
 @register_functor("round")
-def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0."""
+    if out is not None:
+        return write_out("round", out, round, input, decimals=decimals)
     attrs = {"decimals": check_int("round", "decimals", decimals)}
     return dispatch1(_ROUND, real("round", input), attrs)
 
 
 @register_functor("fmod")
-def fmod(input: Any, other: Any) -> Tensor:
+def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return the remainder with the sign of `input`."""
+    if out is not None:
+        return write_out("fmod", out, fmod, input, other)
     return _whole_quotient("fmod", _FMOD, input, other)
 
 
 @register_functor("remainder")
-def remainder(input: Any, other: Any) -> Tensor:
+def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return the remainder with the sign of `other`."""
+    if out is not None:
+        return write_out("remainder", out, remainder, input, other)
     return _whole_quotient("remainder", _REMAINDER, input, other)
 
 
@@ -328,14 +369,18 @@ def rremainder(input: Any, other: Any) -> Tensor:
 
 
 @register_functor("maximum")
-def maximum(input: Tensor, other: Tensor) -> Tensor:
+def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the larger of two elements; equal ones share the gradient."""
+    if out is not None:
+        return write_out("maximum", out, maximum, input, other)
     return dispatch2(_MAXIMUM, real("maximum", input), real("maximum", other, "other"))
 
 
 @register_functor("minimum")
-def minimum(input: Tensor, other: Tensor) -> Tensor:
+def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the smaller of two elements; equal ones share the gradient."""
+    if out is not None:
+        return write_out("minimum", out, minimum, input, other)
     return dispatch2(_MINIMUM, real("minimum", input), real("minimum", other, "other"))
 
 
@@ -345,25 +390,31 @@ def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
 
 
 @register_functor("clamp_min")
-def clamp_min(input: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Return the elements, raised to `min` where they are below; at `min` the derivative is 1."""
+    if out is not None:
+        return write_out("clamp_min", out, clamp_min, input, min)
     return _clamped("clamp_min", "min", input, min)
 
 
 @register_functor("clamp_max")
-def clamp_max(input: Tensor, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Return the elements, lowered to `max` where they are above; at `max` the derivative is 1."""
+    if out is not None:
+        return write_out("clamp_max", out, clamp_max, input, max)
     return _clamped("clamp_max", "max", input, max)
 
 
 @register_functor("clamp")
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Return the elements brought into [min, max]; at the bounds the derivative is 1.
 
     >>> import oneflow_lite as flow
     >>> flow.clamp(flow.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    if out is not None:
+        return write_out("clamp", out, clamp, input, min, max)
     check_tensor("clamp", "input", input)
     if min is None and max is None:
         raise bad_argument(
@@ -374,16 +425,24 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
             got="neither",
             mend="give at least one bound",
         )
+    if isinstance(min, Tensor) and isinstance(max, Tensor):
+        operands = (real("clamp", input), real("clamp", min, "min"), real("clamp", max, "max"))
+        check_operands("clamp", input=input, min=min, max=max)
+        return dispatch(_CLAMP, tuple(promote("clamp", *operands)))
     result = input if min is None else _clamped("clamp", "min", input, min)
     return result if max is None else _clamped("clamp", "max", result, max)
 
 
 @register_functor("where")
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(
+    condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None
+) -> Any:
     """Return elements of `input` where the condition holds, of `other` elsewhere.
 
     With the condition alone, return the indices of its true elements, one tensor per dimension.
     """
+    if out is not None:
+        return write_out("where", out, where, condition, input, other)
     check_tensor("where", "condition", condition)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
@@ -402,15 +461,21 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 
 
 @register_functor("lerp")
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """Return input + weight * (end - input)."""
+    if out is not None:
+        return write_out("lerp", out, lerp, input, end, weight)
     check_operands("lerp", input=input, end=end, weight=weight)
     return dispatch(_LERP, tuple(promote("lerp", floating("lerp", input), end, weight)))
 
 
 @register_functor("addcmul")
-def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcmul(
+    input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """Return input + value * tensor1 * tensor2."""
+    if out is not None:
+        return write_out("addcmul", out, addcmul, input, tensor1, tensor2, value=value)
     check_operands("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
     x, first, second = promote("addcmul", input, tensor1, tensor2)
     product = mul(first, second)
@@ -418,8 +483,12 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Ten
 
 
 @register_functor("addcdiv")
-def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcdiv(
+    input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch."""
+    if out is not None:
+        return write_out("addcdiv", out, addcdiv, input, tensor1, tensor2, value=value)
     check_operands("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     if is_integer(tensor1) and is_integer(tensor2):
         raise bad_argument(
@@ -441,8 +510,12 @@ def nan_to_num(
     nan: float | None = None,
     posinf: float | None = None,
     neginf: float | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the elements with NaN and the infinities replaced; the derivative there is 0."""
+    if out is not None:
+        return write_out("nan_to_num", out, nan_to_num, input, nan, posinf, neginf)
     if check_tensor("nan_to_num", "input", input)._data.dtype.kind not in "fc":
         return dispatch1(_CLONE, input)
     limits = np.finfo(input.dtype)
@@ -452,40 +525,3 @@ def nan_to_num(
         "neginf": float(limits.min) if neginf is None else neginf,
     }
     return dispatch1(_NAN_TO_NUM, input, attrs)
-
-
-@register_functor("conj")
-def conj(input: Tensor) -> Tensor:
-    """Return the complex conjugate; a real tensor is returned as it is."""
-    return dispatch1(_CONJ, input) if check_tensor("conj", "input", input).is_complex() else input
-
-
-@register_functor("angle")
-def angle(input: Tensor) -> Tensor:
-    """Return the argument of complex numbers, in radians; 0 or pi for real ones."""
-    return dispatch1(_ANGLE, floating("angle", input))
-
-
-@register_functor("complex")
-def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Return the complex tensor with these parts."""
-    for argument, part in (("real", real), ("imag", imag)):
-        if check_tensor("complex", argument, part)._data.dtype.char not in "fd":
-            raise bad_argument(
-                DTypeError,
-                "complex",
-                argument,
-                expected="float32 or float64",
-                got=part.dtype,
-                mend="convert it with .float()",
-            )
-    if real.dtype is not imag.dtype:
-        raise bad_argument(
-            DTypeError,
-            "complex",
-            "imag",
-            expected=f"{real.dtype}, the dtype of real",
-            got=imag.dtype,
-            mend="convert one of them",
-        )
-    return dispatch2(_COMPLEX, real, imag)

@@ -7,6 +7,7 @@ from typing import Any
 from oneflow_lite.errors import ArgumentError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.elementwise_checks import check_number, real
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import register_functor
@@ -27,7 +28,7 @@ EQUAL = op_expr("equal")
 
 
 @register_functor("eq")
-def eq(input: Tensor, other: Any) -> Tensor:
+def eq(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return where two tensors are equal, as bools. nan equals nothing.
 
     Parameters
@@ -36,6 +37,8 @@ def eq(input: Tensor, other: Any) -> Tensor:
         Of any shape and dtype.
     other : Tensor or number
         Of a shape that broadcasts.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -48,11 +51,13 @@ def eq(input: Tensor, other: Any) -> Tensor:
     >>> flow.eq(flow.tensor([1, 2, 3]), 2)
     tensor([False,  True, False])
     """
+    if out is not None:
+        return write_out("eq", out, eq, input, other)
     return dispatch2(EQ, input, other)
 
 
 @register_functor("ne")
-def ne(input: Tensor, other: Any) -> Tensor:
+def ne(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return where two tensors differ, as bools. nan differs from everything.
 
     Parameters
@@ -61,6 +66,8 @@ def ne(input: Tensor, other: Any) -> Tensor:
         Of any shape and dtype.
     other : Tensor or number
         Of a shape that broadcasts.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -73,6 +80,8 @@ def ne(input: Tensor, other: Any) -> Tensor:
     >>> flow.ne(flow.tensor([1, 2, 3]), 2)
     tensor([ True, False,  True])
     """
+    if out is not None:
+        return write_out("ne", out, ne, input, other)
     return dispatch2(NE, input, other)
 
 
@@ -88,7 +97,7 @@ def _ordered(op: OpExpr, input: Any, other: Any) -> Tensor:
 
 
 @register_functor("lt")
-def lt(input: Tensor, other: Any) -> Tensor:
+def lt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return where `input` is less than `other`, as bools.
 
     Parameters
@@ -97,6 +106,8 @@ def lt(input: Tensor, other: Any) -> Tensor:
         Real, of any shape.
     other : Tensor or number
         Real, of a shape that broadcasts.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -111,11 +122,13 @@ def lt(input: Tensor, other: Any) -> Tensor:
     >>> flow.lt(flow.tensor([1, 2, 3]), 2)
     tensor([ True, False, False])
     """
+    if out is not None:
+        return write_out("lt", out, lt, input, other)
     return _ordered(LT, input, other)
 
 
 @register_functor("le")
-def le(input: Tensor, other: Any) -> Tensor:
+def le(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return where `input` is at most `other`, as bools.
 
     Parameters
@@ -124,6 +137,8 @@ def le(input: Tensor, other: Any) -> Tensor:
         Real, of any shape.
     other : Tensor or number
         Real, of a shape that broadcasts.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -138,11 +153,13 @@ def le(input: Tensor, other: Any) -> Tensor:
     >>> flow.le(flow.tensor([1, 2, 3]), 2)
     tensor([ True,  True, False])
     """
+    if out is not None:
+        return write_out("le", out, le, input, other)
     return _ordered(LE, input, other)
 
 
 @register_functor("gt")
-def gt(input: Tensor, other: Any) -> Tensor:
+def gt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return where `input` is greater than `other`, as bools.
 
     Parameters
@@ -151,6 +168,8 @@ def gt(input: Tensor, other: Any) -> Tensor:
         Real, of any shape.
     other : Tensor or number
         Real, of a shape that broadcasts.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -165,11 +184,13 @@ def gt(input: Tensor, other: Any) -> Tensor:
     >>> flow.gt(flow.tensor([1, 2, 3]), 2)
     tensor([False, False,  True])
     """
+    if out is not None:
+        return write_out("gt", out, gt, input, other)
     return _ordered(GT, input, other)
 
 
 @register_functor("ge")
-def ge(input: Tensor, other: Any) -> Tensor:
+def ge(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Return where `input` is at least `other`, as bools.
 
     Parameters
@@ -178,6 +199,8 @@ def ge(input: Tensor, other: Any) -> Tensor:
         Real, of any shape.
     other : Tensor or number
         Real, of a shape that broadcasts.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -192,6 +215,8 @@ def ge(input: Tensor, other: Any) -> Tensor:
     >>> flow.ge(flow.tensor([1, 2, 3]), 2)
     tensor([False,  True,  True])
     """
+    if out is not None:
+        return write_out("ge", out, ge, input, other)
     return _ordered(GE, input, other)
 
 

@@ -12,6 +12,7 @@ from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_shape, check_tensor
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
+from oneflow_lite.functors.out import fill_out, out_options
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -153,11 +154,20 @@ def check_real(op: str, argument: str, value: Any) -> Any:
 
 
 def _filled(
-    name: str, shape: tuple[int, ...], value: Any, dtype: Any, device: Any, requires_grad: bool
+    name: str,
+    shape: tuple[int, ...],
+    value: Any,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+    out: Tensor | None = None,
 ) -> Tensor:
+    if out is not None:
+        dtype, device = out_options(name, out, dtype, device)
     chosen = default_float() if dtype is None else as_dtype(name, dtype)
     attrs = {"shape": shape, "value": value, "dtype": chosen, "device": as_device(device)}
-    return dispatch(_FULL, (), attrs).requires_grad_(requires_grad)
+    made: Tensor = dispatch(_FULL, (), attrs).requires_grad_(requires_grad)
+    return made if out is None else fill_out(name, out, made)
 
 
 @register_functor("zeros")
@@ -167,6 +177,7 @@ def zeros(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return zeros of a size given as ints or as one sequence.
 
@@ -175,7 +186,8 @@ def zeros(
     tensor([[0., 0.],
             [0., 0.]])
     """
-    return _filled("zeros", check_sizes("zeros", sizes, size), 0, dtype, device, requires_grad)
+    shape = check_sizes("zeros", sizes, size)
+    return _filled("zeros", shape, 0, dtype, device, requires_grad, out)
 
 
 @register_functor("ones")
@@ -185,9 +197,11 @@ def ones(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return ones of a size given as ints or as one sequence."""
-    return _filled("ones", check_sizes("ones", sizes, size), 1, dtype, device, requires_grad)
+    shape = check_sizes("ones", sizes, size)
+    return _filled("ones", shape, 1, dtype, device, requires_grad, out)
 
 
 @register_functor("full")
@@ -198,6 +212,7 @@ def full(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a tensor filled with a number, whose kind gives the dtype unless one is given.
 
@@ -205,13 +220,16 @@ def full(
     >>> flow.full((2,), 7)
     tensor([7, 7])
     """
+    if out is not None:
+        dtype, device = out_options("full", out, dtype, device)
     if isinstance(fill_value, Tensor) and fill_value.ndim == 0:
         fill_value = fill_value.item()
     given = fill_value_of("full", "fill_value", fill_value, np.dtype(complex))  # is it a number?
     chosen = scalar_dtype(fill_value) if dtype is None else as_dtype("full", dtype)
     if chosen.kind != "c":
         given = fill_value_of("full", "fill_value", fill_value, chosen)
-    return _filled("full", check_sizes("full", (size,)), given, chosen, device, requires_grad)
+    shape = check_sizes("full", (size,))
+    return _filled("full", shape, given, chosen, device, requires_grad, out)
 
 
 @register_functor("empty")
@@ -221,12 +239,16 @@ def empty(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return an uninitialised tensor."""
+    if out is not None:
+        dtype, device = out_options("empty", out, dtype, device)
     chosen = default_float() if dtype is None else as_dtype("empty", dtype)
     shape = check_sizes("empty", sizes, size)
     attrs = {"shape": shape, "dtype": chosen, "device": as_device(device)}
-    return dispatch(_EMPTY, (), attrs).requires_grad_(requires_grad)
+    made: Tensor = dispatch(_EMPTY, (), attrs).requires_grad_(requires_grad)
+    return made if out is None else fill_out("empty", out, made)
 
 
 def _like(
@@ -296,6 +318,7 @@ def arange(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return numbers from `start` (0 when only one bound is given) up to, not with, `end`.
 
@@ -303,6 +326,8 @@ def arange(
     >>> flow.arange(4), flow.arange(1, 2, 0.25)
     (tensor([0, 1, 2, 3]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))
     """
+    if out is not None:
+        dtype, device = out_options("arange", out, dtype, device)
     if end is None:
         start, end = 0, start
     given = {"start": start, "end": end, "step": step}
@@ -327,7 +352,8 @@ def arange(
         "dtype": chosen,
         "device": as_device(device),
     }
-    return dispatch(_ARANGE, (), attrs).requires_grad_(requires_grad)
+    made: Tensor = dispatch(_ARANGE, (), attrs).requires_grad_(requires_grad)
+    return made if out is None else fill_out("arange", out, made)
 
 
 @register_functor("linspace")
@@ -339,6 +365,7 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return `steps` numbers at equal distances from `start` to `end`, both included.
 
@@ -346,6 +373,8 @@ def linspace(
     >>> flow.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
+    if out is not None:
+        dtype, device = out_options("linspace", out, dtype, device)
     attrs = {
         "start": float(check_real("linspace", "start", start)),
         "end": float(check_real("linspace", "end", end)),
@@ -353,7 +382,8 @@ def linspace(
         "dtype": default_float() if dtype is None else as_dtype("linspace", dtype),
         "device": as_device(device),
     }
-    return dispatch(_LINSPACE, (), attrs).requires_grad_(requires_grad)
+    made: Tensor = dispatch(_LINSPACE, (), attrs).requires_grad_(requires_grad)
+    return made if out is None else fill_out("linspace", out, made)
 
 
 @register_functor("eye")
@@ -364,15 +394,19 @@ def eye(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the identity matrix of n rows and m (or n) columns."""
+    if out is not None:
+        dtype, device = out_options("eye", out, dtype, device)
     attrs = {
         "n": check_int("eye", "n", n, 0),
         "m": check_int("eye", "m", n if m is None else m, 0),
         "dtype": default_float() if dtype is None else as_dtype("eye", dtype),
         "device": as_device(device),
     }
-    return dispatch(_EYE, (), attrs).requires_grad_(requires_grad)
+    made: Tensor = dispatch(_EYE, (), attrs).requires_grad_(requires_grad)
+    return made if out is None else fill_out("eye", out, made)
 
 
 def _new(

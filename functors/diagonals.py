@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oneflow_lite.errors import ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dim, check_int, check_ndim, check_tensor
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
@@ -17,7 +18,7 @@ CLONE = op_expr("clone")
 
 
 @register_functor("tril")
-def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return matrices with zeros above a diagonal.
 
     Parameters
@@ -26,6 +27,8 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
         Shape (…, rows, columns).
     diagonal : int
         The last diagonal to keep: 0 the main one, 1 the one above it.
+    out : Tensor, optional
+        Receives the result.
 
     Examples
     --------
@@ -34,12 +37,14 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[1., 0., 0.],
             [1., 1., 0.]])
     """
+    if out is not None:
+        return write_out("tril", out, tril, input, diagonal)
     _check_matrices("tril", input)
     return dispatch1(TRIL, input, {"diagonal": check_int("tril", "diagonal", diagonal)})
 
 
 @register_functor("triu")
-def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return matrices with zeros below a diagonal.
 
     Parameters
@@ -48,6 +53,8 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
         Shape (…, rows, columns).
     diagonal : int
         The first diagonal to keep: 0 the main one, 1 the one above it.
+    out : Tensor, optional
+        Receives the result.
 
     Examples
     --------
@@ -56,6 +63,8 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[0., 1., 1.],
             [0., 0., 1.]])
     """
+    if out is not None:
+        return write_out("triu", out, triu, input, diagonal)
     _check_matrices("triu", input)
     return dispatch1(TRIU, input, {"diagonal": check_int("triu", "diagonal", diagonal)})
 
@@ -113,7 +122,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 
 @register_functor("diag")
-def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return a vector as a diagonal matrix, or the diagonal of a matrix as a vector, copied.
 
     Examples
@@ -123,6 +132,8 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[1, 0],
             [0, 2]])
     """
+    if out is not None:
+        return write_out("diag", out, diag, input, diagonal)
     offset = check_int("diag", "diagonal", diagonal)
     if check_ndim("diag", input, (1, 2))._data.ndim == 1:
         return dispatch1(DIAG_EMBED, input, {"offset": offset, "dim1": 0, "dim2": 1})

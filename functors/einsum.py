@@ -15,6 +15,7 @@ import numpy as np
 from oneflow_lite.errors import ArgumentTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
 from oneflow_lite.functors.matmul import check_same_dtype
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
@@ -248,7 +249,7 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
 
 
 @register_functor("tensordot")
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Return the products of a and b summed over pairs of dimensions.
 
     Parameters
@@ -258,6 +259,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     dims : int or (sequence of int, sequence of int)
         The number of last dimensions of `a` and first of `b` to sum over, or the dimensions of
         each by name.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -276,6 +279,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     >>> flow.tensordot(flow.ones(2, 3), flow.ones(4, 3), dims=([1], [1])).shape
     (2, 4)
     """
+    if out is not None:
+        return write_out("tensordot", out, tensordot, a, b, dims)
     check_same_dtype("tensordot", a, "b", b)
     x, y = a._data.shape, b._data.shape
     if isinstance(dims, (tuple, list)):

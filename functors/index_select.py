@@ -8,6 +8,7 @@ from oneflow_lite.errors import DimError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dim, check_tensor, require_integer
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.masking import filled
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.scatter import check_same_dtype
 from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -21,7 +22,7 @@ INDEX_MASK = op_expr("index_mask")
 
 
 @register_functor("index_select")
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the entries of one dimension that a vector of indices names.
 
     Raises
@@ -38,6 +39,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[3, 1],
             [6, 4]])
     """
+    if out is not None:
+        return write_out("index_select", out, index_select, input, dim, index)
     dim = check_dim("index_select", dim, check_tensor("index_select", "input", input).ndim)
     index = _vector("index_select", index)
     if input.ndim:
@@ -56,7 +59,13 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @register_functor("index_add")
 def index_add(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    *,
+    alpha: float = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return `input` with alpha · source added to the entries that a vector of indices names.
 
@@ -74,6 +83,8 @@ def index_add(
         Of the dtype and shape of `input`, except for len(index) entries along `dim`.
     alpha : number
         Factor of `source`.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -88,6 +99,8 @@ def index_add(
     >>> flow.index_add(flow.zeros(3), 0, flow.tensor([0, 0]), flow.tensor([1., 2.]), alpha=10)
     tensor([30.,  0.,  0.])
     """
+    if out is not None:
+        return write_out("index_add", out, index_add, input, dim, index, source, alpha=alpha)
     op = "index_add"
     shape = check_tensor(op, "input", input).shape
     dim = check_dim(op, dim, len(shape))

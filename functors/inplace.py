@@ -7,21 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.function_node import next_sequence_nr
-from oneflow_lite.autograd.mode import local, with_grad_mode
+from oneflow_lite.autograd.mode import enable_grad, local, with_grad_mode
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, InplaceError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.shape import cast, expand, transfer
-from oneflow_lite.interpreter import check_memory, check_writable, dispatch, rebase_history
+from oneflow_lite.interpreter import dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
 from oneflow_lite.scalars import scalar_tensor
 from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.views import check_history, check_memory, check_writable
 
 _COPY_ = op_expr("copy_")
 _FILL_ = op_expr("fill_")
+_RESHAPE = op_expr("reshape")
 
 TWINS = """
     abs acos acosh add addcdiv addcmul addmm asin asinh atan atan2 atanh baddbmm bitwise_and
@@ -29,7 +31,7 @@ TWINS = """
     erf erfc exp exp2 expm1 floor floor_divide fmod frac hardsigmoid hardswish hardtanh hypot
     index_add index_fill leaky_relu lerp log log10 log1p log2 masked_fill masked_scatter mish
     mul nan_to_num neg pow reciprocal relu relu6 remainder round rsqrt scatter scatter_add
-    selu sigmoid sign silu sin sinc sinh sqrt square sub tan tanh threshold tril triu trunc
+    selu sgn sigmoid sign silu sin sinc sinh sqrt square sub tan tanh threshold tril triu trunc
     xlogy
 """.split()
 
@@ -51,22 +53,24 @@ def make_inplace(name: str) -> Callable[..., Tensor]:
         else:
             check_memory(own_name, input)
         first_new = next_sequence_nr()
-        result: Tensor = functor(input, *args, **kwargs)
-        if result is input:
+        source = input if local.state.saved_hooks is None else _snapshot(input)
+        result: Tensor = functor(source, *args, **kwargs)
+        if result is source:
             return input
         result = _fit(own_name, input, result)
         edge = result._edge
-        if edge is not None:
-            check_writable(own_name, input, needs_grad=True)
-            _keep_old_content(edge[0], first_new, input)
+        if edge is None:  # a constant: copy_ records where the tensor had a history
+            dispatch(_COPY_, (input, result))
+            return input
+        check_writable(own_name, input, needs_grad=True)
+        _keep_old_content(edge[0], first_new, input, (*args, *kwargs.values()))
         _write(input, result)
-        if edge is not None:
-            node = edge[0]  # where it saved its output, that is now the tensor that was written
-            node.saved = tuple(
-                save_tensor(saved[0], input, saved[4]) if saved[1] is result._data else saved
-                for saved in node.saved or ()
-            )
-            rebase_history(input, edge)
+        node = edge[0]  # where it saved its output, that is now the tensor that was written
+        node.saved = tuple(
+            save_tensor(saved[0], input, saved[4]) if saved[1] is result._data else saved
+            for saved in node.saved or ()
+        )
+        rebase_history(input, edge)
         return input
 
     inplace.__name__ = inplace.__qualname__ = own_name
@@ -85,6 +89,15 @@ def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
             got=f"a result of shape {result.shape}",
             mend=f"use the out-of-place {op[:-1]}()",
         )
+    if input.is_complex() and not result.is_complex():
+        raise bad_argument(
+            DTypeError,
+            op,
+            "input",
+            expected="a real dtype, which the result has",
+            got=input.dtype,
+            mend=f"use the out-of-place {op[:-1]}()",
+        )
     if not can_cast(result.dtype, input.dtype):
         raise bad_argument(
             DTypeError,
@@ -97,10 +110,21 @@ def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
     return cast(result, input.dtype)
 
 
-def _keep_old_content(node: Any, first_new: int, input: Tensor) -> None:
-    """Copy what the nodes of this call saved of the content that is about to be overwritten."""
+def _snapshot(input: Tensor) -> Tensor:
+    """Return the content and history of a tensor, for hooks that may keep what they see."""
+    copy = make_tensor(input._data.copy())
+    copy._edge = input._edge
+    return copy
+
+
+def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -> None:
+    """Copy what the nodes of this call saved of the content that is about to be overwritten.
+
+    Other operands that share its memory are not copied: their gradient raises, as in PyTorch.
+    """
     if input._storage is None:
         return
+    others = [x._data for x in operands if isinstance(x, Tensor) and x is not input]
     stack = [node]
     while stack:
         node = stack.pop()
@@ -109,7 +133,7 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor) -> None:
         if node.saved:
             node.saved = tuple(
                 save_tensor(name, make_tensor(data.copy()), edge)
-                if storage is input._storage
+                if storage is input._storage and not any(data is other for other in others)
                 else (name, data, storage, version, edge)
                 for name, data, storage, version, edge in node.saved
             )
@@ -167,3 +191,50 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
 def zero_(input: Tensor) -> Tensor:
     """Write zeros into the tensor, and return the tensor."""
     return _fill("zero_", input, 0)
+
+
+def make_reshaping(name: str) -> Callable[..., Tensor]:
+    """Make `name_` from the functor `name`, a view: it changes the tensor's own shape."""
+    functor = FUNCTORS.get(name)
+    own_name = f"{name}_"
+
+    @functools.wraps(functor)
+    def reshaping(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        check_tensor(own_name, "input", input).refresh_view()
+        if input._edge is not None and input.is_leaf:
+            raise InplaceError(
+                f"{own_name}(): a leaf that requires a gradient keeps the shape that its .grad "
+                f"has; use the out-of-place {name}()"
+            )
+        if local.state.grad_enabled:
+            check_history(own_name, input)
+        with enable_grad():  # under no_grad too: the elements are the same, and so is their history
+            result = functor(input, *args, **kwargs)
+        _take_shape(input, result)
+        return input
+
+    reshaping.__name__ = reshaping.__qualname__ = own_name
+    reshaping.__doc__ = f"Do what `{name}` does to the tensor itself: same memory, another shape."
+    return register_functor(own_name)(reshaping)
+
+
+def _take_shape(input: Tensor, result: Tensor) -> None:
+    """Give a tensor the shape and the history of a view of it."""
+    view = result._view
+    assert view is not None
+    if input._view is not None:
+        input._view = view
+    else:  # views that were taken before begin with what leads back to the old shape
+        undo = (view.op_expr, view.attrs)  # a transposition undoes itself
+        if result.ndim != input.ndim:
+            undo = (_RESHAPE, {"shape": input.shape})
+        input._layout = (input._layout, *undo)
+    input._data = result._data
+    input.storage.version += 1
+    view.version = input.storage.version
+    if result._edge is not None:
+        input.set_history(result._edge)
+
+
+for _name in ("t", "transpose", "squeeze", "unsqueeze"):
+    make_reshaping(_name)

@@ -14,6 +14,7 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.functors.checks import check_dim, check_tensor
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.shape import expand, reshape, unsqueeze
 from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
@@ -27,7 +28,7 @@ Tensors = Sequence[Tensor]
 
 
 @register_functor("cat")
-def cat(tensors: Tensors, dim: int = 0) -> Tensor:
+def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Join tensors along a dimension that they have.
 
     Dtypes are promoted. Vectors without elements are skipped, as in PyTorch.
@@ -38,6 +39,8 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
         Of equal shapes, except in `dim`.
     dim : int
         The dimension that grows.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -54,24 +57,30 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
             [1., 1.],
             [1., 1.]])
     """
+    if out is not None:
+        return write_out("cat", out, cat, tensors, dim)
     _check_tensors("cat", tensors, ArgumentError)
     return _joined("cat", tensors, dim)
 
 
 @register_functor("concat")
-def concat(tensors: Tensors, dim: int = 0) -> Tensor:
+def concat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Join tensors along a dimension; another name of `cat`."""
+    if out is not None:
+        return write_out("concat", out, concat, tensors, dim)
     return cat(tensors, dim)
 
 
 @register_functor("concatenate")
-def concatenate(tensors: Tensors, dim: int = 0) -> Tensor:
+def concatenate(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Join tensors along a dimension; another name of `cat`."""
+    if out is not None:
+        return write_out("concatenate", out, concatenate, tensors, dim)
     return cat(tensors, dim)
 
 
 @register_functor("stack")
-def stack(tensors: Tensors, dim: int = 0) -> Tensor:
+def stack(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension.
 
     Raises
@@ -88,6 +97,8 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if out is not None:
+        return write_out("stack", out, stack, tensors, dim)
     _check_tensors("stack", tensors, ShapeError)
     first = tensors[0]._data.shape
     for i, tensor in enumerate(tensors):
@@ -105,20 +116,22 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
 
 
 @register_functor("hstack")
-def hstack(tensors: Tensors) -> Tensor:
+def hstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """Join tensors side by side: vectors along their dimension, others along the second.
 
     >>> import oneflow_lite as flow
     >>> flow.hstack([flow.tensor([1, 2]), flow.tensor([3])])
     tensor([1, 2, 3])
     """
+    if out is not None:
+        return write_out("hstack", out, hstack, tensors)
     _check_tensors("hstack", tensors, ShapeError)
     xs = [reshape(x, 1) if not x._data.ndim else x for x in tensors]
     return _joined("hstack", xs, 0 if xs[0].ndim == 1 else 1)
 
 
 @register_functor("vstack")
-def vstack(tensors: Tensors) -> Tensor:
+def vstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """Join tensors as rows: vectors become rows first.
 
     >>> import oneflow_lite as flow
@@ -126,13 +139,15 @@ def vstack(tensors: Tensors) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
+    if out is not None:
+        return write_out("vstack", out, vstack, tensors)
     _check_tensors("vstack", tensors, ShapeError)
     xs = [reshape(x, 1, -1) if x._data.ndim < 2 else x for x in tensors]
     return _joined("vstack", xs, 0)
 
 
 @register_functor("dstack")
-def dstack(tensors: Tensors) -> Tensor:
+def dstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """Join tensors along the third dimension, which is added where it is missing.
 
     >>> import oneflow_lite as flow
@@ -140,13 +155,15 @@ def dstack(tensors: Tensors) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
+    if out is not None:
+        return write_out("dstack", out, dstack, tensors)
     _check_tensors("dstack", tensors, ShapeError)
     xs = [reshape(x, 1, -1) if x._data.ndim < 2 else x for x in tensors]
     return _joined("dstack", [unsqueeze(x, 2) if x.ndim == 2 else x for x in xs], 2)
 
 
 @register_functor("column_stack")
-def column_stack(tensors: Tensors) -> Tensor:
+def column_stack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """Join tensors as columns: vectors become columns first.
 
     >>> import oneflow_lite as flow
@@ -154,6 +171,8 @@ def column_stack(tensors: Tensors) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if out is not None:
+        return write_out("column_stack", out, column_stack, tensors)
     _check_tensors("column_stack", tensors, ShapeError)
     xs = [reshape(x, -1, 1) if x._data.ndim < 2 else x for x in tensors]
     return _joined("column_stack", xs, 1)

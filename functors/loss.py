@@ -8,7 +8,7 @@ from typing import Any
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.arithmetic import abs, square, sub
 from oneflow_lite.functors.checks import check_broadcast, require_floating
-from oneflow_lite.functors.elementwise_checks import check_number, real_floating
+from oneflow_lite.functors.elementwise_checks import check_number, real, real_floating
 from oneflow_lite.functors.loss_reduction import (
     check_reduction,
     operands,
@@ -65,7 +65,7 @@ def mse_loss(
     """
     reduction = check_reduction("mse_loss", reduction, size_average, reduce)
     input, target = operands("mse_loss", input, target)
-    difference = require_floating("mse_loss", input) - target
+    difference = real_floating("mse_loss", input) - target
     return _weighted("mse_loss", square(difference), weight, input, reduction)
 
 
@@ -143,7 +143,7 @@ def smooth_l1_loss(
     difference = require_floating(op, input) - target
     if beta == 0:
         return reduce_loss(abs(difference), reduction)
-    loss = dispatch1(HUBER, difference, {"delta": beta})
+    loss = dispatch1(HUBER, real(op, difference), {"delta": beta})
     return reduce_loss(loss if beta == 1 else loss / beta, reduction)
 
 
@@ -185,7 +185,7 @@ def huber_loss(
             ArgumentError, op, "delta", expected="more than 0", got=delta, mend="make it positive"
         )
     input, target = operands(op, input, target)
-    loss = dispatch1(HUBER, require_floating(op, input) - target, {"delta": delta})
+    loss = dispatch1(HUBER, real_floating(op, input) - target, {"delta": delta})
     if weight is not None:
         loss = loss * same_shape(op, "weight", weight, input)
     return reduce_loss(loss, reduction)

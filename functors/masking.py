@@ -10,6 +10,7 @@ from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.indexing import select
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.shape import cast, expand
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -67,11 +68,20 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
             got=f"shape {value.shape}",
             mend="use where() or masked_scatter() for several values",
         )
+    if value.is_complex() and not input.is_complex():
+        raise bad_argument(
+            DTypeError,
+            op,
+            "value",
+            expected=f"a real number for a tensor of {input.dtype}",
+            got=value.dtype,
+            mend="take its .real, or convert the tensor to a complex dtype",
+        )
     return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
 
 @register_functor("masked_select")
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the elements of `input` where `mask` is True, as a vector.
 
     `input` and `mask` are broadcast together. The length depends on the values of `mask`: on CUDA
@@ -84,6 +94,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     >>> flow.masked_select(x, x % 2 == 0)
     tensor([2, 4])
     """
+    if out is not None:
+        return write_out("masked_select", out, masked_select, input, mask)
     input, mask = _together("masked_select", input, mask)
     return dispatch(MASKED_SELECT, (input, mask))
 
@@ -128,7 +140,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 @register_functor("nonzero")
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     """Return the indices of the elements that are not zero.
 
     Parameters
@@ -137,6 +149,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
         Of any shape and dtype.
     as_tuple : bool
         Return one vector per dimension, which together index `input`.
+    out : Tensor, optional
+        Receives the result.
 
     Returns
     -------
@@ -149,6 +163,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     tensor([[0, 0],
             [1, 1]])
     """
+    if out is not None:
+        return write_out("nonzero", out, nonzero, input, as_tuple=as_tuple)
     check_tensor("nonzero", "input", input)
     if not as_tuple:
         return dispatch1(NONZERO, input)

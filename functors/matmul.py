@@ -12,6 +12,7 @@ import numpy as np
 
 from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_ndim, check_tensor
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -72,7 +73,7 @@ def _check_product(op: str, argument: str, x: Shape, y: Shape) -> None:
 
 
 @register_functor("matmul")
-def matmul(input: Tensor, other: Tensor) -> Tensor:
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the matrix product, `input @ other`.
 
     Parameters
@@ -81,6 +82,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         Shape (K,) or (..., M, K).
     other : Tensor
         Shape (K,) or (..., K, N), of the same dtype. Batch dimensions broadcast.
+    out : Tensor, optional
+        Receives the result.
 
     Returns
     -------
@@ -102,6 +105,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     >>> flow.matmul(flow.tensor([1., 2.]), flow.tensor([3., 4.]))
     tensor(11.)
     """
+    if out is not None:
+        return write_out("matmul", out, matmul, input, other)
     check_same_dtype("matmul", input, "other", other)
     x, y = input._data.shape, other._data.shape
     if len(x) > 1 < len(y):
@@ -172,7 +177,7 @@ def _product(
 
 
 @register_functor("mm")
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the product of two matrices, (M, K) and (K, N); no broadcasting.
 
     Raises
@@ -186,11 +191,13 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     >>> flow.mm(flow.tensor([[1., 2.]]), flow.tensor([[3.], [4.]]))
     tensor([[11.]])
     """
+    if out is not None:
+        return write_out("mm", out, mm, input, mat2)
     return _product("mm", input, mat2, (2, 2), ("input", "mat2"))
 
 
 @register_functor("bmm")
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the products of two batches of matrices, (B, M, K) and (B, K, N); no broadcasting.
 
     Raises
@@ -204,11 +211,13 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     >>> flow.bmm(flow.ones(5, 2, 3), flow.ones(5, 3, 4)).shape
     (5, 2, 4)
     """
+    if out is not None:
+        return write_out("bmm", out, bmm, input, mat2)
     return _product("bmm", input, mat2, (3, 3), ("input", "mat2"))
 
 
 @register_functor("mv")
-def mv(input: Tensor, vec: Tensor) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the product of a matrix (M, K) and a vector (K,).
 
     Raises
@@ -222,11 +231,13 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     >>> flow.mv(flow.tensor([[1., 2.], [3., 4.]]), flow.tensor([1., 1.]))
     tensor([3., 7.])
     """
+    if out is not None:
+        return write_out("mv", out, mv, input, vec)
     return _product("mv", input, vec, (2, 1), ("input", "vec"))
 
 
 @register_functor("dot")
-def dot(input: Tensor, tensor: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return Σ input · tensor of two vectors of equal length; nothing is conjugated.
 
     Raises
@@ -240,11 +251,13 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     >>> flow.dot(flow.tensor([2, 3]), flow.tensor([2, 1]))
     tensor(7)
     """
+    if out is not None:
+        return write_out("dot", out, dot, input, tensor)
     return _product("dot", input, tensor, (1, 1), ("input", "tensor"))
 
 
 @register_functor("outer")
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the matrix of all products of elements of two vectors, (M,) and (N,): (M, N).
 
     Raises
@@ -259,6 +272,8 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[ 1., 10.],
             [ 2., 20.]])
     """
+    if out is not None:
+        return write_out("outer", out, outer, input, vec2)
     check_ndim("outer", input, (1,))
     check_ndim("outer", vec2, (1,), "vec2")
     return _reshape(input, (*input._data.shape, 1)) * vec2
@@ -286,7 +301,15 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
 
 
 @register_functor("addmm")
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return beta · input + alpha · (mat1 @ mat2).
 
     Parameters
@@ -297,6 +320,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
         Matrices (M, K) and (K, N).
     beta, alpha : number
         Factors.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -310,12 +335,22 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     tensor([[9., 9., 9.],
             [9., 9., 9.]])
     """
+    if out is not None:
+        return write_out("addmm", out, addmm, input, mat1, mat2, beta=beta, alpha=alpha)
     product = _product("addmm", mat1, mat2, (2, 2), ("mat1", "mat2"))
     return _added("addmm", input, product, beta, alpha)
 
 
 @register_functor("addmv")
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmv(
+    input: Tensor,
+    mat: Tensor,
+    vec: Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return beta · input + alpha · (mat @ vec), for a matrix (M, K) and a vector (K,).
 
     Parameters and errors are those of `addmm`.
@@ -326,13 +361,21 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     >>> flow.addmv(flow.ones(2), flow.ones(2, 3), flow.ones(3), beta=10)
     tensor([13., 13.])
     """
+    if out is not None:
+        return write_out("addmv", out, addmv, input, mat, vec, beta=beta, alpha=alpha)
     product = _product("addmv", mat, vec, (2, 1), ("mat", "vec"))
     return _added("addmv", input, product, beta, alpha)
 
 
 @register_functor("baddbmm")
 def baddbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return beta · input + alpha · (batch1 @ batch2), for batches (B, M, K) and (B, K, N).
 
@@ -344,12 +387,16 @@ def baddbmm(
     >>> flow.baddbmm(flow.ones(1), flow.ones(5, 2, 3), flow.ones(5, 3, 4)).shape
     (5, 2, 4)
     """
+    if out is not None:
+        return write_out("baddbmm", out, baddbmm, input, batch1, batch2, beta=beta, alpha=alpha)
     product = _product("baddbmm", batch1, batch2, (3, 3), ("batch1", "batch2"))
     return _added("baddbmm", input, product, beta, alpha)
 
 
 @register_functor("linear")
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Return input @ weightᵀ + bias.
 
     Parameters
@@ -360,6 +407,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         Shape (out_features, in_features), or (in_features,).
     bias : Tensor, optional
         Shape (out_features,), or 0-d.
+    out : Tensor, optional
+        Receives the result.
 
     Returns
     -------
@@ -380,6 +429,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     tensor([[4., 4., 4., 4.],
             [4., 4., 4., 4.]])
     """
+    if out is not None:
+        return write_out("linear", out, linear, input, weight, bias)
     check_same_dtype("linear", input, "weight", weight)
     x, w = input._data.shape, weight._data.shape
     if not 1 <= len(w) <= 2 or not x or x[-1] != w[-1]:

@@ -27,9 +27,10 @@ METHODS = """
     matmul max maximum mean min minimum mm movedim mul mv nan_to_num narrow ne neg new_full
     new_ones new_tensor new_zeros nonzero norm normal_ outer permute positive pow prod ravel
     reciprocal relu remainder repeat reshape reshape_as roll round rsqrt scatter scatter_add
-    select sigmoid sign sin sinc sinh softmax sort split sqrt square squeeze std sub sum t take
-    take_along_dim tan tanh tile topk trace transpose tril triu trunc unbind unflatten uniform_
-    unsqueeze var view view_as where xlogy zero_
+    select sgn sigmoid sign sin sinc sinh softmax sort split sqrt square squeeze squeeze_ std
+    sub sum t t_ take take_along_dim tan tanh tile topk trace transpose transpose_ tril triu
+    trunc unbind unflatten unfold uniform_ unsqueeze unsqueeze_ var view view_as where xlogy
+    zero_
 """.split()
 
 # Methods that go by another name than their functor.
@@ -47,12 +48,13 @@ RENAMED = {
     "moveaxis": "movedim",
     "multiply": "mul",
     "negative": "neg",
-    "sgn": "sign",
     "not_equal": "ne",
     "subtract": "sub",
     "sum_to_size": "sum_to",
     "swapaxes": "transpose",
+    "swapaxes_": "transpose_",
     "swapdims": "transpose",
+    "swapdims_": "transpose_",
     "true_divide": "div",
 }
 
@@ -186,6 +188,16 @@ def matrix_transpose(self: Tensor) -> Tensor:
     return shape.transpose(self, -2, -1)
 
 
+def set_real(self: Tensor, value: Any) -> None:
+    """Write the real parts."""
+    inplace.copy_(shape.real(self), value)
+
+
+def set_imag(self: Tensor, value: Any) -> None:
+    """Write the imaginary parts."""
+    inplace.copy_(shape.imag(self), value)
+
+
 def attach_methods() -> None:
     """Give Tensor its operators and methods."""
     for name in inplace.TWINS:
@@ -210,8 +222,8 @@ def attach_methods() -> None:
         type_as=type_as,
         T=property(reversed_dims),
         mT=property(matrix_transpose),
-        real=property(FUNCTORS.get("real")),
-        imag=property(FUNCTORS.get("imag")),
+        real=property(FUNCTORS.get("real"), set_real),
+        imag=property(FUNCTORS.get("imag"), set_imag),
     )
     for name, function in table.items():
         setattr(Tensor, name, function)

@@ -7,6 +7,7 @@ from typing import Any
 from oneflow_lite.errors import ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int, require_floating
 from oneflow_lite.functors.elementwise_checks import real
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.spatial import check_planes, check_sizes
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -174,6 +175,8 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the mean of each window of an image.
 
@@ -187,6 +190,8 @@ def avg_pool2d(
         As in `avg_pool1d`.
     divisor_override : int, optional
         Divides the sums in place of the number of elements.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -201,6 +206,19 @@ def avg_pool2d(
     >>> flow.nn.functional.avg_pool2d(flow.tensor([[[1., 3.], [2., 6.]]]), 2)
     tensor([[[3.]]])
     """
+    if out is not None:
+        return write_out(
+            "avg_pool2d",
+            out,
+            avg_pool2d,
+            input,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )
     if (
         divisor_override is not None
         and check_int("avg_pool2d", "divisor_override", divisor_override) == 0

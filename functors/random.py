@@ -13,6 +13,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ba
 from oneflow_lite.functors.checks import check_int, check_tensor, require_floating
 from oneflow_lite.functors.creation import check_real, check_sizes
 from oneflow_lite.functors.elementwise_checks import real_floating
+from oneflow_lite.functors.out import fill_out, out_options, write_out
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -132,7 +133,10 @@ def _draw(
     device: Any,
     generator: Any,
     requires_grad: bool,
+    out: Tensor | None = None,
 ) -> Tensor:
+    if out is not None:
+        dtype, device = out_options(name, out, dtype, device)
     chosen = default_float() if dtype is None else as_dtype(name, dtype)
     if chosen.kind not in "fc":
         raise bad_argument(
@@ -149,7 +153,8 @@ def _draw(
         "generator": _generator(name, generator),
         "device": as_device(device),
     }
-    return dispatch(op, (), attrs).requires_grad_(requires_grad)
+    made: Tensor = dispatch(op, (), attrs).requires_grad_(requires_grad)
+    return made if out is None else fill_out(name, out, made)
 
 
 @register_functor("rand")
@@ -160,6 +165,7 @@ def rand(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return numbers drawn uniformly from [0, 1).
 
@@ -167,7 +173,7 @@ def rand(
     >>> flow.rand(2, 3).shape
     (2, 3)
     """
-    return _draw(_UNIFORM, "rand", (sizes, size), dtype, device, generator, requires_grad)
+    return _draw(_UNIFORM, "rand", (sizes, size), dtype, device, generator, requires_grad, out)
 
 
 @register_functor("randn")
@@ -178,9 +184,10 @@ def randn(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return numbers drawn from the normal distribution with mean 0 and variance 1."""
-    return _draw(_NORMAL, "randn", (sizes, size), dtype, device, generator, requires_grad)
+    return _draw(_NORMAL, "randn", (sizes, size), dtype, device, generator, requires_grad, out)
 
 
 @register_functor("randint")
@@ -190,8 +197,9 @@ def randint(
     size: Any = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = np.int64,
+    dtype: Any = None,
     device: Any = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return integers drawn uniformly from [low, high); `randint(high, size)` begins at 0.
 
@@ -199,6 +207,8 @@ def randint(
     >>> flow.randint(3, 4, (2,))
     tensor([3, 3])
     """
+    if out is not None:
+        dtype, device = out_options("randint", out, dtype, device)
     if size is None:
         low, high, size = 0, low, high
     elif high is None:
@@ -217,25 +227,34 @@ def randint(
         "low": low,
         "high": high,
         "shape": check_sizes("randint", (size,)),
-        "dtype": as_dtype("randint", dtype),
+        "dtype": as_dtype("randint", np.int64 if dtype is None else dtype),
         "generator": _generator("randint", generator),
         "device": as_device(device),
     }
-    return dispatch(_INTEGERS, (), attrs)
+    made: Tensor = dispatch(_INTEGERS, (), attrs)
+    return made if out is None else fill_out("randint", out, made)
 
 
 @register_functor("randperm")
 def randperm(
-    n: int, *, generator: Generator | None = None, dtype: Any = np.int64, device: Any = None
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the integers from 0 to n - 1 in random order."""
+    if out is not None:
+        dtype, device = out_options("randperm", out, dtype, device)
     attrs = {
         "n": check_int("randperm", "n", n, 0),
-        "dtype": as_dtype("randperm", dtype),
+        "dtype": as_dtype("randperm", np.int64 if dtype is None else dtype),
         "generator": _generator("randperm", generator),
         "device": as_device(device),
     }
-    return dispatch(_PERMUTATION, (), attrs)
+    made: Tensor = dispatch(_PERMUTATION, (), attrs)
+    return made if out is None else fill_out("randperm", out, made)
 
 
 @register_functor("rand_like")
@@ -262,7 +281,9 @@ def dropout_mask(input: Tensor, p: float, generator: Generator | None = None) ->
 
 
 @register_functor("bernoulli")
-def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+def bernoulli(
+    input: Tensor, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """Return 1 with the probability that `input` gives per element, else 0.
 
     Raises
@@ -272,6 +293,8 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     DTypeError
         When the input is not real and floating.
     """
+    if out is not None:
+        return write_out("bernoulli", out, bernoulli, input, generator=generator)
     attrs = {"generator": _generator("bernoulli", generator)}
     return dispatch(_BERNOULLI, (real_floating("bernoulli", input),), attrs)
 

@@ -13,6 +13,7 @@ from oneflow_lite.functors.checks import (
     floating,
     require_floating,
 )
+from oneflow_lite.functors.out import out_dtype, write_out
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -47,7 +48,14 @@ def reduced(op: str, input: Tensor, dim: Dims, keepdim: bool) -> dict[str, Any]:
 
 
 @register_functor("sum")
-def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def sum(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the sum over the given dimensions, all of them by default.
 
     Parameters
@@ -60,6 +68,8 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
         Keep the reduced dimensions, with size 1.
     dtype : dtype, optional
         Cast the input to it first.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -73,13 +83,22 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
     >>> flow.sum(x), flow.sum(x, 0), flow.sum(x, dim=1, keepdim=True).shape
     (tensor(10.), tensor([4., 6.]), (2, 1))
     """
+    if out is not None:
+        return write_out("sum", out, sum, input, dim, keepdim, dtype=out_dtype("sum", out, dtype))
     if dtype is not None:
         input = to_dtype("sum", input, dtype)
     return dispatch1(SUM, input, reduced("sum", input, dim, keepdim))
 
 
 @register_functor("mean")
-def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the mean over the given dimensions, all of them by default.
 
     Parameters
@@ -88,6 +107,8 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any =
         Floating or complex, unless `dtype` is.
     dim, keepdim, dtype
         As in `sum`.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -102,13 +123,22 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any =
     >>> flow.mean(flow.tensor([[1., 2.], [3., 4.]]), dim=0)
     tensor([2., 3.])
     """
+    if out is not None:
+        return write_out(
+            "mean", out, mean, input, dim, keepdim, dtype=out_dtype("mean", out, dtype)
+        )
     input = require_floating("mean", to_dtype("mean", input, dtype))
     return dispatch1(MEAN, input, reduced("mean", input, dim, keepdim))
 
 
 @register_functor("prod")
 def prod(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the product of all elements, or along one dimension.
 
@@ -123,6 +153,8 @@ def prod(
         The dimension to reduce.
     keepdim, dtype
         As in `sum`.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -136,6 +168,10 @@ def prod(
     >>> flow.autograd.grad(flow.prod(x), x)
     (tensor([12.,  0.,  0.]),)
     """
+    if out is not None:
+        return write_out(
+            "prod", out, prod, input, dim, keepdim, dtype=out_dtype("prod", out, dtype)
+        )
     input = to_dtype("prod", input, dtype)
     if dim is not None:
         dim = check_dim("prod", dim, input.ndim)
@@ -143,7 +179,9 @@ def prod(
 
 
 @register_functor("any")
-def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def any(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Return whether any element is true (not zero): bool, or uint8 for a uint8 input.
 
     Raises
@@ -157,11 +195,15 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     >>> flow.any(flow.tensor([[0, 1], [0, 0]]), dim=1)
     tensor([ True, False])
     """
+    if out is not None:
+        return write_out("any", out, any, input, dim, keepdim)
     return dispatch1(ANY, input, reduced("any", input, dim, keepdim))
 
 
 @register_functor("all")
-def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def all(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Return whether all elements are true (not zero): bool, or uint8 for a uint8 input.
 
     Raises
@@ -175,6 +217,8 @@ def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     >>> flow.all(flow.tensor([[1, 1], [0, 1]]), dim=1)
     tensor([ True, False])
     """
+    if out is not None:
+        return write_out("all", out, all, input, dim, keepdim)
     return dispatch1(ALL, input, reduced("all", input, dim, keepdim))
 
 
@@ -198,7 +242,9 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
 
 
 @register_functor("logsumexp")
-def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
+def logsumexp(
+    input: Tensor, dim: int | Sequence[int], keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Return log Σ exp(input) over the given dimensions, computed without overflow.
 
     Parameters
@@ -209,6 +255,8 @@ def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False) ->
         The dimensions to reduce.
     keepdim : bool
         Keep the reduced dimensions, with size 1.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -221,5 +269,7 @@ def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False) ->
     >>> flow.logsumexp(flow.tensor([[100., 100.]]), dim=1)
     tensor([100.6931])
     """
+    if out is not None:
+        return write_out("logsumexp", out, logsumexp, input, dim, keepdim)
     input = floating("logsumexp", input)
     return dispatch1(LOGSUMEXP, input, reduced("logsumexp", input, dim, keepdim))

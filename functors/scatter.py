@@ -16,6 +16,7 @@ from oneflow_lite.functors.creation import full
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.indexing import GETITEM_ADVANCED, getitem
 from oneflow_lite.functors.masking import masked_fill
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.shape import expand, reshape
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -31,7 +32,9 @@ INDEX_FROM_ZERO = op_expr("index_from_zero")
 
 
 @register_functor("gather")
-def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+def gather(
+    input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Return the elements of `input` that `index` names along `dim`.
 
     For three dimensions and `dim=1`, y[i, j, k] = input[i, index[i, j, k], k].
@@ -47,6 +50,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         `dim`. The result has its shape.
     sparse_grad : bool
         Only False: gradients are dense.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -62,6 +67,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1, 1],
             [4, 3]])
     """
+    if out is not None:
+        return write_out("gather", out, gather, input, dim, index, sparse_grad=sparse_grad)
     if sparse_grad:
         raise _no_sparse("gather", "sparse_grad")
     dim = _check_index("gather", input, dim, index)
@@ -77,6 +84,7 @@ def scatter(
     *,
     value: Any = None,
     reduce: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return `input` with values written to the places that `index` names along `dim`.
 
@@ -98,6 +106,8 @@ def scatter(
         Instead of `src`.
     reduce : {None, "add", "multiply"}
         Add to what is there, or multiply it, instead of replacing it. "multiply" has no gradient.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -113,6 +123,10 @@ def scatter(
     tensor([[0., 0., 5.],
             [5., 0., 0.]])
     """
+    if out is not None:
+        return write_out(
+            "scatter", out, scatter, input, dim, index, src, value=value, reduce=reduce
+        )
     dim = _check_index("scatter", input, dim, index)
     if reduce not in (None, "add", "multiply"):
         raise bad_argument(
@@ -145,7 +159,9 @@ def scatter(
 
 
 @register_functor("scatter_add")
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+def scatter_add(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None
+) -> Tensor:
     """Return `input` with values added at the places that `index` names along `dim`.
 
     For three dimensions and `dim=1`, y[i, index[i, j, k], k] += src[i, j, k]; values for one place
@@ -157,13 +173,17 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     >>> flow.scatter_add(flow.zeros(3), 0, flow.tensor([0, 2, 0]), flow.tensor([1., 2., 3.]))
     tensor([4., 0., 2.])
     """
+    if out is not None:
+        return write_out("scatter_add", out, scatter_add, input, dim, index, src)
     dim = _check_index("scatter_add", input, dim, index)
     src = _check_source("scatter_add", input, index, check_tensor("scatter_add", "src", src))
     return dispatch(SCATTER_ADD, (input, index, src), {"dim": dim})
 
 
 @register_functor("take_along_dim")
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+def take_along_dim(
+    input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Return the elements named along `dim`, as `gather`, with shapes broadcast in the others.
 
     Without `dim` both are flattened. Indices count from the end when negative.
@@ -176,6 +196,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     tensor([[1., 2., 3.],
             [4., 5., 6.]])
     """
+    if out is not None:
+        return write_out("take_along_dim", out, take_along_dim, input, indices, dim)
     op = "take_along_dim"
     check_tensor(op, "input", input)
     require_integer(op, indices, "indices")
@@ -214,7 +236,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 @register_functor("take")
-def take(input: Tensor, index: Tensor) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the elements that `index` names in the flattened tensor, in the shape of `index`.
 
     Examples
@@ -223,6 +245,8 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> flow.take(flow.tensor([[1, 2], [3, 4]]), flow.tensor([3, 0]))
     tensor([4, 1])
     """
+    if out is not None:
+        return write_out("take", out, take, input, index)
     check_tensor("take", "input", input)
     require_integer("take", index)
     attrs = {"size": input.numel(), "op": "take", "argument": "index"}

@@ -145,7 +145,9 @@ def _read_as(input: Tensor, dtype: Any) -> Tensor:
             got=chosen,
             mend="convert the elements with to()",
         )
-    return dispatch1(_VIEW_DTYPE, input, {"dtype": chosen})
+    result = dispatch1(_VIEW_DTYPE, input.detach(), {"dtype": chosen})
+    result._view = None  # it shares memory and version, as detach() does
+    return result
 
 
 def _shares(a: Any, b: Any) -> bool:

@@ -9,9 +9,9 @@ from oneflow_lite.functors.checks import (
     check_broadcast,
     check_dim,
     check_tensor,
-    require_floating,
 )
-from oneflow_lite.functors.elementwise_checks import check_number
+from oneflow_lite.functors.elementwise_checks import check_number, real_floating
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.reduce import sum
 from oneflow_lite.functors.shape import expand
 from oneflow_lite.functors.statistics import norm_for
@@ -21,7 +21,9 @@ from oneflow_lite.tensor import Tensor
 
 
 @register_functor("normalize")
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """Divide vectors by their norm: x / max(‖x‖, eps).
 
     Parameters
@@ -34,6 +36,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
         The dimensions that the vectors lie along.
     eps : float
         What is divided by instead where the norm is smaller.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -49,6 +53,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
+    if out is not None:
+        return write_out("normalize", out, normalize, input, p, dim, eps)
     op = "normalize"
     p, eps = check_number(op, "p", p), check_number(op, "eps", eps)
     return input / clamp_min(norm_for(op, input, p, dim, keepdim=True), eps)
@@ -74,7 +80,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     DimError
         When the dimension is out of range.
     DTypeError
-        When the common dtype is not floating.
+        When the common dtype is not real floating.
 
     Examples
     --------
@@ -89,6 +95,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     eps = check_number(op, "eps", eps)
     units = []
     for x in promote(op, x1, x2):
-        x = expand(require_floating(op, x, "x1"), shape)
+        x = expand(real_floating(op, x, "x1"), shape)
         units.append(x / clamp_min(norm_for(op, x, 2, dim, keepdim=True), eps))
     return sum(units[0] * units[1], dim)

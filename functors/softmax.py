@@ -7,6 +7,7 @@ from typing import Any
 
 from oneflow_lite.functors.checks import check_dim
 from oneflow_lite.functors.elementwise_checks import real_floating
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.reduce import to_dtype
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import OpExpr, op_expr
@@ -20,7 +21,9 @@ RESHAPE = op_expr("reshape")
 
 
 @register_functor("softmax")
-def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+def softmax(
+    input: Tensor, dim: int | None = None, dtype: Any = None, *, out: Tensor | None = None
+) -> Tensor:
     """Return exp(x) divided by its sum along a dimension.
 
     Parameters
@@ -32,6 +35,8 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
         PyTorch: 0 for tensors of 0, 1 or 3 dimensions, else 1.
     dtype : dtype, optional
         Cast the input to it first.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -47,6 +52,8 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     tensor([[0.5000, 0.5000],
             [0.0000, 1.0000]])
     """
+    if out is not None:
+        return write_out("softmax", out, softmax, input, dim, dtype)
     return _along("softmax", SOFTMAX, to_dtype("softmax", input, dtype), dim)
 
 
@@ -81,7 +88,9 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 
 @register_functor("log_softmax")
-def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+def log_softmax(
+    input: Tensor, dim: int | None = None, dtype: Any = None, *, out: Tensor | None = None
+) -> Tensor:
     """Return the logarithm of softmax(x) along a dimension, without underflow.
 
     Parameters
@@ -92,6 +101,8 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
         The dimension along which the exponentials sum to 1; see `softmax`.
     dtype : dtype, optional
         Cast the input to it first.
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -107,6 +118,8 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
     tensor([[-6.9315e-01, -6.9315e-01],
             [-1.0000e+03,  0.0000e+00]])
     """
+    if out is not None:
+        return write_out("log_softmax", out, log_softmax, input, dim, dtype)
     return _along("log_softmax", LOG_SOFTMAX, to_dtype("log_softmax", input, dtype), dim)
 
 

@@ -6,6 +6,7 @@ from collections import namedtuple
 
 from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dim, check_int, check_tensor
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -22,7 +23,12 @@ TOPK = op_expr("topk")
 
 @register_functor("sort")
 def sort(
-    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
+    input: Tensor,
+    dim: int = -1,
+    descending: bool = False,
+    *,
+    stable: bool = False,
+    out: tuple[Tensor, Tensor] | None = None,
 ) -> SortResult:
     """Sort along a dimension; return the values and where they stood.
 
@@ -38,6 +44,8 @@ def sort(
         Begin with the greatest.
     stable : bool
         Accepted as PyTorch does.
+    out : tuple of two Tensors, optional
+        Receive the values and the indices.
 
     Returns
     -------
@@ -55,6 +63,8 @@ def sort(
     >>> values, indices
     (tensor([1., 2., 3.]), tensor([1, 2, 0]))
     """
+    if out is not None:
+        return write_out("sort", out, sort, input, dim, descending, stable=stable)
     dim = check_dim("sort", dim, _ordered("sort", input)._data.ndim)
     attrs = {"dim": dim, "descending": bool(descending)}
     return SortResult(*dispatch(SORT, (input,), attrs))
@@ -62,7 +72,12 @@ def sort(
 
 @register_functor("argsort")
 def argsort(
-    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
+    input: Tensor,
+    dim: int = -1,
+    descending: bool = False,
+    *,
+    stable: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`.
 
@@ -72,6 +87,8 @@ def argsort(
     >>> flow.argsort(flow.tensor([3., 1., 2.]), descending=True)
     tensor([0, 2, 1])
     """
+    if out is not None:
+        return write_out("argsort", out, argsort, input, dim, descending, stable=stable)
     dim = check_dim("argsort", dim, _ordered("argsort", input)._data.ndim)
     attrs = {"dim": dim, "descending": bool(descending)}
     return dispatch1(ARGSORT, input, attrs)
@@ -79,7 +96,13 @@ def argsort(
 
 @register_functor("topk")
 def topk(
-    input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    input: Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    out: tuple[Tensor, Tensor] | None = None,
 ) -> TopkResult:
     """Return the k largest, or smallest, elements along a dimension and where they stood.
 
@@ -97,6 +120,8 @@ def topk(
         Whether to return the largest or the smallest.
     sorted : bool
         Whether they come in order.
+    out : tuple of two Tensors, optional
+        Receive the values and the indices.
 
     Returns
     -------
@@ -115,6 +140,8 @@ def topk(
     >>> flow.topk(flow.tensor([3., 1., 4., 2.]), 2).indices
     tensor([2, 0])
     """
+    if out is not None:
+        return write_out("topk", out, topk, input, k, dim, largest, sorted)
     shape = _ordered("topk", input)._data.shape
     dim = check_dim("topk", dim, len(shape))
     size = shape[dim] if shape else 1

@@ -9,6 +9,7 @@ from oneflow_lite.functors.checks import check_dim, check_int, check_tensor
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
+from oneflow_lite.storage import SPLIT
 from oneflow_lite.tensor import Tensor
 
 NARROW = op_expr("narrow")
@@ -111,7 +112,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not shape:
         raise _no_dimension("unbind", "input", DimError)
     dim = check_dim("unbind", dim, len(shape))
-    return tuple(dispatch1(SELECT, input, {"dim": dim, "index": i}) for i in range(shape[dim]))
+    parts = [dispatch1(SELECT, input, {"dim": dim, "index": i}) for i in range(shape[dim])]
+    return _marked(parts)
 
 
 def _cut_size(op: str, argument: str, tensor: Tensor, dim: int) -> tuple[int, int]:
@@ -147,4 +149,12 @@ def _cut(tensor: Tensor, sizes: Sequence[int], dim: int) -> tuple[Tensor, ...]:
     for length in sizes:
         parts.append(dispatch1(NARROW, tensor, {"dim": dim, "start": start, "length": length}))
         start += length
+    return _marked(parts)
+
+
+def _marked(parts: list[Tensor]) -> tuple[Tensor, ...]:
+    """Note that the views were made together: as in PyTorch, none of them is written in place."""
+    for part in parts:
+        if part._view is not None and part._view.origin is None:
+            part._view.origin = SPLIT
     return tuple(parts)

@@ -11,11 +11,13 @@ from oneflow_lite.errors import (
     DimError,
     bad_argument,
 )
+from oneflow_lite.functors.arithmetic import abs
 from oneflow_lite.functors.checks import require_floating
+from oneflow_lite.functors.out import write_out
 from oneflow_lite.functors.reduce import Dims, mean, reduced, to_dtype
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 VAR = op_expr("var")
@@ -34,10 +36,6 @@ def _spread(
     dim, correction = _correction(name, dim, unbiased, correction)
     attrs = reduced(name, input, dim, keepdim)
     attrs["correction"] = correction
-    if input._data.dtype.kind == "c":  # |z - mean|^2 is the sum of that of both parts
-        parts = (FUNCTORS.get("real")(input), FUNCTORS.get("imag")(input))
-        variance = dispatch1(VAR, parts[0], attrs) + dispatch1(VAR, parts[1], attrs)
-        return variance if op is VAR else FUNCTORS.get("sqrt")(variance)
     return dispatch1(op, input, attrs)
 
 
@@ -78,6 +76,7 @@ def var(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the variance Σ (x - mean x)² / max(0, n - correction).
 
@@ -93,6 +92,8 @@ def var(
         Keep the reduced dimensions, with size 1.
     correction : number, optional
         Taken off the count n; 1 by default (Bessel's correction).
+    out : Tensor, optional
+        Receives the result.
 
     Raises
     ------
@@ -110,6 +111,8 @@ def var(
     >>> flow.var(x), flow.var(x, correction=0)
     (tensor(1.6667), tensor(1.2500))
     """
+    if out is not None:
+        return write_out("var", out, var, input, dim, unbiased, keepdim, correction=correction)
     return _spread(VAR, "var", input, dim, unbiased, keepdim, correction)
 
 
@@ -121,6 +124,7 @@ def std(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the standard deviation, the root of `var`; its gradient at 0 is 0.
 
@@ -132,6 +136,8 @@ def std(
     >>> flow.std(flow.tensor([[1., 3.], [2., 2.]]), dim=1)
     tensor([1.4142, 0.0000])
     """
+    if out is not None:
+        return write_out("std", out, std, input, dim, unbiased, keepdim, correction=correction)
     return _spread(STD, "std", input, dim, unbiased, keepdim, correction)
 
 
@@ -179,7 +185,12 @@ def std_mean(
 
 @register_functor("norm")
 def norm(
-    input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None
+    input: Tensor,
+    p: Any = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: Any = None,
 ) -> Tensor:
     """Return the vector norm (Σ |x|^p)^(1/p) over the given dimensions, all of them by default.
 
@@ -196,6 +207,8 @@ def norm(
         Keep the reduced dimensions, with size 1.
     dtype : dtype, optional
         Cast the input to it first.
+    out : Tensor, optional
+        Receives the result.
 
     Returns
     -------
@@ -219,6 +232,8 @@ def norm(
     >>> flow.norm(x, dim=1), flow.norm(x, float("inf")), flow.norm(x, 1, dim=0)
     (tensor([5., 1.]), tensor(4.), tensor([3., 5.]))
     """
+    if out is not None:
+        return write_out("norm", out, norm, input, p, dim, keepdim, dtype=dtype)
     return norm_for("norm", to_dtype("norm", input, dtype), p, dim, keepdim)
 
 
@@ -247,6 +262,6 @@ def norm_for(op: str, input: Tensor, p: Any, dim: Dims, keepdim: bool) -> Tensor
             mend="reduce another dimension or take another p",
         )
     if input._data.dtype.kind == "c":
-        input = FUNCTORS.get("abs")(input)
+        input = abs(input)
     attrs["p"] = order
     return dispatch1(NORM, input, attrs)

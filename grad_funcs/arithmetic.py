@@ -81,10 +81,10 @@ def pow_grad_exponent_ddz(F, ctx, d):
     return F.pow_grad_exponent(d, ctx.x, ctx.y, ctx.z)
 
 
-@register_grad_func("pow_grad_exponent", wrt="x", saves="dz, x, y, z")
+@register_grad_func("pow_grad_exponent", wrt="x", saves="dz, x, y")
 def pow_grad_exponent_dx(F, ctx, d):
-    # d/dx of z log x with z held fixed; the dependence of z on x flows through z
-    return F.where(ctx.x == 0, 0.0, d * ctx.dz * ctx.z / ctx.x)
+    # z / x, the derivative of z log x with z held fixed: what z does when x moves flows through z
+    return d * ctx.dz * F.pow(ctx.x, ctx.y - 1)
 
 
 @register_grad_func("pow_grad_exponent", wrt="y")
@@ -104,19 +104,12 @@ def neg_grad(F, ctx, dy):
 
 @register_grad_func("abs", saves="x")
 def abs_grad(F, ctx, dy):
-    return dy * F.sign(ctx.x)
+    return dy * F.sgn(ctx.x)
 
 
-@register_grad_func("sign", saves="x, y")
+@register_grad_func("sign")
 def sign_grad(F, ctx, dy):
-    if ctx.x.dtype.kind != "c":
-        return F.zeros_like(dy)
-    # z / |z| of a complex number turns with z: its derivative in the plain (real-linear) sense,
-    # conjugated around by the engine
-    size = F.abs(ctx.x)
-    inner = F.conj(dy)
-    along = F.real(inner * F.conj(ctx.y))
-    return F.conj(F.where(size == 0, 0.0, (inner - ctx.y * along) / F.where(size == 0, 1.0, size)))
+    return F.zeros_like(dy)
 
 
 @register_grad_func("square", saves="x")
@@ -239,6 +232,23 @@ def clamp_max_dhigh(F, ctx, dy):
     return F.mask_less(dy, ctx.high, ctx.x, equal=False)
 
 
+@register_grad_func("clamp", wrt="x", saves="x, low, high")
+def clamp_dx(F, ctx, dy):
+    inside = F.mask_less(dy, ctx.low, ctx.x, equal=True)
+    return F.mask_less(inside, ctx.x, ctx.high, equal=True)
+
+
+@register_grad_func("clamp", wrt="low", saves="x, low, high")
+def clamp_dlow(F, ctx, dy):
+    below = F.mask_less(dy, ctx.x, ctx.low, equal=False)
+    return F.mask_less(below, ctx.low, ctx.high, equal=False)
+
+
+@register_grad_func("clamp", wrt="high", saves="x, low, high")
+def clamp_dhigh(F, ctx, dy):
+    return F.mask_less(dy, ctx.high, F.maximum(ctx.x, ctx.low), equal=False)
+
+
 @register_grad_func("mask_less", saves="x, y")
 def mask_less_grad(F, ctx, d):
     return F.mask_less(d, ctx.x, ctx.y, equal=ctx.equal), None, None
@@ -277,29 +287,3 @@ def nan_to_num_grad(F, ctx, dy):
 @register_grad_func("mask_finite", saves="x")
 def mask_finite_grad(F, ctx, d):
     return F.mask_finite(d, ctx.x), None
-
-
-@register_grad_func("conj")
-def conj_grad(F, ctx, dy):
-    return F.conj(dy)
-
-
-@register_grad_func("angle", saves="x")
-def angle_grad(F, ctx, dy):
-    if ctx.x.dtype.kind != "c":
-        return F.zeros_like(dy)
-    real, imag = F.real(ctx.x), F.imag(ctx.x)
-    size = F.square(real) + F.square(imag)
-    scaled = F.where(size == 0, 0.0, dy / F.where(size == 0, 1.0, size))
-    return F.complex(-imag * scaled, real * scaled)
-
-
-@register_grad_func("complex", wrt="real")
-def complex_dreal(F, ctx, dz):
-    return F.real(dz)
-
-
-@register_grad_func("complex", wrt="imag")
-def complex_dimag(F, ctx, dz):
-    # dz arrives conjugated, and the engine conjugates (a real number) again
-    return -F.imag(dz)

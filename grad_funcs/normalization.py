@@ -51,15 +51,15 @@ def layer_norm_grad(F, ctx, dy, dz, dvariance):
     return dx, dweight, dy
 
 
-@register_grad_func("rms_norm", saves="weight, y1, y2", materialize=False)
-def rms_norm_grad(F, ctx, dy, dz, dsquare):
-    dx = dweight = None
-    if ctx.needs_input_grad[0]:
-        dz = _sum(_scaled(dy, ctx.weight), dz)
-        dx = _dx(F, ctx, dz, dsquare, ctx.y1, ctx.y2, centred=False)
-    if ctx.needs_input_grad[1] and dy is not None:
-        dweight = dy * ctx.y1
-    return dx, dweight
+@register_grad_func("rms_norm", wrt="x", saves="weight, y1, y2", materialize=False)
+def rms_norm_dx(F, ctx, dy, dz, dsquare):
+    dz = _sum(_scaled(dy, ctx.weight), dz)
+    return _dx(F, ctx, dz, dsquare, ctx.y1, ctx.y2, centred=False)
+
+
+@register_grad_func("rms_norm", wrt="weight", saves="y1", materialize=False)
+def rms_norm_dweight(F, ctx, dy, dz, dsquare):
+    return None if dy is None else dy * ctx.y1
 
 
 @register_grad_func("batch_norm", saves="weight, y1, y2", materialize=False)

@@ -79,8 +79,9 @@ def asinh(F, ctx, dy):
 
 @register_grad_func("acosh", saves="x")
 def acosh(F, ctx, dy):
-    # Two roots: the root of x² - 1 would take the wrong branch where Re x < 0.
-    return dy / (F.sqrt(ctx.x - 1) * F.sqrt(ctx.x + 1))
+    # Two roots: the root of x² - 1 would take the wrong branch where Re x < 0. Adding 1 would turn
+    # an imaginary part of -0.0 into 0.0, from one side of the cut to the other.
+    return dy / F.sqrt(ctx.x - 1) / F.sqrt(ctx.x - -1)
 
 
 @register_grad_func("atanh", saves="x")

@@ -86,7 +86,10 @@ def pow_grad_exponent(xp, dz, x, y, z):
     # z log x, and 0 where x = 0 and y >= 0 (the limit, and PyTorch's choice)
     with np.errstate(all="ignore"):
         slope = z * xp.log(x)
-    return dz * xp.where((x == 0) & (y.real >= 0), xp.zeros((), z.dtype), slope)
+    flat = (x == 0) & (y.real >= 0)
+    if y.dtype.kind == "c":
+        flat &= y.imag == 0
+    return dz * xp.where(flat, xp.zeros((), z.dtype), slope)
 
 
 @register_kernel("square")
@@ -144,6 +147,11 @@ def clamp_max(xp, x, high):
     return xp.minimum(x, high)
 
 
+@register_kernel("clamp")
+def clamp(xp, x, low, high):
+    return xp.minimum(xp.maximum(x, low), high)
+
+
 @register_kernel("mask_less")
 def mask_less(xp, dy, x, y, *, equal):
     # nothing where x is larger, even of an infinite gradient
@@ -171,25 +179,9 @@ def nan_to_num(xp, x, *, nan, posinf, neginf):
 
 @register_kernel("mask_finite")
 def mask_finite(xp, dy, x):
-    return dy * xp.isfinite(x)
-
-
-@register_kernel("conj")
-def conj(xp, x):
-    return xp.conj(x) if x.dtype.kind == "c" else x.copy()
-
-
-@register_kernel("angle")
-def angle(xp, x):
-    if x.dtype.kind == "c":
-        return xp.arctan2(x.imag, x.real)
-    # not by arctan2, for which -0.0 is negative
-    return xp.where(xp.isnan(x), x, (x < 0) * x.dtype.type(np.pi))
-
-
-@register_kernel("complex")
-def complex(xp, real, imag):
-    out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), (real[..., None][:0] * 1j).dtype)
-    out.real = real
-    out.imag = imag
-    return out
+    if x.dtype.kind != "c":
+        return dy * xp.isfinite(x)
+    dx = dy.copy()
+    dx.real *= xp.isfinite(x.real)
+    dx.imag *= xp.isfinite(x.imag)
+    return dx

@@ -15,13 +15,16 @@ def _wide(x):
 
 
 def _variance(xp, x, dim, correction, keepdim):
-    """Σ (x − mean x)² / (n − correction)"""
+    """Σ |x − mean x|² / (n − correction)"""
     count = math.prod(x.shape[d] for d in dim)
     if count == 0:
-        return x.sum(dim, None, None, keepdim) * math.nan
+        return x.real.sum(dim, None, None, keepdim) * math.nan
     x = _wide(x)
     centred = xp.asarray(x - x.sum(dim, None, None, True) / count)
-    centred *= centred
+    if x.dtype.kind == "c":
+        centred = xp.square(centred.real) + xp.square(centred.imag)
+    else:
+        centred *= centred
     squares = centred.sum(dim, None, None, keepdim)
     freedom = count - correction
     if freedom > 0:
@@ -32,12 +35,12 @@ def _variance(xp, x, dim, correction, keepdim):
 
 @register_kernel("var")
 def var(xp, x, *, dim, correction, keepdim):
-    return _variance(xp, x, dim, correction, keepdim).astype(x.dtype, copy=False)
+    return _variance(xp, x, dim, correction, keepdim).astype(x.real.dtype, copy=False)
 
 
 @register_kernel("std")
 def std(xp, x, *, dim, correction, keepdim):
-    return xp.sqrt(_variance(xp, x, dim, correction, keepdim)).astype(x.dtype, copy=False)
+    return xp.sqrt(_variance(xp, x, dim, correction, keepdim)).astype(x.real.dtype, copy=False)
 
 
 @register_kernel("norm")

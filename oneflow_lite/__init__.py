@@ -67,13 +67,10 @@ from oneflow_lite.functors.arithmetic import (
     add as add,
     addcdiv as addcdiv,
     addcmul as addcmul,
-    angle as angle,
     ceil as ceil,
     clamp as clamp,
     clamp_max as clamp_max,
     clamp_min as clamp_min,
-    complex as complex,
-    conj as conj,
     div as div,
     floor as floor,
     floor_divide as floor_divide,
@@ -112,6 +109,15 @@ from oneflow_lite.functors.comparison import (
     le as le,
     lt as lt,
     ne as ne,
+)
+from oneflow_lite.functors.complex import (
+    angle as angle,
+    complex as complex,
+    conj as conj,
+    polar as polar,
+    sgn as sgn,
+    view_as_complex as view_as_complex,
+    view_as_real as view_as_real,
 )
 from oneflow_lite.functors.conv import (
     conv1d as conv1d,
@@ -395,7 +401,6 @@ moveaxis = movedim
 multiply = mul
 negative = neg
 not_equal = ne
-sgn = sign
 subtract = sub
 swapaxes = transpose
 swapdims = transpose

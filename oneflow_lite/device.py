@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -137,8 +138,70 @@ def to_device(array: Any, device: Device) -> Any:
     """Copy an array to another device."""
     if device.type == "cpu":
         return array.get()
+    if not isinstance(array, np.ndarray):  # from another CUDA device, whose stream may be at work
+        wait_for_stream(device, current_stream(device), device_of(array))
     with on_device(device) as cupy:
-        return cupy.array(array)
+        copied = cupy.array(array)
+    if not isinstance(array, np.ndarray):  # its memory may be freed, and used again, after that
+        source = device_of(array)
+        wait_for_stream(source, current_stream(source), device)
+    return copied
+
+
+def to_host(array: Any, pinned: bool) -> np.ndarray[Any, Any]:
+    """Copy an array of a CUDA device to the host, into pinned memory if wanted."""
+    if not pinned:
+        return array.get()  # type: ignore[no-any-return]
+    out = importlib.import_module("cupyx").empty_pinned(array.shape, array.dtype)
+    array.get(out=out)
+    return out  # type: ignore[no-any-return]
+
+
+def current_stream(device: Device) -> Any:
+    """Return this thread's stream on a CUDA device; None for the CPU."""
+    if device.type == "cpu":
+        return None
+    with on_device(device) as cupy:
+        return cupy.cuda.get_current_stream()
+
+
+@contextlib.contextmanager
+def on_stream(device: Device, stream: Any) -> Iterator[Any]:
+    """Make a device and one of its streams current and yield the array module."""
+    with on_device(device) as xp:
+        with contextlib.nullcontext() if stream is None else stream:
+            yield xp
+
+
+def wait_for_stream(device: Device, stream: Any, source: Device, produced: Any = None) -> None:
+    """Let a stream wait, on the device, for what another one has been given so far.
+
+    `produced` is by default this thread's stream on the device `source`.
+    """
+    with on_device(source) as cupy:
+        produced = cupy.cuda.get_current_stream() if produced is None else produced
+        if source == device and produced == stream:
+            return
+        event = produced.record()
+    with on_device(device):
+        stream.wait_event(event)
+
+
+def cuda_place() -> Callable[[], None]:
+    """Return what gives another thread the CUDA device and the streams that this thread has now."""
+    if "cupy" not in sys.modules or not _count(require_cupy()):
+        return lambda: None
+    cupy = require_cupy()
+    now = as_device("cuda")
+    others = [Device("cuda", index) for index in range(_count(cupy)) if index != now.index]
+    streams = [(device, current_stream(device)) for device in [*others, now]]
+
+    def take_place() -> None:
+        for device, stream in streams:
+            cupy.cuda.Device(device.index).use()
+            stream.use()
+
+    return take_place
 
 
 def make_cuda_module() -> ModuleType:

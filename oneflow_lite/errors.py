@@ -37,6 +37,10 @@ class ArgumentTypeError(FlowError, TypeError):
     """An argument has the wrong Python type."""
 
 
+class OptionError(ArgumentError, AssertionError):
+    """An option, or a combination of options, that does not exist (PyTorch asserts on these)."""
+
+
 class RegistrationError(FlowError, ValueError):
     """A name is registered twice, or a registration contradicts itself."""
 
@@ -59,6 +63,18 @@ class FreedGraphError(GradientError):
 
 class StaleTensorError(GradientError):
     """A tensor that a gradient needs was overwritten in place after it was saved."""
+
+
+class AnomalyError(GradientError):
+    """Anomaly mode met a NaN in a gradient; the text says where the forward op was called."""
+
+
+class NestedBackwardError(GradientError, RecursionError):
+    """Backward calls are inside one another without end."""
+
+
+class GradcheckError(FlowError, RuntimeError):
+    """A gradient is not what finite differences, or a second try, say it is."""
 
 
 class InplaceError(FlowError, RuntimeError):

@@ -10,15 +10,16 @@ again; whatever is unusual leaves them for the general path.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.autograd.annotations import annotate
 from oneflow_lite.autograd.function_node import NO_EDGE, Edge, TensorInfo, make_node
 from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
-from oneflow_lite.autograd.mode import ThreadState, local
-from oneflow_lite.device import CPU, Device, on_device
+from oneflow_lite.autograd.mode import StateChange, local, with_grad_mode
+from oneflow_lite.device import CPU, Device, current_stream, on_device
 from oneflow_lite.dtype import SCALAR_TYPES, result_dtype
 from oneflow_lite.errors import (
     ArgumentError,
@@ -30,13 +31,22 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.scalars import scalar_tensor, scalars as _scalars
-from oneflow_lite.storage import ViewInfo
+from oneflow_lite.storage import NO_GRAD, SPLIT, Origin
 from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.views import (
+    check_memory,
+    check_writable,
+    link_view,
+    memory_order,
+    out_of_date,
+    same_memory,
+)
 
 ndarray = np.ndarray
 NO_ATTRS: dict[str, Any] = {}
 _new = Tensor.__new__
 _CAST = op_expr("cast")
+_COPY_SLICES = op_expr("copy_slices")
 
 
 class Interpreter:
@@ -80,12 +90,20 @@ class EagerInterpreter(Interpreter):
         for i in schema.written:
             if inputs[i] is not None:
                 (inputs[i]._storage or inputs[i].storage).version += 1
+        origin = None if local.state.grad_enabled else NO_GRAD
         if type(result) is tuple:
-            return tuple([_wrap(op_expr, inputs, array, attrs) for array in result])
-        return _wrap(op_expr, inputs, result, attrs)
+            origin = origin or SPLIT
+            return tuple([_wrap(op_expr, inputs, array, attrs, origin) for array in result])
+        return _wrap(op_expr, inputs, result, attrs, origin)
 
 
-def _wrap(op: OpExpr, inputs: tuple[Any, ...], array: Any, attrs: dict[str, Any]) -> Tensor:
+def _wrap(
+    op: OpExpr,
+    inputs: tuple[Any, ...],
+    array: Any,
+    attrs: dict[str, Any],
+    origin: Origin | None,
+) -> Tensor:
     """Make a tensor of what a kernel returned; an input that it wrote is that input again."""
     schema = op.schema
     for i in schema.written:
@@ -93,7 +111,7 @@ def _wrap(op: OpExpr, inputs: tuple[Any, ...], array: Any, attrs: dict[str, Any]
             return inputs[i]  # type: ignore[no-any-return]
     y = make_tensor(np.asarray(array) if isinstance(array, np.generic) else array)
     if schema.view_of is not None:
-        link_view(op, inputs[schema.inputs.index(schema.view_of)], y, attrs)
+        link_view(op, inputs[schema.inputs.index(schema.view_of)], y, attrs, origin)
     return y
 
 
@@ -106,6 +124,9 @@ class AutogradInterpreter(Interpreter):
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run one op and record it."""
         if not local.state.grad_enabled:
+            for i in op_expr.schema.written:
+                if inputs[i] is not None:
+                    check_memory(op_expr.op_type_name, inputs[i])
             return self.inner.apply(op_expr, inputs, attrs)
         edges = []
         needs_grad = False
@@ -113,7 +134,7 @@ class AutogradInterpreter(Interpreter):
             if x is None or (x._edge is None and x._view is None):
                 edges.append(NO_EDGE)
                 continue
-            x.check_view()
+            x.refresh_view()
             edges.append(x._edge or NO_EDGE)
             needs_grad = needs_grad or x._edge is not None
         if op_expr.schema.mutates:
@@ -179,13 +200,11 @@ def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
             "push_interpreter(): this interpreter is on the stack already, here or in another "
             "thread; push another instance"
         )
-    before = local.state
     interpreter.inner = current_interpreter()
-    local.state = ThreadState(before.grad_enabled, interpreter)
     try:
-        yield interpreter
+        with StateChange(interpreter=interpreter):
+            yield interpreter
     finally:
-        local.state = before
         interpreter.inner = None
 
 
@@ -197,7 +216,7 @@ def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATT
         return DEFAULT_STACK.apply(op, inputs, attrs)
     # While an interpreter works, its own ops go to the one below it.
     below = top.inner
-    local.state = ThreadState(state.grad_enabled, None if below is DEFAULT_STACK else below)
+    local.state = state.replace(interpreter=None if below is DEFAULT_STACK else below)
     try:
         return top.apply(op, inputs, attrs)
     finally:
@@ -212,8 +231,10 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
     except AttributeError:
         raise _not_a_tensor(op, x) from None
     run = op.run_on_cpu
-    if run is None or type(data) is not ndarray or state.interpreter is not None:
+    if run is None or type(data) is not ndarray:
         return dispatch(op, (x,), attrs)
+    if state.general:
+        return _dispatch_annotated(dispatch1, op, (x,), attrs)
     try:
         out = run(data, **attrs) if attrs else run(data)
     except Exception as error:
@@ -223,10 +244,10 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
     y = _new(Tensor)
     y._data = out
     if op.aliases:
-        link_view(op, x, y, attrs)
+        link_view(op, x, y, attrs, None if state.grad_enabled else NO_GRAD)
     if state.grad_enabled:
         if x._view is not None:
-            x.check_view()
+            x.refresh_view()
         edge = x._edge
         if edge is not None:
             dtype = out.dtype
@@ -259,13 +280,10 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
         a = x._data
         b = y._data
     run = op.run_on_cpu
-    if (
-        run is None
-        or type(a) is not ndarray
-        or type(b) is not ndarray
-        or state.interpreter is not None
-    ):
+    if run is None or type(a) is not ndarray or type(b) is not ndarray:
         return dispatch(op, (x, y), attrs)
+    if state.general:
+        return _dispatch_annotated(dispatch2, op, (x, y), attrs)
     try:
         out = run(a, b, **attrs) if attrs else run(a, b)
     except Exception as error:
@@ -276,9 +294,9 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
     z._data = out
     if state.grad_enabled:
         if x._view is not None:
-            x.check_view()
+            x.refresh_view()
         if y._view is not None:
-            y.check_view()
+            y.refresh_view()
         x_edge = x._edge
         y_edge = y._edge
         if x_edge is not None or y_edge is not None:
@@ -312,6 +330,26 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
 # The parts of the general path
 
 
+def _dispatch_annotated(
+    quick: Callable[..., Any], op: OpExpr, inputs: tuple[Tensor, ...], attrs: dict[str, Any]
+) -> Any:
+    """Go the quick way with nothing but grad mode set, then annotate the node that it recorded."""
+    state = local.state
+    if state.interpreter is not None:
+        return dispatch(op, inputs, attrs)
+    for x in inputs:
+        if x._view is not None:
+            x.refresh_view()
+    local.state = state.bare()
+    try:
+        y = quick(op, *inputs, attrs)
+    finally:
+        local.state = state
+    if y._edge is not None:
+        annotate(y._edge[0], state)
+    return y
+
+
 def _grad_function(op: OpExpr) -> OpExprGradFunction:
     return op.find_grad_function() or MissingGradFunction(op)
 
@@ -337,72 +375,59 @@ def record(
     node = make_node(function, edges, number, saved, attrs, first.shape, first.dtype)
     if len(outputs) > 1 or type(first) is not ndarray:
         node.infos = [
-            TensorInfo(y.shape, y.dtype, y.device) if kind in "fc" else None
+            TensorInfo(y.shape, y.dtype, y.device, current_stream(y.device))
+            if kind in "fc"
+            else None
             for y, kind in zip(outputs, kinds, strict=True)
         ]
+    if local.state.general:
+        annotate(node, local.state)
+    attach = rebase_history if op.schema.mutates else Tensor.set_history
     for i, y in enumerate(outputs):
         if kinds[i] in "fc":
-            rebase_history(y, (node, i))
+            attach(y, (node, i))
 
 
 def rebase_history(x: Tensor, edge: Edge) -> None:
-    """Give a tensor a new place in the graph; `retain_grad` moves with it, hooks stay behind."""
-    before = x._edge
-    x._edge = edge
-    if before is not None and before[0].metas is not None:
-        meta = before[0].metas[before[1]]
-        if meta is not None and meta.retain_grad:
-            meta.retain_grad = False
-            edge[0].output_meta(edge[1]).retain_grad = True
+    """Give a tensor that was written the history of its new content.
 
-
-def link_view(op: OpExpr, x: Tensor, y: Tensor, attrs: dict[str, Any]) -> None:
-    """Make `y` a view of `x` when the kernel returned memory of `x` (reshape may have copied)."""
-    owner = y._data.base
-    if y._data is not x._data and (
-        owner is None or not (owner is x._data or owner is x._data.base)
-    ):
-        return
-    y._storage = x.storage
-    parent = x._view
-    base = x if parent is None else parent.base
-    y._view = ViewInfo(base, base._edge, parent, op, attrs)
-
-
-def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
-    """Raise `InplaceError` when autograd could not follow an in-place write to `x`.
-
-    `needs_grad` says that what is written requires a gradient.
+    What was written through a view was written to its base: there it is recorded as the op
+    `copy_slices`, which has run already, and the view's own history follows from that.
     """
     view = x._view
-    base: Any = x if view is None else view.base
-    if base._edge is not None and base.is_leaf:
-        what = "a leaf that requires a gradient" if view is None else "a view of such a leaf"
-        raise InplaceError(
-            f"{op}(): {what} was to be written in place; do it under no_grad(), or use the "
-            "out-of-place op"
-        )
-    if view is not None and (needs_grad or x._edge is not None or base._edge is not None):
-        raise InplaceError(
-            f"{op}(): a view (shape {x.shape}) whose base is part of a graph was to be written in "
-            "place; write to the base, as base[index] = value, or clone() the view first"
-        )
-    check_memory(op, x)
+    if view is None:
+        x.set_history(edge)
+        return
+    base = view.base
+    attrs = {"chain": view.chain(), "order": memory_order(base._data)}
+    record(_COPY_SLICES, (base, x), (base,), attrs, (base._edge or NO_EDGE, edge))
+    replay_view(x)
 
 
-def check_memory(op: str, x: Tensor) -> None:
-    """Raise `InplaceError` when the memory of `x` cannot be written, recorded or not."""
-    array = x._data
-    if isinstance(array, ndarray):
-        writable = array.flags.writeable
-    else:  # CuPy has no such flag
-        pairs = zip(array.strides, array.shape, strict=True)
-        writable = all(stride != 0 or size < 2 for stride, size in pairs)
-    if not writable:
+def replay_view(x: Tensor) -> None:
+    """Take a view from its base once more, for the history that this gives."""
+    view = x._view
+    assert view is not None
+    if view.origin is not None:
+        raise out_of_date(x, view.origin)
+    before = local.state
+    local.state = with_grad_mode(True)
+    try:
+        y = view.base
+        for op, attrs in view.chain():
+            y = dispatch1(op, y, attrs)
+    finally:
+        local.state = before
+    if not same_memory(x._data, y._data):
         raise InplaceError(
-            f"{op}(): the memory of the tensor (shape {x.shape}) is read-only or shared between "
-            "its own elements, as after expand(); clone() it first"
+            f"a view of shape {x.shape} cannot be taken anew from its base of shape "
+            f"{view.base.shape}, which was written in place; clone() the view first"
         )
+    x.set_history(y._edge)
+    view.version = x.storage.version
+
+
+Tensor.replay_view = replay_view
 
 
 def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> Device:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.errors import UnknownOpError
+from oneflow_lite.locks import make_lock
 from oneflow_lite.registry import GRAD_FUNCS, KERNELS, Schema
 
 _OP_EXPRS: dict[str, OpExpr] = {}
+_lock = make_lock()
 
 
 class OpExpr:
@@ -61,8 +63,8 @@ class OpExpr:
         if found is None:
             found = self._kernels[xp] = self._find_kernel(xp)
             if xp is np and not self.schema.mutates:
-                self.run_on_cpu = found
                 self.aliases = self.schema.view_of is not None
+                self.run_on_cpu = found  # last: another thread may take the short way from now on
         return found
 
     def _find_kernel(self, xp: Any) -> Callable[..., Any]:
@@ -84,9 +86,10 @@ class OpExpr:
     def find_grad_function(self) -> Any:
         """Return the gradient function; None when the op has none."""
         if self.grad_function is None:
-            found = GRAD_FUNCS.find(self.op_type_name)
-            if found is not None:
-                self.grad_function = found.resolve(self)
+            with _lock:
+                found = GRAD_FUNCS.find(self.op_type_name)
+                if found is not None and self.grad_function is None:
+                    self.grad_function = found.resolve(self)
         return self.grad_function
 
     def __repr__(self) -> str:
@@ -97,5 +100,5 @@ def op_expr(op_type_name: str) -> OpExpr:
     """Return the OpExpr of this name."""
     found = _OP_EXPRS.get(op_type_name)
     if found is None:
-        found = _OP_EXPRS[op_type_name] = OpExpr(op_type_name)
+        found = _OP_EXPRS.setdefault(op_type_name, OpExpr(op_type_name))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -17,16 +17,71 @@ class Storage:
     version = 0  # an instance gets its own with the first write
 
 
+class Origin(NamedTuple):
+    """How a view was made, when autograd cannot follow writes to its memory for that reason."""
+
+    how: str
+    mend: str
+
+
+NO_GRAD = Origin(
+    "under no_grad()",
+    "make the view and write both under no_grad(), or both outside of it",
+)
+SPLIT = Origin(
+    "as one of several outputs of one op",
+    "take the part alone, by indexing or narrow(), or clone() it",
+)
+FUNCTION = Origin(
+    "inside the forward of a custom Function",
+    "clone() it, or return no view from forward",
+)
+SEVERAL_INPUTS = Origin("by an op of several inputs", "clone() it")
+
+# What was done in place to the shape of a base, newest first: (what was done before, the op that
+# undoes it, its attributes).
+Layout = tuple[Any, Any, dict[str, Any]]
+Step = tuple[Any, dict[str, Any]]  # a view op and its attributes
+
+
 @attrs.define(eq=False)
 class ViewInfo:
-    """How a view came from its base: the chain of view ops, newest last, and the base's history.
+    """How a view came from its base, and which version of it the view's history knows.
 
-    `base_edge` is the place of the base in the graph when the view was taken. The base is written
-    in place with history exactly when its edge is another one, and then the view is out of date.
+    Attributes
+    ----------
+    base : Tensor
+        No view itself.
+    version : int
+        Of the storage when the view's history was made; with another one it is out of date.
+    layout : Layout or None
+        That of the base when the first view of the chain was taken.
+    parent : ViewInfo or None
+        Of the view that this one was taken from; None when that was the base.
+    op_expr, attrs
+        The view op that was applied last.
+    origin : Origin or None
+        None for an ordinary view.
     """
 
     base: Any
-    base_edge: Any
+    version: int
+    layout: Layout | None
     parent: ViewInfo | None
     op_expr: Any
     attrs: dict[str, Any]
+    origin: Origin | None
+
+    def chain(self) -> tuple[Step, ...]:
+        """Return the view ops that lead from the base, in its present shape, to the view."""
+        undone: list[Step] = []
+        layout = self.base._layout
+        while layout is not self.layout:
+            layout, op, attrs = layout
+            undone.append((op, attrs))
+        steps: list[Step] = []
+        link: ViewInfo | None = self
+        while link is not None:
+            steps.append((link.op_expr, link.attrs))
+            link = link.parent
+        return (*undone, *reversed(steps))

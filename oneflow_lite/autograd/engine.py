@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from numpy import ndarray
 
 from oneflow_lite.autograd.function_node import Edge
 from oneflow_lite.autograd.gradients import FUNCTORS_F
+from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.errors import (
     ArgumentError,
@@ -23,7 +24,10 @@ from oneflow_lite.tensor import Tensor
 def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, Tensor):
         return (value,)
+    if isinstance(value, GradientEdge):
+        return (value.stand_in(),)
     items = tuple(value) if isinstance(value, Iterable) else (value,)
+    items = tuple([x.stand_in() if isinstance(x, GradientEdge) else x for x in items])
     for item in items:
         if not isinstance(item, Tensor):
             raise bad_argument(
@@ -111,9 +115,13 @@ def _root_grads(op: str, argument: str, roots: tuple[Tensor, ...], grads: Any) -
         )
     for i, root in enumerate(roots):
         if root._view is not None:
-            root.check_view()
+            root.refresh_view()
         given[i] = _root_grad(op, argument, root, given[i])
     return given
+
+
+def _edges(roots: tuple[Tensor, ...]) -> Sequence[Any]:
+    return (roots[0]._edge,) if len(roots) == 1 else [root._edge for root in roots]
 
 
 def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
@@ -128,7 +136,7 @@ def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
         )
     edges = []
     for i, tensor in enumerate(inputs):
-        tensor.check_view()
+        tensor.refresh_view()
         if tensor._edge is None:
             raise GradientError(
                 f"{op}(): argument 'inputs[{i}]' (shape {tensor.shape}) does not require a "
@@ -187,12 +195,11 @@ def backward(
     grads = _root_grads("backward", "grad_tensors", roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     task = GraphTask(keep, create_graph, accumulate=True)
-    edges: list[Any] = [root._edge for root in roots]
-    if inputs is not None:
-        wanted = _as_tuple("backward", "inputs", inputs)
-        nodes = [edge[0] for edge in edges]
-        task.compute_dependencies_and_prune_node(nodes, _input_edges("backward", wanted))
-    task.run(edges, grads)
+    wanted = None if inputs is None else _input_edges("backward", _as_tuple("backward", "inputs", inputs))
+    root = task.set_roots(_edges(roots), grads)
+    if wanted is not None:
+        task.compute_dependencies_and_prune_node(root, wanted)
+    task.run(root)
 
 
 def grad(
@@ -255,19 +262,19 @@ def grad(
         )
     grads = _root_grads("grad", "grad_outputs", roots, grad_outputs)
     task = GraphTask(keep, create_graph, accumulate=False)
-    root_edges: list[Any] = [root._edge for root in roots]
-    task.compute_dependencies_and_prune_node([edge[0] for edge in root_edges], edges)
+    root = task.set_roots(_edges(roots), grads)
+    task.compute_dependencies_and_prune_node(root, edges)
     if not allow_unused:
         for i, edge in enumerate(edges):
             if edge[0] not in task.dependencies:
                 raise _unused(i, wanted[i])
-    task.run(root_edges, grads)
+    task.run(root)
     results: list[Tensor | None] = []
     for i, found in enumerate(task.captured_grads):
         if found is not None:
             results.append(task.gradients.wrap(found))
         elif materialize_grads:
-            results.append(FUNCTORS_F.zeros_like(wanted[i].detach()))
+            results.append(FUNCTORS_F.zeros_like(wanted[i], requires_grad=create_graph))
         elif allow_unused:
             results.append(None)
         else:
@@ -293,7 +300,7 @@ def _batched(
 ) -> tuple[Tensor | None, ...]:
     """Take one gradient per entry of the leading dimension, and stack them."""
     batches = _as_tuple("grad", "grad_outputs", grad_outputs)
-    sizes = {len(batch) for batch in batches}
+    sizes = {batch.shape[0] if batch.ndim else 0 for batch in batches}
     if len(sizes) != 1 or 0 in sizes:
         raise bad_argument(
             GradientError,

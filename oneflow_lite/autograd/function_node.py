@@ -7,14 +7,18 @@ gradient function knows the mathematics.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.device import CPU, Device
+from oneflow_lite.autograd.hooks import NodeHooks, RemovableHandle, add_hook
+from oneflow_lite.device import CPU, Device, current_stream
+from oneflow_lite.locks import make_lock
 
 _sequence = itertools.count()
+_node_lock = make_lock()
 Edge = tuple[Any, int]  # (FunctionNode, output index); (None, 0) where no gradient flows
 NO_EDGE: Edge = (None, 0)
 
@@ -26,11 +30,12 @@ def next_sequence_nr() -> int:
 
 @attrs.frozen
 class TensorInfo:
-    """Shape, dtype and device of one output of a node."""
+    """Shape, dtype and device of one output of a node, and the stream it was made on."""
 
     shape: tuple[int, ...]
     dtype: Any = attrs.field(repr=str)
     device: Device = attrs.field(repr=lambda device: repr(str(device)))
+    stream: Any = attrs.field(default=None, repr=False, eq=False)
 
 
 class FunctionNode:
@@ -106,6 +111,12 @@ class FunctionNode:
         return next((info.device for info in infos if info is not None), CPU)
 
     @property
+    def stream(self) -> Any:
+        """The CUDA stream that the op ran on, and on which its gradient is taken."""
+        infos = self.infos or ()
+        return next((info.stream for info in infos if info is not None), None)
+
+    @property
     def output_meta_data(self) -> list[AutogradMeta]:
         """The AutogradMeta of each output."""
         return [self.output_meta(i) for i in range(1 if self.infos is None else len(self.infos))]
@@ -136,12 +147,61 @@ class FunctionNode:
 
     def output_meta(self, index: int) -> AutogradMeta:
         """Return the AutogradMeta of one output, made on first use."""
-        if self.metas is None:
-            self.metas = [None] * (1 if self.infos is None else len(self.infos))
-        meta = self.metas[index]
-        if meta is None:
-            meta = self.metas[index] = AutogradMeta(requires_grad=True, is_leaf=False)
-        return meta
+        with _node_lock:  # two threads may look at once, and must find the same one
+            if self.metas is None:
+                self.metas = [None] * (1 if self.infos is None else len(self.infos))
+            meta = self.metas[index]
+            if meta is None:
+                meta = self.metas[index] = AutogradMeta(requires_grad=True, is_leaf=False)
+            return meta
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(in_grads, out_grads)` after the node's gradients were taken.
+
+        Parameters
+        ----------
+        hook : callable
+            Gets two tuples of Tensor or None: what the node sends to its `next_functions`' inputs,
+            one per input of the op, and what it received, one per output. Returns None, or a tuple
+            to send instead.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` unregisters the hook.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> x = flow.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> handle = y.grad_fn.register_hook(lambda in_grads, out_grads: (in_grads[0] * 10, None))
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([30., 30.])
+        """
+        return add_hook("register_hook", self._node_hooks().post, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(out_grads)` before the node's gradients are taken.
+
+        Parameters
+        ----------
+        hook : callable
+            Gets a tuple of Tensor or None, one per output of the op, after the tensor hooks have
+            run. Returns None, or a tuple to go on with.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` unregisters the hook.
+        """
+        return add_hook("register_prehook", self._node_hooks().pre, hook)
+
+    def _node_hooks(self) -> NodeHooks:
+        with _node_lock:
+            self.grad_function = self.grad_function.hooked()
+            return self.grad_function.hooks  # type: ignore[no-any-return]
 
     def release(self) -> None:
         """Let go of the saved tensors. A node that saved nothing stays usable, as in PyTorch."""
@@ -188,7 +248,8 @@ def _no_backward(*out_grads: Any) -> tuple[()]:
 class AccumulateGrad(FunctionNode):
     """The node of a leaf: the GraphTask adds what arrives here to the meta's `acc_grad`."""
 
-    __slots__ = ()
+    __slots__ = ("hooks",)
+    hooks: NodeHooks | None
 
     def name(self) -> str:
         """Return "accumulate_grad"."""
@@ -210,6 +271,12 @@ class AccumulateGrad(FunctionNode):
         assert self.metas is not None and self.metas[0] is not None
         return self.metas[0]
 
+    def _node_hooks(self) -> NodeHooks:
+        with _node_lock:
+            if self.hooks is None:
+                self.hooks = NodeHooks()
+            return self.hooks
+
 
 def make_accumulate_grad(
     meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device
@@ -217,6 +284,30 @@ def make_accumulate_grad(
     """Make the node of a leaf."""
     node: AccumulateGrad = make_node(None, (), 0, (), {}, shape, dtype, AccumulateGrad)
     node.metas = [meta]
+    node.hooks = None
     if device is not CPU:
-        node.infos = [TensorInfo(shape, dtype, device)]
+        node.infos = [TensorInfo(shape, dtype, device, current_stream(device))]
+    return node
+
+
+class GraphRoot(FunctionNode):
+    """Stands above the roots of a backward call that has several, and sends each its gradient."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        """Return "graph_root"."""
+        return "graph_root"
+
+    @property
+    def next_functions(self) -> tuple[Edge, ...]:
+        """The roots."""
+        return self.edges
+
+
+def make_graph_root(grad_function: Any, edges: tuple[Edge, ...]) -> GraphRoot:
+    """Make the node above several roots; its gradient function has their gradients."""
+    number = 1 + max([node.topological_nr for node, _ in edges], default=0)
+    node: GraphRoot = make_node(grad_function, edges, number, (), {}, (), None, GraphRoot)
+    node.infos = []
     return node

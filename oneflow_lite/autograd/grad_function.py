@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.autograd.function_node import FunctionNode
+from oneflow_lite.autograd.hooks import NodeHooks
+from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.save_plan import Saved, SavePlan, Saver, output_edge
 from oneflow_lite.autograd.saved_tensor import (
     SavedTensor,
@@ -23,7 +27,7 @@ from oneflow_lite.autograd.saved_tensor import (
 from oneflow_lite.errors import NotDifferentiableError, RegistrationError
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import GRAD_FUNCS
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import Tensor, make_tensor
 
 Rule = Callable[..., Any]
 
@@ -38,6 +42,7 @@ class AutoGradCaptureState:
     needs_input_grad: tuple[bool, ...] = ()
     saved_tensors: tuple[Any, ...] = ()
     _to_save: tuple[Any, ...] = ()
+    _to_open: tuple[Any, ...] = ()  # what open() gets once the prehooks of a node have run
 
     def save_for_backward(self, *tensors: Tensor) -> None:
         """Keep inputs or outputs of the op for `apply`."""
@@ -50,6 +55,7 @@ class OpExprGradFunction:
     whole = True  # one call gives the gradients of all inputs
     many = True  # ... of several inputs, so that the rule may ask which ones are needed
     materialize = True  # missing out_grads arrive as zeros
+    shows_gradients = False  # user code gets gradients to see, and may keep them
     node_name: str
     rules: tuple[Rule, ...] = ()  # one per input, where whole is False
     # For ops of one or two inputs: what saves when the first (1), the second (2) or both (3) need
@@ -119,11 +125,15 @@ class OpExprGradFunction:
         values.pop("needs_input_grad")
         return tuple(saved), values
 
-    def open(self, node: FunctionNode, recorded: bool) -> AutoGradCaptureState:
+    def open(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
+    ) -> AutoGradCaptureState:
         """Check the versions of what a node saved and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
         state.__dict__.update(node.attrs)
-        saved = _checked(node)
+        for s in saved:
+            if s[2].version != s[3]:
+                raise stale(s, node)
         state.saved_tensors = tuple(unpack(s, node) if recorded else s[1] for s in saved)
         state.needs_input_grad = tuple(edge[0] is not None for edge in node.edges)
         return state
@@ -137,6 +147,10 @@ class OpExprGradFunction:
         if self._conjugated is None:
             self._conjugated = Conjugated(self)
         return self._conjugated
+
+    def hooked(self) -> HookedGradFunction:
+        """Return this gradient function for one node, which has hooks."""
+        return HookedGradFunction(self)
 
     def detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
         """Return what `node.saved_tensors` shows."""
@@ -157,14 +171,6 @@ class OpExprGradClosure:
 
     def __repr__(self) -> str:
         return f"<closure of {self.grad_function.node_name}>"
-
-
-def _checked(node: FunctionNode) -> tuple[SavedTensor, ...]:
-    saved = node.saved or ()
-    for s in saved:
-        if s[2].version != s[3]:
-            raise stale(s, node)
-    return saved
 
 
 class DeclaredGradFunction(OpExprGradFunction):
@@ -287,14 +293,16 @@ class DeclaredGradFunction(OpExprGradFunction):
         """Return what the node keeps of this call."""
         return self._plan_for(needs).save(inputs, outputs, attrs)
 
-    def open(self, node: FunctionNode, recorded: bool) -> AutoGradCaptureState:
+    def open(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
+    ) -> AutoGradCaptureState:
         """Check the versions of what a node saved and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
-        for saved in node.saved:  # type: ignore[union-attr]  # the task has refused freed nodes
-            name, data, storage, version, _ = saved
+        for s in saved:
+            name, data, storage, version, _ = s
             if storage.version != version:
-                raise stale(saved, node)
-            setattr(state, name, unpack(saved, node) if recorded else data)
+                raise stale(s, node)
+            setattr(state, name, unpack(s, node) if recorded else data)
         if node.attrs:
             state.__dict__.update(node.attrs)
         if self.many:
@@ -316,7 +324,11 @@ class DeclaredGradFunction(OpExprGradFunction):
 def _conj(F: Any, value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_conj(F, v) for v in value)
-    return value if value is None or value.dtype.kind != "c" else F.conj(value)
+    if value is None or value.dtype.kind != "c":
+        return value
+    conjugate = F.conj(value)
+    # NumPy makes a scalar of a 0-d array, and a rule may write into a copy of what it gets.
+    return np.asarray(conjugate) if isinstance(conjugate, np.generic) else conjugate
 
 
 def _conjugate_around(rule: Rule) -> Rule:
@@ -326,25 +338,105 @@ def _conjugate_around(rule: Rule) -> Rule:
     return around
 
 
-class Conjugated(OpExprGradFunction):
+class WrappedGradFunction(OpExprGradFunction):
+    """Another gradient function, with something done before or after it."""
+
+    def __init__(self, inner: OpExprGradFunction) -> None:
+        self.inner = inner
+        self.node_name = inner.node_name
+        self.whole = inner.whole
+        self.many = inner.many
+        self.materialize = inner.materialize
+        self.shows_gradients = inner.shows_gradients
+        self.rules = inner.rules
+        self.open = inner.open  # type: ignore[method-assign]
+        self.save = inner.save  # type: ignore[method-assign]
+        self.rule = inner.rule  # type: ignore[method-assign]
+        self.detached = inner.detached  # type: ignore[method-assign]
+        self.takes_gradient = inner.takes_gradient  # type: ignore[method-assign]
+
+
+class Conjugated(WrappedGradFunction):
     """The gradient function of an op whose output is complex."""
 
-    def __init__(self, real: OpExprGradFunction) -> None:
-        self.real = real
-        self.node_name = real.node_name
-        self.whole = real.whole
-        self.many = real.many
-        self.materialize = real.materialize
-        self.open = real.open  # type: ignore[method-assign]
-        self.save = real.save  # type: ignore[method-assign]
-        self.takes_gradient = real.takes_gradient  # type: ignore[method-assign]
-        if real.whole:
-            self.rule = _conjugate_around(real.rule)  # type: ignore[method-assign]
-        self.rules = tuple(map(_conjugate_around, real.rules))
+    def __init__(self, inner: OpExprGradFunction) -> None:
+        super().__init__(inner)
+        if inner.whole:
+            self.rule = _conjugate_around(inner.rule)  # type: ignore[method-assign]
+        self.rules = tuple(map(_conjugate_around, inner.rules))
 
     def conjugated(self) -> OpExprGradFunction:
         """Return itself."""
         return self
+
+
+class HookedGradFunction(WrappedGradFunction):
+    """The gradient function of one node that has hooks of its own."""
+
+    def __init__(self, inner: OpExprGradFunction) -> None:
+        super().__init__(inner)
+        self.hooks = NodeHooks()
+        self.whole = self.many = self.shows_gradients = True
+        self.materialize = False  # prehooks see None for what did not arrive
+        self.open = self._open  # type: ignore[method-assign]
+        self.rule = self._rule  # type: ignore[method-assign]
+
+    def hooked(self) -> HookedGradFunction:
+        """Return itself."""
+        return self
+
+    def _open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+        state = AutoGradCaptureState()
+        state._to_open = (node, saved, recorded)
+        return state
+
+    def _rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> tuple[Any, ...]:
+        node = state._to_open[0]
+        out_grads = as_given(self.hooks.run_pre(node, as_tensors(out_grads)))
+        in_grads: Sequence[Any] = (None,) * len(node.edges)
+        if any([grad is not None for grad in out_grads]):
+            in_grads = self._in_grads(F, out_grads, *state._to_open)
+        return as_given(self.hooks.run_post(node, as_tensors(in_grads), as_tensors(out_grads)))
+
+    def _in_grads(
+        self, F: Any, out_grads: tuple[Any, ...], node: FunctionNode, saved: Any, recorded: bool
+    ) -> list[Any]:
+        """Take the gradients that the task needs, in the shapes in which they are sent."""
+        inner, task = self.inner, local.task
+        state = inner.open(node, saved, recorded)
+        wanted = task.exec_info
+        needs = [n is not None and (wanted is None or n in wanted) for n, _ in node.edges]
+        state.needs_input_grad = tuple(needs)
+        if inner.materialize:
+            out_grads = tuple(
+                task.gradients.zeros(info) if grad is None and info is not None else grad
+                for grad, info in zip(out_grads, node.output_tensor_infos, strict=True)
+            )
+        if inner.whole:
+            in_grads = inner.rule(F, state, *out_grads)
+            in_grads = in_grads if isinstance(in_grads, (tuple, list)) else (in_grads,)
+            if len(in_grads) != len(node.edges):
+                raise task._wrong_count(node, in_grads)
+        else:
+            in_grads = [
+                rule(F, state, *out_grads) if needed else None
+                for rule, needed in zip(inner.rules, needs, strict=True)
+            ]
+        return [
+            task._conform(grad, *edge, node) if needed and grad is not None else None
+            for grad, edge, needed in zip(in_grads, node.edges, needs, strict=True)
+        ]
+
+
+def as_tensors(grads: Sequence[Any]) -> tuple[Any, ...]:
+    """Return gradients, raw arrays or tensors, as hooks get them."""
+    return tuple([g if g is None or isinstance(g, Tensor) else make_tensor(g) for g in grads])
+
+
+def as_given(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what hooks gave back as the task works with it."""
+    recorded = local.task.recorded
+    return tuple([t if t is None or recorded else t._data for t in tensors])
 
 
 class MissingGradFunction(OpExprGradFunction):

@@ -84,6 +84,8 @@ def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[An
     """
     if grad.base is not None or grad is out_grad or node.infos is not None:
         return False
+    if node.grad_function.shows_gradients:
+        return False
     for saved in node.saved or ():
         if grad is saved[1]:
             return False

@@ -1,14 +1,22 @@
-"""Hooks on gradients, and the handle that takes a hook back."""
+"""Hooks on gradients and on nodes, and the handle that takes a hook back.
+
+docs/hooks.md holds the order in which they run.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
+from oneflow_lite.errors import ArgumentTypeError, HookError, bad_argument
+from oneflow_lite.locks import make_lock
 
 _ids = itertools.count()
+_first_lock = make_lock()  # the first hooks of two threads go into one dict
+Hook = Callable[..., Any]
 
 
 class RemovableHandle:
@@ -32,10 +40,110 @@ class RemovableHandle:
         self.remove()
 
 
-def register_tensor_hook(meta: AutogradMeta, hook: Callable[[Any], Any]) -> RemovableHandle:
-    """Add a hook to one value of a tensor."""
-    if meta.hooks is None:
-        meta.hooks = {}
-    handle = RemovableHandle(meta.hooks)
-    meta.hooks[handle.id] = hook
+def check_callable(op: str, hook: Any) -> None:
+    """Raise `ArgumentTypeError` for a hook that cannot be called."""
+    if not callable(hook):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            "hook",
+            expected="a callable",
+            got=type(hook).__name__,
+            mend="pass a function",
+        )
+
+
+def add_hook(op: str, hooks: dict[int, Hook], hook: Hook) -> RemovableHandle:
+    """Add a hook, last in order, and return the handle that removes it."""
+    check_callable(op, hook)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
     return handle
+
+
+def register_tensor_hook(meta: AutogradMeta, hook: Hook) -> RemovableHandle:
+    """Add a hook to one value of a tensor."""
+    with _first_lock:
+        if meta.hooks is None:
+            meta.hooks = {}
+    return add_hook("register_hook", meta.hooks, hook)
+
+
+def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
+    """Add a hook that runs on a leaf after a gradient was added to its `acc_grad`."""
+    meta: AutogradMeta = leaf.autograd_meta
+    with _first_lock:
+        if meta.post_accumulate_hooks is None:
+            meta.post_accumulate_hooks = {}
+    reference = weakref.ref(leaf)  # the graph holds the meta: it must not hold the tensor
+
+    def call() -> None:
+        tensor = reference()
+        if tensor is not None and (result := hook(tensor)) is not None:
+            raise ArgumentTypeError(
+                f"a hook of register_post_accumulate_grad_hook returned {type(result).__name__}; "
+                "it may change the .grad of the tensor that it gets, and returns None"
+            )
+
+    op = "register_post_accumulate_grad_hook"
+    check_callable(op, hook)
+    return add_hook(op, meta.post_accumulate_hooks, call)
+
+
+class NodeHooks:
+    """The hooks of one node: `pre` take the gradients that come in, `post` also those it sends."""
+
+    def __init__(self) -> None:
+        self.pre: dict[int, Hook] = {}
+        self.post: dict[int, Hook] = {}
+
+    def run_pre(self, node: Any, out_grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Run the prehooks, each on what the one before returned."""
+        infos = node.output_tensor_infos
+        for hook in list(self.pre.values()):
+            out_grads = _replaced(node, hook, hook(out_grads), out_grads, infos)
+        return out_grads
+
+    def run_post(
+        self, node: Any, in_grads: tuple[Any, ...], out_grads: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Run the hooks, each on what the one before returned."""
+        infos = [None if n is None else n.output_tensor_infos[i] for n, i in node.edges]
+        for hook in list(self.post.values()):
+            in_grads = _replaced(node, hook, hook(in_grads, out_grads), in_grads, infos)
+        return in_grads
+
+
+def _replaced(
+    node: Any, hook: Hook, result: Any, before: tuple[Any, ...], infos: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Return what a hook of a node wants instead of `before`."""
+    if result is None:
+        return before
+    text = f"a hook on {node.name()} ({getattr(hook, '__name__', hook)!r})"
+    if not isinstance(result, tuple):
+        raise ArgumentTypeError(
+            f"{text} returned {type(result).__name__}; return None or a tuple of "
+            f"{len(before)} gradients"
+        )
+    if len(result) != len(before):
+        raise HookError(f"{text} returned {len(result)} gradient(s), expected {len(before)}")
+    for grad, info in zip(result, infos, strict=True):
+        if grad is not None:
+            check_replacement(text, grad, info)
+    return result
+
+
+def check_replacement(hook: str, grad: Any, info: Any) -> None:
+    """Raise when what a hook returned cannot stand for a gradient.
+
+    `info` has the shape, dtype and device of the value; None where no gradient goes.
+    """
+    if not hasattr(grad, "requires_grad"):
+        raise ArgumentTypeError(f"{hook} returned {type(grad).__name__}; return a Tensor or None")
+    for what in ("shape", "dtype", "device"):
+        if info is not None and getattr(grad, what) != getattr(info, what):
+            raise HookError(
+                f"{hook} returned a gradient of {what} {getattr(grad, what)}, expected {what} "
+                f"{getattr(info, what)}, that of the value; convert it in the hook"
+            )

@@ -1,6 +1,7 @@
-"""What a thread carries from call to call: grad mode and the top interpreter, in one object.
+"""What a thread carries from call to call: grad mode, the top interpreter and more, in one object.
 
-Dispatch reads `local.state` once per op; both fields change together with that object.
+Dispatch reads `local.state` once per op; all fields change together with that object. A GraphTask
+carries the state of the thread that called it, and every thread that works for it runs under it.
 """
 
 from __future__ import annotations
@@ -18,16 +19,66 @@ F = TypeVar("F", bound=Callable[..., Any])
 class ThreadState:
     """Immutable by convention: a change replaces the whole object.
 
-    `interpreter` is None while nothing was pushed on top of the default stack.
+    Attributes
+    ----------
+    grad_enabled : bool
+    interpreter : Interpreter or None
+        The top of the stack; None while nothing was pushed on top of the default one.
+    anomaly : AnomalyMode or None
+    saved_hooks : tuple of (pack, unpack) or None
+    saved_hooks_disabled : str or None
+        Why `saved_tensors_hooks` may not be entered.
+    debug : bool
+        Whether saved arrays are checksummed.
+    trace : Trace or None
+        What writes down the steps of a backward pass.
+    general : bool
+        Whether any of these but grad mode is set: the quick ways of dispatch and of the GraphTask
+        ask this one question.
     """
 
-    __slots__ = ("grad_enabled", "interpreter")
+    __slots__ = (
+        "anomaly",
+        "debug",
+        "general",
+        "grad_enabled",
+        "interpreter",
+        "saved_hooks",
+        "saved_hooks_disabled",
+        "trace",
+    )
 
-    def __init__(self, grad_enabled: bool, interpreter: Any = None) -> None:
+    def __init__(
+        self,
+        grad_enabled: bool,
+        interpreter: Any = None,
+        anomaly: Any = None,
+        saved_hooks: Any = None,
+        saved_hooks_disabled: str | None = None,
+        debug: bool = False,
+        trace: Any = None,
+    ) -> None:
         self.grad_enabled = grad_enabled
         self.interpreter = interpreter
+        self.anomaly = anomaly
+        self.saved_hooks = saved_hooks
+        self.saved_hooks_disabled = saved_hooks_disabled
+        self.debug = debug
+        self.trace = trace
+        set_up = (interpreter, anomaly, saved_hooks, saved_hooks_disabled, trace)
+        self.general = debug or any([part is not None for part in set_up])
+
+    def replace(self, **changes: Any) -> ThreadState:
+        """Return a state that differs in some fields."""
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return ThreadState(**{**fields, **changes})
+
+    def bare(self) -> ThreadState:
+        """Return the state with this grad mode and nothing else set."""
+        return GRAD if self.grad_enabled else NO_GRAD
 
 
+_FIELDS = tuple(name for name in ThreadState.__slots__ if name != "general")
 GRAD = ThreadState(True)
 NO_GRAD = ThreadState(False)
 
@@ -35,6 +86,8 @@ NO_GRAD = ThreadState(False)
 class _Local(threading.local):
     state: ThreadState = GRAD
     task: Any = None  # the GraphTask that runs on this thread
+    depth: int = 0  # of the first backward call on this thread: above 0 where it took over
+    ready_queue: Any = None  # of the device that this thread works for
 
 
 local = _Local()
@@ -42,10 +95,30 @@ local = _Local()
 
 def with_grad_mode(enabled: bool) -> ThreadState:
     """Return this thread's state with another grad mode."""
-    interpreter = local.state.interpreter
-    if interpreter is None:
+    state = local.state
+    if not state.general:
         return GRAD if enabled else NO_GRAD
-    return ThreadState(enabled, interpreter)
+    return state if state.grad_enabled is enabled else state.replace(grad_enabled=enabled)
+
+
+class StateChange:
+    """Base of context managers that change fields of the thread's state and put them back.
+
+    What else changed in the state during the block stays changed.
+    """
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+        self._before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Any:
+        state = local.state
+        self._before.append({name: getattr(state, name) for name in self._changes})
+        local.state = state.replace(**self._changes)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        local.state = local.state.replace(**self._before.pop())
 
 
 def is_grad_enabled() -> bool:
@@ -58,10 +131,10 @@ class _GradMode:
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._before: list[ThreadState] = []
+        self._before: list[bool] = []
 
     def __enter__(self) -> None:
-        self._before.append(local.state)
+        self._before.append(local.state.grad_enabled)
         local.state = with_grad_mode(self._enabled)
 
     def __exit__(
@@ -70,7 +143,7 @@ class _GradMode:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        local.state = self._before.pop()
+        local.state = with_grad_mode(self._before.pop())
 
     def __call__(self, function: F) -> F:
         enabled = self._enabled
@@ -153,12 +226,12 @@ class set_grad_enabled(_GradMode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__(bool(mode))
-        self._outer = local.state
+        self._outer = local.state.grad_enabled
         local.state = with_grad_mode(self._enabled)
 
     def __enter__(self) -> None:
         self._before.append(self._outer)
 
     def __call__(self, function: F) -> F:
-        local.state = self._outer  # a decorator changes nothing until the function is called
+        local.state = with_grad_mode(self._outer)  # a decorator changes nothing until the function is called
         return super().__call__(function)

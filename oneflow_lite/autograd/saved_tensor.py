@@ -9,10 +9,15 @@ holds it, a cycle; `unpack` attaches it again.
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.autograd.function_node import Edge, FunctionNode
-from oneflow_lite.errors import StaleTensorError
+from oneflow_lite.device import device_of
+from oneflow_lite.errors import ArgumentTypeError, HookError, StaleTensorError
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
@@ -39,6 +44,74 @@ def unpack(saved: SavedTensor, node: FunctionNode) -> Tensor:
     edge = saved[4]
     tensor._edge = (node, edge[1]) if edge is not None and edge[0] is None else edge
     return tensor
+
+
+class Packed:
+    """Stands for the data of a saved tensor that `saved_tensors_hooks` packed."""
+
+    __slots__ = ("device", "dtype", "shape", "unpack_hook", "value")
+
+    def __init__(self, data: Any, value: Any, unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.shape = data.shape
+        self.dtype = data.dtype
+        self.device = device_of(data)
+        self.value = value
+        self.unpack_hook = unpack_hook
+
+
+def pack(saved: SavedTensor, node: FunctionNode, hooks: tuple[Any, Any]) -> SavedTensor:
+    """Let the pack hook replace the data. What it returned has no version to check."""
+    data = saved[1]
+    if data.ndim == 0 and isinstance(data, np.ndarray) and not data.flags.writeable:
+        return saved  # a number in the expression, as the 2.5 in x * 2.5
+    tensor = unpack(saved, node)
+    version = tensor._version
+    value = hooks[0](tensor)
+    if tensor._version != version:
+        raise HookError(
+            f"a pack hook wrote to the tensor of shape {tensor.shape} that {node.name()} saves; "
+            "work on a copy, as tensor.clone()"
+        )
+    return (saved[0], Packed(data, value, hooks[1]), Storage(), 0, saved[4])
+
+
+def unpack_packed(saved: SavedTensor) -> SavedTensor:
+    """Call the unpack hook of a packed tensor."""
+    name, packed, _, _, edge = saved
+    if not isinstance(packed, Packed):
+        return saved
+    tensor = packed.unpack_hook(packed.value)
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(
+            f"an unpack hook returned {type(tensor).__name__} for the saved tensor {name!r}; "
+            "return a Tensor"
+        )
+    for what in ("shape", "dtype", "device"):
+        got, expected = getattr(tensor, what), getattr(packed, what)
+        if got != expected:
+            raise HookError(
+                f"an unpack hook returned a tensor of {what} {got} for the saved tensor {name!r} "
+                f"of {what} {expected}; undo all that the pack hook did"
+            )
+    return save_tensor(name, tensor, edge)
+
+
+def checksum(saved: SavedTensor) -> int:
+    """Return a checksum of the data, for debug mode."""
+    data = saved[1]
+    if isinstance(data, Packed):
+        return 0
+    host = data if isinstance(data, np.ndarray) else data.get()
+    return zlib.crc32(host.tobytes())
+
+
+def overwritten(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:
+    """Build the error for an array that was written behind the version counter's back."""
+    return StaleTensorError(
+        f"{node.name()}: the saved tensor {saved[0]!r} of shape {tuple(saved[1].shape)} changed "
+        "without its version counter: something wrote to its array, as through numpy(); copy the "
+        "array first, or write with the tensor's in-place methods"
+    )
 
 
 def stale(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:

@@ -65,6 +65,8 @@ class Module(Traversal, ModuleHooks, Conversion):
         fields["_modules"] = {}
         fields["_forward_hooks"] = {}
         fields["_forward_pre_hooks"] = {}
+        fields["_backward_hooks"] = {}
+        fields["_backward_pre_hooks"] = {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output; every subclass defines it."""
@@ -74,7 +76,12 @@ class Module(Traversal, ModuleHooks, Conversion):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._forward_hooks or self._forward_pre_hooks:
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+        ):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 

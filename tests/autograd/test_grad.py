@@ -262,7 +262,7 @@ class TestGraphTask:
     def test_compute_dependencies(self):
         x, w, a, b, c = self.build()
         task = GraphTask(False, False, accumulate=True)
-        task.compute_dependencies([c.grad_fn])
+        task.compute_dependencies(c.grad_fn)
         assert task.dependencies == {
             c.grad_fn: 0,
             b.grad_fn: 1,
@@ -274,8 +274,8 @@ class TestGraphTask:
     def test_compute_dependencies_and_prune_node(self):
         _, w, _, b, c = self.build()
         task = GraphTask(False, False, accumulate=False)
-        task.compute_dependencies_and_prune_node([c.grad_fn], [(w.grad_fn_node, 0)])
-        assert task.needed == {w.grad_fn_node, b.grad_fn, c.grad_fn}
+        task.compute_dependencies_and_prune_node(c.grad_fn, [(w.grad_fn_node, 0)])
+        assert set(task.exec_info) == {w.grad_fn_node, b.grad_fn, c.grad_fn}
 
     def test_pruning_stops_at_small_topological_numbers(self):
         x = leaf(2.0)
@@ -284,7 +284,7 @@ class TestGraphTask:
             y = y * 2
         z = y * 3
         task = GraphTask(False, False, accumulate=False)
-        task.compute_dependencies_and_prune_node([z.grad_fn], [(y.grad_fn, 0)])
+        task.compute_dependencies_and_prune_node(z.grad_fn, [(y.grad_fn, 0)])
         assert set(task.dependencies) == {z.grad_fn, y.grad_fn}
 
     def test_rules_do_not_run_for_inputs_that_are_not_asked_for(self):

@@ -9,6 +9,7 @@ import oneflow_lite as flow
 from oneflow_lite.errors import (
     FlowError,
     GradientError,
+    HookError,
 )
 from tests.autograd.leaves import leaf
 
@@ -150,7 +151,7 @@ class TestHooks:
     def test_a_hook_that_returns_another_shape_or_dtype(self, bad):
         x = leaf([1.0, 2.0])
         x.register_hook(lambda g: bad)
-        with pytest.raises(GradientError, match=r"shape|dtype"):
+        with pytest.raises(HookError, match=r"shape|dtype"):
             (x * 2).sum().backward()
         assert x.grad is None
 

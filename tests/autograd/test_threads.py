@@ -1,5 +1,7 @@
 """Threads: each has its own grad mode and interpreter stack, and leaves are shared without loss."""
 
+import queue
+import sys
 import threading
 
 import numpy as np
@@ -189,3 +191,248 @@ class TestBackward:
         results = []
         run(*[lambda: results.append(flow.autograd.grad(op(x), x)[0].item())] * 8)
         assert len(set(results)) == 1
+
+
+@pytest.fixture
+def switching():
+    """Threads take turns every microsecond."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def integers(shape, seed):
+    """Small integers as float64: their sums are exact in any order."""
+    values = np.random.default_rng(seed).integers(-9, 10, shape).astype(np.float64)
+    return flow.tensor(values, requires_grad=True)
+
+
+def net(leaves):
+    """A graph with branches that meet, broadcasting, indexing and an op with a view."""
+    x, w, b = leaves
+    h = x @ w + b
+    y = h * h + flow.relu(h)
+    z = y.t()[1:] * 2 + h.t()[1:]
+    return (z * z).sum() + (y[:, 0] * h.sum(1)).sum()
+
+
+def leaves_of(seed):
+    return [integers((3, 4), seed), integers((4, 5), seed + 1), integers((5,), seed + 2)]
+
+
+def grads_of(leaves, total, **options):
+    return [g.numpy() for g in flow.autograd.grad(total, leaves, **options)]
+
+
+@pytest.mark.usefixtures("switching")
+class TestManyRuns:
+    """Thousands of runs with threads that take turns all the time give the serial numbers."""
+
+    def test_one_graph_in_two_threads(self):
+        leaves = leaves_of(0)
+        total = net(leaves)
+        expected = grads_of(leaves, total, retain_graph=True)
+        wrong, runs = [], []
+
+        def work():
+            for _ in range(300):
+                found = grads_of(leaves, total, retain_graph=True)
+                wrong.extend(1 for f, e in zip(found, expected, strict=True) if (f != e).any())
+                runs.append(1)
+
+        run(work, work)
+        assert len(runs) == 600 and not wrong
+
+    def test_one_graph_accumulates_from_two_threads(self):
+        leaves = leaves_of(0)
+        total = net(leaves)
+        expected = grads_of(leaves, total, retain_graph=True)
+
+        def work():
+            for _ in range(300):
+                total.backward(retain_graph=True)
+
+        run(work, work)
+        for x, grad in zip(leaves, expected, strict=True):
+            assert (x.grad.numpy() == 600 * grad).all()
+
+    def test_one_graph_recorded_in_two_threads(self):
+        x = integers((3,), 0)
+        y = (x * x * x).sum()
+        wrong, runs = [], []
+
+        def work():
+            for _ in range(200):
+                (first,) = flow.autograd.grad(y, x, create_graph=True)
+                (second,) = flow.autograd.grad(first.sum(), x)
+                wrong.append((second.numpy() != 6 * x.numpy()).any())
+                runs.append(1)
+
+        run(work, work)
+        assert len(runs) == 400 and not any(wrong)
+
+    def test_eight_graphs_that_share_leaves(self):
+        leaves = leaves_of(0)
+        expected = [sum(k * g for k in range(1, 9)) * 40 for g in grads_of(leaves, net(leaves))]
+
+        def work(k):
+            for _ in range(40):
+                (net(leaves) * float(k)).backward()
+
+        run(*[lambda k=k: work(k) for k in range(1, 9)])
+        for x, grad in zip(leaves, expected, strict=True):
+            assert (x.grad.numpy() == grad).all()
+
+    def test_independent_graphs(self):
+        """All of it in every thread: forward, backward, views, writes, second order."""
+        wrong, runs = [], []
+
+        def numbers(seed):
+            leaves = leaves_of(seed)
+            grads = grads_of(leaves, net(leaves))
+            x = integers((4,), seed)
+            y = x * 1
+            y[1:3].mul_(x[:2])
+            (first,) = flow.autograd.grad((y * y).sum(), x, create_graph=True)
+            grads.append(first.detach().numpy())
+            grads.extend(grads_of([x], (first * first).sum()))
+            return grads
+
+        expected = [numbers(seed) for seed in range(6)]
+
+        def work(seed):
+            for _ in range(60):
+                found = numbers(seed)
+                wrong.extend(
+                    seed
+                    for f, e in zip(found, expected[seed], strict=True)
+                    if f.tobytes() != e.tobytes()
+                )
+                runs.append(1)
+
+        run(*[lambda s=s: work(s) for s in range(6)])
+        assert len(runs) == 360 and not wrong
+
+    def test_forward_in_one_thread_and_backward_in_another(self):
+        graphs, wrong = queue.Queue(), []
+        serial = [grads_of(leaves, net(leaves)) for leaves in map(leaves_of, range(5))]
+
+        def forward():
+            for k in range(150):
+                leaves = leaves_of(k % 5)
+                graphs.put((k % 5, leaves, net(leaves)))
+            graphs.put(None)
+
+        def backward():
+            while (item := graphs.get()) is not None:
+                seed, leaves, total = item
+                total.backward()
+                wrong.extend(
+                    seed
+                    for x, grad in zip(leaves, serial[seed], strict=True)
+                    if x.grad.numpy().tobytes() != grad.tobytes()
+                )
+            graphs.put(None)
+
+        run(forward, backward, backward)
+        assert wrong == []
+
+    def test_a_graph_that_is_freed_raises_in_all_but_one(self):
+        """The one that comes first may be stopped as well: where the other one is ahead of it."""
+        outcomes = []
+        for _ in range(150):
+            x = integers((2,), 0)
+            y = x
+            for _ in range(20):
+                y = y * x
+            total = y.sum()
+
+            def work(total=total):
+                try:
+                    total.backward()
+                    outcomes.append("ran")
+                except flow.errors.FreedGraphError:
+                    outcomes.append("freed")
+
+            run(work, work)
+        assert len(outcomes) == 300 and "freed" in outcomes
+
+
+@pytest.mark.usefixtures("switching")
+class TestFirstUse:
+    """What is made on first use is made once, whoever comes first."""
+
+    def test_hooks_are_not_lost(self):
+        for _ in range(100):
+            x = flow.ones(1, requires_grad=True)
+            y = x * 2
+            calls = []
+
+            def register(y=y, x=x, calls=calls):
+                y.register_hook(lambda g: calls.append("tensor"))
+                x.register_post_accumulate_grad_hook(lambda leaf: calls.append("accumulated"))
+                y.grad_fn.register_hook(lambda *grads: calls.append("node"))
+                x.grad_fn_node.register_prehook(lambda grads: calls.append("leaf"))
+
+            run(*[register] * 3)
+            y.backward()
+            assert sorted(calls) == sorted(["tensor", "accumulated", "node", "leaf"] * 3)
+
+    def test_hooks_come_and_go_while_backward_runs(self):
+        x = integers((3,), 0)
+        y = x * 2
+        total = (y * y).sum()
+        stop = threading.Event()
+        problems = []
+
+        def churn():
+            while not stop.is_set():
+                handles = [t.register_hook(lambda g: None) for t in (x, y)]
+                handles.append(y.grad_fn.register_prehook(lambda grads: None))
+                for handle in handles:
+                    handle.remove()
+
+        def work():
+            try:
+                for _ in range(200):
+                    (grad,) = flow.autograd.grad(total, x, retain_graph=True)
+                    if (grad.numpy() != 8 * x.numpy()).any():
+                        problems.append(grad)
+            finally:
+                stop.set()
+
+        run(churn, work)
+        assert problems == []
+
+    def test_a_storage_that_two_nodes_saved_is_one(self):
+        """Or a write would pass unseen by one of them, and its gradient be silently wrong."""
+        for _ in range(300):
+            x = flow.ones(2, requires_grad=True)
+            w = flow.ones(2)
+            products = []
+            run(*[lambda: products.append(x * w)] * 2)
+            w.add_(1)
+            for product in products:
+                with pytest.raises(flow.errors.StaleTensorError):
+                    product.sum().backward()
+
+    def test_a_view_is_a_view_when_its_op_is_new(self):
+        op = flow.op_expr.op_expr("transpose")
+        x = flow.ones(2, 3)
+        views = []
+        for _ in range(100):
+            op.forget()
+            run(*[lambda: views.append(x.t())] * 3)
+        assert len(views) == 300 and all(view._base is x for view in views)
+
+    def test_writes_are_counted(self):
+        x = flow.zeros(3)
+        y = x.detach()
+
+        def work():
+            for _ in range(500):
+                y.add_(1)
+
+        run(work, work, work)
+        assert x._version == 1500

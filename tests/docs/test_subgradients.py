@@ -75,8 +75,9 @@ def derivatives(lib: Any, row: Row, device: str) -> list[np.ndarray]:
     leaves = [x for x in arguments.values() if x.requires_grad]
     result = eval(row.expression, {"__builtins__": {}}, Names(lib, arguments))
     for _ in range(row.order):
-        grads = lib.autograd.grad(result.sum(), leaves, create_graph=True, allow_unused=True)
-        result = sum(g.sum() for g in grads if g is not None and g.requires_grad)
+        total = result.sum().real
+        grads = lib.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        result = sum(g.sum().real for g in grads if g is not None and g.requires_grad)
     return [
         np.zeros(x.shape) if g is None else _array(g) for g, x in zip(grads, leaves, strict=True)
     ]

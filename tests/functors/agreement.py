@@ -38,10 +38,12 @@ def _derivatives(
     for order in range(orders):
         rng = np.random.default_rng(order)
         # A weight of its own for each element, so that no two errors cancel.
-        terms = [
-            y * lib.tensor(np.asarray(rng.uniform(0.5, 1.5, tuple(y.shape)), array_of(y).dtype))
-            for y in current
-        ]
+        terms = []
+        for y in current:
+            weight = rng.uniform(0.5, 1.5, tuple(y.shape))
+            if array_of(y).dtype.kind == "c":
+                weight = weight + 1j * rng.uniform(-1.5, 1.5, tuple(y.shape))
+            terms.append(y * lib.tensor(np.asarray(weight, array_of(y).dtype)))
         total = sum(term.sum() for term in terms)
         if not current or not total.requires_grad:
             break

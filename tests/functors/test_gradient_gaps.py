@@ -98,7 +98,7 @@ def test_parts_of_complex_numbers(name):
 
 
 def test_sign_of_complex_numbers():
-    check_op("sign", [Sample(Z)])
+    check_op("sgn", [Sample(Z)])
 
 
 @pytest.mark.parametrize("name", ["square", "reciprocal", "sqrt", "rsqrt", "neg"])

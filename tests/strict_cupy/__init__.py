@@ -22,6 +22,7 @@ Where a real device is present `install` refuses: there the tests belong on the 
 """
 
 from tests.strict_cupy.installation import install, installed, real_device_present, uninstall
+from tests.strict_cupy.races import watched
 from tests.strict_cupy.record import Call, Transfer, clear_log, log, transfers
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "real_device_present",
     "transfers",
     "uninstall",
+    "watched",
 ]

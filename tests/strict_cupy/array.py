@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.strict_cupy import facts
-from tests.strict_cupy.devices import Device, MemoryPointer, current_device
+from tests.strict_cupy import facts, races
+from tests.strict_cupy.devices import Device, MemoryPointer, current_device, get_current_stream
 from tests.strict_cupy.record import Transfer, log
 
 SCALARS = (bool, int, float, complex, np.generic)
@@ -67,6 +67,9 @@ class ndarray:
 
     def _copy_to_host(self, via: str, order: Any = "C") -> Any:
         log.append(Transfer("d2h", via, self.shape, self.dtype, self._device))
+        _launch(via, [self], [], self._device)
+        if races.watch is not None:
+            races.watch.synchronized(get_current_stream(self._device)._key(self._device))
         return np.array(self._host, order=order)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -134,7 +137,9 @@ class ndarray:
         """A copy on the current device, wherever this array is."""
         if self._device != current_device():
             log.append(Transfer("d2d", "copy", self.shape, self.dtype, current_device()))
-        return ndarray._of(self._host.copy(order), current_device())
+        copied = ndarray._of(self._host.copy(order), current_device())
+        _launch("copy", [self], [copied])
+        return copied
 
     def __copy__(self) -> "ndarray":
         return self.copy()
@@ -174,6 +179,7 @@ class ndarray:
         _check_devices([self, *arrays])
         with np.errstate(all="ignore"):
             self._host[host_index] = value._host if isinstance(value, ndarray) else value
+        _launch("__setitem__", arrays, [self])
 
     # NumPy's own functions come here when they meet one of these arrays.
 
@@ -222,7 +228,18 @@ def from_host(value: Any, via: str, **options: Any) -> ndarray:
     """Copy host data to the current device, and write it down."""
     host = np.array(value, **options)
     log.append(Transfer("h2d", via, host.shape, host.dtype, current_device()))
-    return ndarray._of(host, current_device())
+    copied = ndarray._of(host, current_device())
+    _launch(via, [], [copied])
+    return copied
+
+
+def _launch(name: str, reads: list[ndarray], writes: list[ndarray], device: int = -1) -> None:
+    if races.watch is not None:
+        device = current_device() if device < 0 else device
+        key = get_current_stream(device)._key(device)
+        races.watch.kernel(
+            name, key, [_owner(a._host) for a in reads], [_owner(a._host) for a in writes]
+        )
 
 
 def call(name: str, function: Any, args: Any, keywords: dict[str, Any] | None = None) -> Any:
@@ -240,7 +257,12 @@ def call(name: str, function: Any, args: Any, keywords: dict[str, Any] | None = 
         result = function(*host_args, **host_keywords)
     if name in facts.ARRAY_ANSWERS:
         result = np.asarray(result)
-    return _wrap(result, arrays)
+    answer = _wrap(result, arrays)
+    if name not in facts.VIEWS:
+        made = answer if isinstance(answer, list | tuple) else [answer]
+        written = [a for a in made if isinstance(a, ndarray)]
+        _launch(name, arrays, written + (arrays[:1] if name in facts.WRITING else []))
+    return answer
 
 
 def call_ufunc(ufunc: Any, method: str, args: Any, keywords: dict[str, Any]) -> Any:
@@ -272,6 +294,7 @@ def _scatter(ufunc: Any, target: ndarray, index: Any, values: list[Any]) -> None
         raise TypeError(f"cupy.{name}.at does not support {target.dtype}")
     host_values = _unwrap(values, arrays)
     _check_devices([target, *arrays])
+    _launch(name, arrays, [target])
     ufunc.at(target._host, host_index, *host_values)
 
 

@@ -21,6 +21,13 @@ def array(
     return _to_current_device("array", obj, dtype, copy, order, ndmin)
 
 
+def as_strided(x: ndarray, shape: Any = None, strides: Any = None) -> ndarray:
+    """A view that does not say whose memory it shares."""
+    view: ndarray = call("as_strided", np.lib.stride_tricks.as_strided, (x, shape, strides), {})
+    view.base = None
+    return view
+
+
 def asarray(
     a: Any,
     dtype: Any = None,

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tests.strict_cupy import races
 from tests.strict_cupy.record import Call, log
 
 _device_count = 2
@@ -97,6 +98,7 @@ class Event:
         self, block: bool = False, disable_timing: bool = False, interprocess: bool = False
     ) -> None:
         self.recorded_on: Stream | None = None
+        self.clock: races.Clock = {}
 
     @property
     def done(self) -> bool:
@@ -104,7 +106,10 @@ class Event:
 
     def record(self, stream: "Stream | None" = None) -> None:
         self.recorded_on = stream or get_current_stream()
+        self.recorded_on._check_device()
         log.append(Call("Event.record", (self, self.recorded_on)))
+        if races.watch is not None:
+            self.clock = races.watch.recorded(self.recorded_on._key())
 
     def synchronize(self) -> None:
         log.append(Call("Event.synchronize", (self,)))
@@ -142,6 +147,9 @@ class Stream:
                 f"{self.device_id}, current {current_device()}"
             )
 
+    def _key(self, device: int | None = None) -> races.Key:
+        return (current_device() if device is None else device, self.ptr)
+
     def use(self) -> Self:
         """Make this the current stream of the thread on the current device."""
         self._check_device()
@@ -166,6 +174,8 @@ class Stream:
 
     def synchronize(self) -> None:
         log.append(Call("Stream.synchronize", (self,)))
+        if races.watch is not None:
+            races.watch.synchronized(self._key())
 
     def record(self, event: Event | None = None) -> Event:
         """Record an event in this stream, a new one if none is given, and return it."""
@@ -174,7 +184,10 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
+        self._check_device()
         log.append(Call("Stream.wait_event", (self, event)))
+        if races.watch is not None:
+            races.watch.waited(self._key(), event.clock)
 
 
 _now = _PerThread()
@@ -206,9 +219,12 @@ def _device_synchronize() -> None:
 
 
 class MemoryPointer:
-    """Where an array's data begin, and on which device."""
+    """Where an array's data begin, in which allocation, and on which device."""
 
     def __init__(self, host: np.ndarray[Any, Any], device: int) -> None:
+        self.mem: Any = host
+        while getattr(self.mem, "base", None) is not None:
+            self.mem = self.mem.base
         self.ptr = int(host.__array_interface__["data"][0])
         self.device_id = device
         self.device = Device(device)

@@ -55,6 +55,9 @@ VIEWS = frozenset(
     """.split()
 )
 
+# These write their first argument.
+WRITING = frozenset("copyto fill fill_diagonal place put putmask sort".split())
+
 # These take a shape, a number or host data first; elsewhere CuPy refuses a list.
 HOST_FIRST = frozenset(
     """

@@ -112,7 +112,8 @@ def _make_cupy() -> Module:
     stride_tricks = Module(
         "cupy.lib.stride_tricks",
         np.lib.stride_tricks,
-        only=frozenset({"as_strided", "sliding_window_view"}),
+        only=frozenset({"sliding_window_view"}),
+        own={"as_strided": creation.as_strided},
     )
     return Module(
         "cupy",

@@ -1,0 +1,200 @@
+"""`out=`: the results of a functor, written into tensors that the caller gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oneflow_lite.autograd.mode import is_grad_enabled, no_grad
+from oneflow_lite.device import Device, as_device
+from oneflow_lite.dtype import DType, as_dtype, can_cast
+from oneflow_lite.errors import (
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    bad_argument,
+)
+from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.shape import cast
+from oneflow_lite.interpreter import dispatch
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.tensor import Tensor
+from oneflow_lite.views import check_memory
+
+_COPY_ = op_expr("copy_")
+_EMPTY = op_expr("empty")
+
+
+def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a functor, write what it returns into `out`, and return that.
+
+    `out` is a tensor, or a tuple of them where the functor returns one. It may share memory with
+    the arguments, because the result is computed before anything is written; when something
+    raises nothing was. An `out` of another shape gets new memory, with a warning unless it was
+    empty.
+
+    Raises
+    ------
+    ArgumentTypeError
+        When `out` is not as many tensors as the functor returns.
+    GradientError
+        When `out` or the result requires a gradient: the write is not recorded.
+    InplaceError
+        When the memory of `out` is read-only or shared between its own elements.
+    DTypeError, DeviceError
+        When the result cannot be cast to the dtype of `out`, or `out` is on another device.
+    ShapeError
+        When `out` is a view of another shape than the result.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> y = flow.empty(2)
+    >>> flow.add(flow.tensor([1.0, 2.0]), 1, out=y) is y
+    True
+    >>> y
+    tensor([2., 3.])
+    """
+    several = isinstance(out, (tuple, list))
+    outs = tuple(out) if several else (out,)
+    for i, x in enumerate(outs):
+        _check_out(op, f"out[{i}]" if several else "out", x)
+    result = functor(*args, **kwargs)
+    results = result if isinstance(result, tuple) else (result,)
+    if isinstance(result, tuple) != several or len(results) != len(outs):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            "out",
+            expected=f"a tuple of {len(results)}" if isinstance(result, tuple) else "a Tensor",
+            got=f"a tuple of {len(outs)}" if several else "a Tensor",
+            mend="give as many tensors as the function returns",
+        )
+    if any(y.requires_grad for y in results):
+        raise _not_recorded(op, "out", "arguments of which one requires a gradient")
+    _store(op, outs, results, warn=True)
+    if not several:
+        return out
+    return result._make(outs) if hasattr(result, "_make") else outs
+
+
+def out_dtype(op: str, out: Any, dtype: Any) -> DType:
+    """Return the dtype of `out`, in which the result is computed; `dtype` has to be the same."""
+    own = check_tensor(op, "out", out).dtype
+    if dtype is None or as_dtype(op, dtype) == own:
+        return own
+    raise bad_argument(
+        DTypeError,
+        op,
+        "dtype",
+        expected=f"{own}, that of out",
+        got=as_dtype(op, dtype),
+        mend="leave it out",
+    )
+
+
+def out_options(op: str, out: Any, dtype: Any, device: Any) -> tuple[DType, Device]:
+    """Return dtype and device of `out`, in which an op that creates has to work."""
+    own = out_dtype(op, out, dtype)
+    _check_out(op, "out", out)
+    if device is None or as_device(device) == out.device:
+        return own, out.device
+    raise bad_argument(
+        DeviceError,
+        op,
+        "device",
+        expected=f"{out.device}, that of out",
+        got=as_device(device),
+        mend="leave it out",
+    )
+
+
+def fill_out(op: str, out: Tensor, made: Tensor) -> Tensor:
+    """Write what an op that creates has made into `out`, which takes its shape without a warning.
+
+    `out` requires a gradient afterwards if `made` does.
+    """
+    _store(op, (out,), (made,), warn=False)
+    return out.requires_grad_() if made.requires_grad else out
+
+
+def _check_out(op: str, argument: str, out: Any) -> None:
+    tensors = (check_tensor(op, argument, out), out._base)
+    if is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+        raise _not_recorded(op, argument, "one that requires a gradient, or a view of such a one")
+    check_memory(op, out)
+
+
+def _not_recorded(op: str, argument: str, got: str) -> Exception:
+    return bad_argument(
+        GradientError,
+        op,
+        argument,
+        expected="no tensor that requires a gradient, since a write into out is not recorded",
+        got=got,
+        mend="call it without out, or under no_grad()",
+    )
+
+
+def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: bool) -> None:
+    """Write the results, after all checks and warnings."""
+    resized = []
+    for x, y in zip(outs, results, strict=True):
+        _check_fit(op, x, y)
+        if x.shape != y.shape:
+            resized.append((x, y.shape))
+    for x, shape in resized:
+        if warn and x.numel():
+            warnings.warn(
+                f"{op}(): 'out' of shape {x.shape} was resized to {shape}, the shape of the "
+                "result; pass an out of that shape, or an empty one",
+                UserWarning,
+                stacklevel=4,  # of who called the functor
+            )
+    with no_grad():
+        for x, shape in resized:
+            _resize(x, shape)
+        for x, y in zip(outs, results, strict=True):
+            dispatch(_COPY_, (x, cast(y, x.dtype)))
+
+
+def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
+    if not can_cast(result.dtype, out.dtype):
+        raise bad_argument(
+            DTypeError,
+            op,
+            "out",
+            expected=f"a dtype to which the result, {result.dtype}, can be cast",
+            got=out.dtype,
+            mend=f"pass one of {result.dtype}",
+        )
+    if result.device != out.device:
+        raise bad_argument(
+            DeviceError,
+            op,
+            "out",
+            expected=f"device {result.device}, that of the result",
+            got=out.device,
+            mend="pass one on the same device",
+        )
+    if result.shape != out.shape and (out.is_view() or not out.is_leaf):
+        raise bad_argument(
+            ShapeError,
+            op,
+            "out",
+            expected=f"shape {result.shape}, that of the result",
+            got=f"shape {out.shape}, of a view or an inner node, which are not resized",
+            mend="pass an empty tensor",
+        )
+
+
+def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Give a tensor new memory; what a graph saved of the old counts as overwritten."""
+    before = out.storage
+    attrs = {"shape": shape, "dtype": out.dtype, "device": out.device}
+    out.data = dispatch(_EMPTY, (), attrs)
+    out.storage.version = before.version
+    before.version += 1

@@ -1,0 +1,51 @@
+"""What a chain of view ops leads to: reading it, writing it, putting a gradient back to it.
+
+A step of `chain` is a view op and its attributes. `order` is how the dimensions of the base lie in
+memory, by falling stride (None: C order). Memory in that order lets the chain share memory where
+it did on the base, as a reshape after a transpose may.
+"""
+
+from oneflow_lite.errors import InplaceError
+from oneflow_lite.registry import register_kernel
+
+
+@register_kernel("take_slices", view_of="x")
+def take_slices(xp, x, *, chain, order):
+    for op, attrs in chain:
+        x = op.kernel(xp)(x, **attrs)
+    return x
+
+
+@register_kernel("take_slices_grad")
+def take_slices_grad(xp, dy, *, chain, order, shape, dtype):
+    """Return zeros with dy where the chain leads."""
+    dx = _empty(xp, shape, dtype, order)
+    dx[...] = 0
+    _write(xp, dx, dy, chain, order)
+    return dx
+
+
+@register_kernel("copy_slices")
+def copy_slices(xp, base, value, *, chain, order):
+    """Return a copy of the base with the value, or zeros, where the chain leads."""
+    y = _empty(xp, base.shape, base.dtype, order)
+    y[...] = base
+    _write(xp, y, 0 if value is None else value, chain, order)
+    return y
+
+
+def _empty(xp, shape, dtype, order):
+    if order is None:
+        return xp.empty(shape, dtype)
+    inverse = sorted(range(len(shape)), key=order.__getitem__)
+    return xp.empty([shape[dim] for dim in order], dtype).transpose(inverse)
+
+
+def _write(xp, y, value, chain, order):
+    region = take_slices(xp, y, chain=chain, order=order)
+    if region.size and not xp.may_share_memory(region, y):
+        raise InplaceError(
+            f"copy_slices: the views by which a tensor of shape {y.shape} was written in place "
+            "cannot be taken of a copy of it; clone() the tensor before taking views"
+        )
+    region[...] = value

@@ -1,0 +1,65 @@
+"""What modes of the thread add to a node when it is recorded: packed tensors, checksums, traceback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite.autograd.function_node import FunctionNode
+from oneflow_lite.autograd.grad_function import (
+    AutoGradCaptureState,
+    OpExprGradFunction,
+    WrappedGradFunction,
+)
+from oneflow_lite.autograd.mode import StateChange, ThreadState
+from oneflow_lite.autograd.saved_tensor import (
+    SavedTensor,
+    checksum,
+    overwritten,
+    pack,
+    unpack_packed,
+)
+from oneflow_lite.tensor import Tensor
+
+
+def annotate(node: FunctionNode, state: ThreadState) -> None:
+    """Add to a new node what the thread's state asks for, if anything."""
+    if state.anomaly is not None:
+        state.anomaly.remember(node)
+    if not node.saved:
+        return
+    if state.saved_hooks is not None:
+        with StateChange(grad_enabled=False, saved_hooks=None):
+            node.saved = tuple([pack(s, node, state.saved_hooks) for s in node.saved])
+        node.grad_function = PackedGradFunction(node.grad_function)
+    elif state.debug:
+        node.grad_function = ChecksummedGradFunction(node.grad_function, node.saved)
+
+
+class PackedGradFunction(WrappedGradFunction):
+    """The gradient function of a node whose saved tensors were packed by hooks."""
+
+    def __init__(self, inner: OpExprGradFunction) -> None:
+        super().__init__(inner)
+        self.open = self._open  # type: ignore[method-assign]
+        self.detached = self._detached  # type: ignore[method-assign]
+
+    def _open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+        return self.inner.open(node, tuple(map(unpack_packed, saved)), recorded)
+
+    def _detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
+        return self.inner.detached(tuple(map(unpack_packed, saved)))
+
+
+class ChecksummedGradFunction(WrappedGradFunction):
+    """The gradient function of a node that was recorded in debug mode."""
+
+    def __init__(self, inner: OpExprGradFunction, saved: tuple[SavedTensor, ...]) -> None:
+        super().__init__(inner)
+        self.checksums = [checksum(s) for s in saved]
+        self.open = self._open  # type: ignore[method-assign]
+
+    def _open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+        for s, expected in zip(saved, self.checksums, strict=True):
+            if s[2].version == s[3] and checksum(s) != expected:
+                raise overwritten(s, node)
+        return self.inner.open(node, saved, recorded)

@@ -1,0 +1,350 @@
+"""`flow.autograd.graph`: nodes, hooks on saved tensors, and a picture of a graph."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from oneflow_lite.autograd.dot import to_dot
+from oneflow_lite.autograd.function_node import FunctionNode
+from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
+from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.device import on_device, to_host
+from oneflow_lite.errors import ArgumentError, GradientError, HookError, bad_argument
+from oneflow_lite.tensor import Tensor, make_tensor
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "to_dot",
+]
+
+Node = FunctionNode
+
+
+class GradientEdge(NamedTuple):
+    """One output of a node: where the gradient of a tensor arrives.
+
+    `backward` and `grad` take it in place of the tensor, which need not be kept.
+    """
+
+    node: FunctionNode
+    output_nr: int
+
+    def stand_in(self) -> Tensor:
+        """Return a tensor of the same shape, dtype, device and history, without memory of its own."""
+        info = self.node.output_tensor_infos[self.output_nr]
+        assert info is not None
+        with on_device(info.device) as xp:
+            tensor = make_tensor(xp.broadcast_to(xp.zeros((), info.dtype), info.shape))
+        tensor.set_history((self.node, self.output_nr))
+        return tensor
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Return where the gradient of a tensor arrives.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        One that requires a gradient.
+
+    Returns
+    -------
+    GradientEdge
+
+    Raises
+    ------
+    GradientError
+        When the tensor does not require a gradient.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor(3.0, requires_grad=True)
+    >>> edge = flow.autograd.graph.get_gradient_edge(x)
+    >>> flow.autograd.grad(x * x, edge)
+    (tensor(6.),)
+    """
+    tensor.refresh_view()
+    if tensor._edge is None:
+        raise bad_argument(
+            GradientError,
+            "get_gradient_edge",
+            "tensor",
+            expected="a tensor that requires a gradient",
+            got=f"one of shape {tensor.shape} that does not",
+            mend="call requires_grad_() on it before computing with it",
+        )
+    return GradientEdge(*tensor._edge)
+
+
+class saved_tensors_hooks(StateChange):
+    """Pack what nodes save, and unpack it when a gradient needs it: a context manager.
+
+    Parameters
+    ----------
+    pack_hook : callable
+        Called with each tensor that a node saves while the block is entered, without recording.
+        What it returns is kept instead. It may not write to the tensor.
+    unpack_hook : callable
+        Called with what `pack_hook` returned, each time a gradient needs the tensor; returns a
+        tensor with the same content. The version of the tensor is then not checked.
+
+    Raises
+    ------
+    HookError
+        On entering, inside `disable_saved_tensors_hooks`; and for a `pack_hook` that writes to its
+        tensor.
+
+    Notes
+    -----
+    Blocks nest: the hooks of the innermost one count. A pack hook that returns an output of the op
+    itself, and not a copy or a detached one, makes a reference cycle.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> with flow.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().tolist(), flow.tensor):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        for hook in (pack_hook, unpack_hook):
+            check_callable("saved_tensors_hooks", hook)
+        super().__init__(saved_hooks=(pack_hook, unpack_hook))
+
+    def __enter__(self) -> Any:
+        reason = local.state.saved_hooks_disabled
+        if reason is not None:
+            raise HookError(reason)
+        return super().__enter__()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep what nodes save in host memory, and bring it back for the gradient.
+
+    Parameters
+    ----------
+    pin_memory : bool
+        Whether the host memory is pinned, which lets the copy from a CUDA device run at full
+        speed. Without effect for tensors on the CPU.
+    device_type : str
+        "cuda": where pinned memory is for.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> with flow.autograd.graph.save_on_cpu():
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        if device_type != "cuda":
+            raise bad_argument(
+                ArgumentError,
+                "save_on_cpu",
+                "device_type",
+                expected="'cuda'",
+                got=repr(device_type),
+                mend="leave it out",
+            )
+        super().__init__(functools.partial(_to_host, pin_memory), _from_host)
+
+
+def _to_host(pin_memory: bool, tensor: Tensor) -> tuple[Any, Tensor]:
+    if tensor.is_cuda:
+        return tensor.device, make_tensor(to_host(tensor._data, pin_memory))
+    return tensor.device, tensor.clone()
+
+
+def _from_host(packed: tuple[Any, Tensor]) -> Tensor:
+    device, tensor = packed
+    return tensor.to(device)  # type: ignore[no-any-return]
+
+
+class disable_saved_tensors_hooks(StateChange):
+    """Forbid hooks on saved tensors: a context manager.
+
+    Parameters
+    ----------
+    error_message : str
+        The text of the `HookError` that is raised where such hooks are entered inside the block,
+        or are on already when the block is entered.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> with flow.autograd.graph.disable_saved_tensors_hooks("not here"):
+    ...     with flow.autograd.graph.save_on_cpu():
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    oneflow_lite.errors.HookError: not here
+    """
+
+    def __init__(self, error_message: str) -> None:
+        super().__init__(saved_hooks_disabled=str(error_message))
+        self._message = str(error_message)
+
+    def __enter__(self) -> Any:
+        if local.state.saved_hooks is not None:
+            raise HookError(self._message)
+        return super().__enter__()
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Count a write that went past the library, as one through `numpy()`, into the version.
+
+    Parameters
+    ----------
+    tensor : Tensor or sequence of Tensor
+        What was written.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.zeros(2)
+    >>> x.numpy()[0] = 1
+    >>> flow.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for x in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        x.storage.version += 1
+
+
+class _Gathered:
+    """The gradients of one backward call that a hook of several tensors waits for."""
+
+    def __init__(self, nodes: Sequence[Any], running: Sequence[FunctionNode]) -> None:
+        self.grads: list[Tensor | None] = [None] * len(nodes)
+        runs = set(running)
+        self.missing = {i for i, node in enumerate(nodes) if node() in runs}
+        self.called = False
+
+
+class _MultiGradHook:
+    """Calls a function once in each backward call, with all gradients or with the first."""
+
+    def __init__(self, nodes: list[FunctionNode], fn: Callable[[Any], Any], first: bool) -> None:
+        self._nodes = [weakref.ref(node) for node in nodes]  # the hooks belong to these nodes
+        self._fn = fn
+        self._first = first
+        self._lock = threading.Lock()
+        self._gathered: weakref.WeakKeyDictionary[Any, _Gathered] = weakref.WeakKeyDictionary()
+
+    def receive(self, position: int, grad: Tensor) -> None:
+        """Take in the gradient of one tensor: a hook on it."""
+        task = local.task
+        with self._lock:
+            gathered = self._gathered.get(task)
+            if gathered is None:
+                gathered = self._gathered[task] = _Gathered(self._nodes, task.nodes)
+                # A gradient that is zero does not arrive: the task's end decides then.
+                finish = functools.partial(self._call, gathered)
+                task.callbacks = (*task.callbacks, finish)
+            gathered.grads[position] = grad
+            gathered.missing.discard(position)
+        if self._first or not gathered.missing:
+            self._call(gathered)
+
+    def _call(self, gathered: _Gathered) -> None:
+        with self._lock:
+            called, gathered.called = gathered.called, True
+        if not called:
+            grads = gathered.grads
+            self._fn(next(g for g in grads if g is not None) if self._first else grads)
+
+
+class _Handles(RemovableHandle):
+    """Removes several hooks at once."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        super().__init__({})
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Remove the hooks; removing them twice does nothing."""
+        for handle in self._handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], Any], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call a function once in each backward call, when the gradients of several tensors are known.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Those whose gradients are waited for; they require a gradient.
+    fn : callable
+        With mode "all" it gets a list of Tensor or None, one per tensor, as soon as the last one
+        that the call computes is there. None stands for a tensor that the call does not reach.
+        With mode "any" it gets the first gradient that is there. What it returns is not used.
+    mode : str
+        "all" or "any".
+
+    Returns
+    -------
+    RemovableHandle
+        Its `remove()` unregisters the hook.
+
+    Raises
+    ------
+    ArgumentError
+        For another mode.
+    GradientError
+        When a tensor does not require a gradient; with mode "any" it is left out instead.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> a = flow.tensor(2.0, requires_grad=True)
+    >>> b = flow.tensor(5.0, requires_grad=True)
+    >>> handle = flow.autograd.graph.register_multi_grad_hook([a, b], print)
+    >>> (a * b).backward()
+    [tensor(5.), tensor(2.)]
+    >>> (a * 3).backward()
+    [tensor(3.), None]
+    """
+    if mode not in ("all", "any"):
+        raise bad_argument(
+            ArgumentError,
+            "register_multi_grad_hook",
+            "mode",
+            expected="'all' or 'any'",
+            got=repr(mode),
+            mend="choose one of these",
+        )
+    check_callable("register_multi_grad_hook", fn)
+    if mode == "any":
+        tensors = [tensor for tensor in tensors if tensor.requires_grad]
+    edges = [get_gradient_edge(tensor) for tensor in tensors]
+    hook = _MultiGradHook([edge.node for edge in edges], fn, first=mode == "any")
+    return _Handles(
+        [
+            tensor.register_hook(functools.partial(hook.receive, i))
+            for i, tensor in enumerate(tensors)
+        ]
+    )

@@ -1,0 +1,59 @@
+"""NodeTask and ReadyQueue: nodes whose gradient is complete, waiting for the thread that runs them."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(order=False, eq=False)
+class NodeTask:
+    """A node that may run, for one GraphTask.
+
+    Attributes
+    ----------
+    graph_task : GraphTask
+    node : FunctionNode or None
+        None does nothing but wake the thread that waits for the task.
+    reentrant_depth : int
+        How many backward calls the GraphTask is inside of.
+    """
+
+    graph_task: Any
+    node: Any
+    reentrant_depth: int
+
+    def run(self) -> None:
+        """Run the node on this thread."""
+        if self.node is not None:
+            self.graph_task.execute(self.node)
+
+    def __lt__(self, other: NodeTask) -> bool:
+        """Order by depth, the innermost first, then by sequence number, the latest first."""
+        return self._priority() > other._priority()
+
+    def _priority(self) -> tuple[int, float]:
+        number = float("inf") if self.node is None else self.node.sequence_nr
+        return self.reentrant_depth, number
+
+
+class ReadyQueue:
+    """The NodeTasks of one thread, the latest created node first, so that the order is settled."""
+
+    def __init__(self) -> None:
+        self._queue: queue.PriorityQueue[NodeTask] = queue.PriorityQueue()
+
+    def push(self, node_task: NodeTask) -> None:
+        """Add one; any thread may."""
+        self._queue.put(node_task)
+
+    def pop(self) -> NodeTask:
+        """Take the next one; wait until there is one."""
+        return self._queue.get()
+
+    def waiting(self) -> list[NodeTask]:
+        """Return what waits, next first."""
+        with self._queue.mutex:
+            return sorted(self._queue.queue)
