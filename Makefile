@@ -10,11 +10,12 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check bench setup clean
+.PHONY: help demo test fuzz check bench setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
 	@echo 'make test   run the tests'
+	@echo 'make fuzz   run 10,000 random programs against PyTorch; ARGS="--programs 500 --seed 7"'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
 	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, write docs/benchmarks.md'
 	@echo 'make setup  install what make test needs, and nothing else'
@@ -26,6 +27,10 @@ demo: .venv/demo.stamp
 # Each worker has a core to itself, so the numerical libraries must not start threads of their own.
 test: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+# Without PyTorch the programs still run against the copying interpreter.
+fuzz: .venv/test.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --workers $(WORKERS) $(ARGS)
 
 check: .venv/check.stamp
 	$(BIN)/ruff check .

@@ -89,6 +89,8 @@ def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
             got=f"a result of shape {result.shape}",
             mend=f"use the out-of-place {op[:-1]}()",
         )
+    if result.dtype is input.dtype:
+        return result
     if input.is_complex() and not result.is_complex():
         raise bad_argument(
             DTypeError,
@@ -124,7 +126,8 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -
     """
     if input._storage is None:
         return
-    others = [x._data for x in operands if isinstance(x, Tensor) and x is not input]
+    # An alias made by detach() has the same array, but not the history.
+    others = [(x._data, x._edge) for x in operands if isinstance(x, Tensor) and x is not input]
     stack = [node]
     while stack:
         node = stack.pop()
@@ -133,7 +136,8 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -
         if node.saved:
             node.saved = tuple(
                 save_tensor(name, make_tensor(data.copy()), edge)
-                if storage is input._storage and not any(data is other for other in others)
+                if storage is input._storage
+                and not any(data is array and edge is history for array, history in others)
                 else (name, data, storage, version, edge)
                 for name, data, storage, version, edge in node.saved
             )

@@ -310,7 +310,8 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     op = "logaddexp"
     x, y = promote(op, check_tensor(op, "input", input), check_tensor(op, "other", other))
     if not x.is_complex():
-        return dispatch2(LOGADDEXP, *real_floating_pair(op, x, y))
+        x, y = real_floating_pair(op, x, y)
+        return dispatch2(LOGADDEXP, x, y)
     first = real_part(x) >= real_part(y)
     larger, smaller = where(first, x, y), where(first, y, x)
     return larger + log1p(exp(smaller - larger))

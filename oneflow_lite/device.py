@@ -168,9 +168,8 @@ def current_stream(device: Device) -> Any:
 @contextlib.contextmanager
 def on_stream(device: Device, stream: Any) -> Iterator[Any]:
     """Make a device and one of its streams current and yield the array module."""
-    with on_device(device) as xp:
-        with contextlib.nullcontext() if stream is None else stream:
-            yield xp
+    with on_device(device) as xp, contextlib.nullcontext() if stream is None else stream:
+        yield xp
 
 
 def wait_for_stream(device: Device, stream: Any, source: Device, produced: Any = None) -> None:

@@ -510,7 +510,7 @@ class Tensor:
         base = view.base
         if base._storage is not storage:  # `base.data = ...` gave the base other memory
             self._view = None
-        elif view.version != storage.version and not (  # type: ignore[union-attr]
+        elif view.version != storage.version and not (
             base._edge is None and (self._edge is None or isinstance(self._edge[0], AccumulateGrad))
         ):
             self.replay_view()

@@ -252,6 +252,15 @@ class TestRefreshed:
         y.mul_(2)
         assert not v.requires_grad
 
+    def test_a_base_that_was_detached_after_a_write_through_a_view(self):
+        x = leaf(A[0])
+        y = x * 2
+        v = y[0]
+        v.mul_(3)
+        y.detach_()
+        v.sum().backward()
+        assert x.grad.tolist() == [[6.0] * 4, [0.0] * 4, [0.0] * 4]
+
     def test_a_view_that_is_a_leaf_of_its_own(self):
         c = flow.zeros(2, 2, dtype=flow.float64)
         v = c[0].requires_grad_()
@@ -276,6 +285,16 @@ class TestRefreshed:
         assert y.sum().item() == 0 and y.grad_fn.name() == "mul_backward"
         v.sum().backward()
         assert x.grad.tolist() == [[6.0] * 4, [0.0] * 4, [0.0] * 4]
+
+    def test_looked_at_under_no_grad(self):
+        x = leaf(A[0])
+        y = x * 2
+        v = y[0]
+        y.mul_(3)
+        with flow.no_grad():
+            assert v.requires_grad and v.grad_fn.next_functions == ((y.grad_fn, 0),)
+        v.sum().backward()
+        assert x.grad.sum().item() == 24
 
     def test_under_interpreters_and_no_grad(self):
         x = leaf(A[0])
@@ -387,6 +406,14 @@ class TestRefused:
         with pytest.raises(InplaceError, match="out of date"):
             v + 1
 
+    def test_as_out(self, y):
+        with flow.no_grad():
+            v = y[0]
+        a = flow.ones(4, dtype=flow.float64)
+        with pytest.raises(RuntimeError, match="a view of such a one"):
+            flow.add(a, a, out=v)
+        assert y._version == 0
+
     def test_made_under_no_grad_of_a_constant(self):
         c = flow.ones(2, 3, dtype=flow.float64)
         with flow.no_grad():
@@ -434,6 +461,37 @@ class TestRefused:
         finally:
             for registry in (KERNELS, FUNCTORS):
                 registry.remove("first_of")
+
+    def test_ops_of_several_outputs(self):
+        @flow.register_op("halves", view_of="x")
+        def halves(xp, x):
+            return x[:1], x[1:]
+
+        try:
+            v, _ = halves(flow.ones(2, dtype=flow.float64))
+            with pytest.raises(InplaceError, match="one of several outputs"):
+                v.mul_(leaf(2.0))
+        finally:
+            for registry in (KERNELS, FUNCTORS):
+                registry.remove("halves")
+
+    def test_a_view_that_cannot_be_taken_again(self):
+        turns = iter(range(5))
+
+        @flow.register_op("wandering", view_of="x")
+        def wandering(xp, x):
+            place = next(turns)
+            return x[place : place + 1]
+
+        try:
+            c = flow.ones(4, dtype=flow.float64)
+            v = wandering(c)
+            c.mul_(leaf(2.0))
+            with pytest.raises(InplaceError, match="taken anew"):
+                v * 2
+        finally:
+            for registry in (KERNELS, FUNCTORS):
+                registry.remove("wandering")
 
     def test_a_view_of_integers_that_reads_them_as_floats(self):
         @flow.register_op("as_floats", view_of="x")

@@ -205,8 +205,8 @@ class TestLifetimes:
         v.mul_(3)
         w = y[1:]
         w.t_()
-        w[0].sigmoid_()
         y.add_(1)
+        w[0].sigmoid_()
         things = [weakref.ref(t) for t in (y, v, w, y.grad_fn, v.grad_fn, w.grad_fn)]
         y.sum().backward(retain_graph=True)
         del y, v

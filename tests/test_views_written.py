@@ -230,6 +230,37 @@ class TestWritten:
         # y = 2a + i (b + 2a); Re(y (p + iq)) = 2ap - (b + 2a) q; the gradient is d/da + i d/db
         assert z.grad.tolist() == [2 - 4 - 2j, 6 - 8 - 4j]
 
+    @pytest.mark.parametrize("part", ["real", "imag", "row"])
+    def test_third_derivatives(self, part):
+        """Those of the program that writes nothing in place."""
+
+        def region(y):
+            return y[0] if part == "row" else getattr(y, part)
+
+        def inplace(z):
+            y = z * z
+            region(y).mul_(region(z))
+            return y
+
+        def out_of_place(z):
+            y = z * z
+            if part == "row":
+                return flow.stack([y[0] * z[0], y[1]])
+            a, b = y.real, y.imag
+            return a * z.real + 1j * b if part == "real" else a + 1j * (b * z.imag)
+
+        results = []
+        for function in (inplace, out_of_place):
+            z = leaf([[1 + 2j, 3 - 1j], [0.5 + 1j, -1 + 1j]], dtype=flow.complex128)
+            total = loss(flow, function(z))
+            grads = []
+            for _ in range(3):
+                (g,) = flow.autograd.grad(total, z, create_graph=True)
+                grads.append(g.detach().numpy())
+                total = loss(flow, g)
+            results.append(grads)
+        np.testing.assert_allclose(*results, rtol=1e-12)
+
     def test_a_value_from_the_same_memory(self):
         """What the value saved of the memory is out of date, as in PyTorch."""
         x = leaf(A[0])

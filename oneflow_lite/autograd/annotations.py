@@ -1,4 +1,4 @@
-"""What modes of the thread add to a node when it is recorded: packed tensors, checksums, traceback."""
+"""What modes of the thread add to a new node: packed tensors, checksums, a traceback."""
 
 from __future__ import annotations
 
@@ -38,15 +38,12 @@ def annotate(node: FunctionNode, state: ThreadState) -> None:
 class PackedGradFunction(WrappedGradFunction):
     """The gradient function of a node whose saved tensors were packed by hooks."""
 
-    def __init__(self, inner: OpExprGradFunction) -> None:
-        super().__init__(inner)
-        self.open = self._open  # type: ignore[method-assign]
-        self.detached = self._detached  # type: ignore[method-assign]
-
-    def _open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+    def open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+        """Let the unpack hook restore what was saved, and go on."""
         return self.inner.open(node, tuple(map(unpack_packed, saved)), recorded)
 
-    def _detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
+    def detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
+        """Let the unpack hook restore what `node.saved_tensors` shows."""
         return self.inner.detached(tuple(map(unpack_packed, saved)))
 
 
@@ -56,9 +53,9 @@ class ChecksummedGradFunction(WrappedGradFunction):
     def __init__(self, inner: OpExprGradFunction, saved: tuple[SavedTensor, ...]) -> None:
         super().__init__(inner)
         self.checksums = [checksum(s) for s in saved]
-        self.open = self._open  # type: ignore[method-assign]
 
-    def _open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+    def open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+        """Compare the checksums, and go on."""
         for s, expected in zip(saved, self.checksums, strict=True):
             if s[2].version == s[3] and checksum(s) != expected:
                 raise overwritten(s, node)

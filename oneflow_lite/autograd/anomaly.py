@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode
+from oneflow_lite.autograd.function_node import FunctionNode, GraphRoot
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import AnomalyError
 
@@ -34,15 +34,12 @@ class ForwardTraceback:
         self._calls = calls
 
     def __str__(self) -> str:
-        calls = list(zip(self._calls[::2], self._calls[1::2], strict=True))
-        inner = 0
-        while inner < len(calls) - 1 and calls[inner][0].co_filename.startswith(_PACKAGE):
-            inner += 1  # the frames of the package itself say nothing to the user
         stack = [
             (code.co_filename, _line(code, position), code.co_name, None)
-            for code, position in reversed(calls[inner:])
+            for code, position in zip(self._calls[::2], self._calls[1::2], strict=True)
+            if not code.co_filename.startswith(_PACKAGE)  # what says nothing to the user
         ]
-        return "".join(traceback.StackSummary.from_list(stack).format())
+        return "".join(traceback.StackSummary.from_list(stack[::-1]).format())
 
 
 def _line(code: CodeType, position: int) -> int:
@@ -84,6 +81,8 @@ def told(node: FunctionNode) -> str:
     what = f"{node.name()}: the forward op was called here"
     while True:
         where = node.metadata.get("traceback_")
+        if isinstance(node, GraphRoot):
+            return f"{node.name()}: it holds the gradients that the caller gave"
         if where is None:
             return f"{text}{what}: unknown, it was recorded with anomaly mode off"
         text += f"{what} (most recent call last):\n{where}"
@@ -96,7 +95,8 @@ def told(node: FunctionNode) -> str:
 def _has_nan(array: Any) -> bool:
     if isinstance(array, np.ndarray) and array.dtype.char in "fd":
         flat = array.ravel()
-        square: Any = flat.dot(flat)  # NaN exactly when an element is; isnan().any() takes 5 times as long
+        # NaN exactly when an element is; isnan().any() takes 5 times as long.
+        square: Any = flat.dot(flat)
         return bool(square != square)
     return bool((array != array).any())
 
@@ -154,8 +154,8 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return whether gradients are checked for NaN in this thread."""
-    return local.state.anomaly is not None and bool(local.state.anomaly.check_nan)
+    """Return whether anomaly mode, when it is on in this thread, checks gradients for NaN."""
+    return local.state.anomaly is None or bool(local.state.anomaly.check_nan)
 
 
 class set_debug_mode(StateChange):
@@ -181,7 +181,7 @@ class set_debug_mode(StateChange):
     ...     y.backward()
     Traceback (most recent call last):
         ...
-    oneflow_lite.errors.StaleTensorError: sin_backward: the saved tensor 'x' of shape (2,) changed ...
+    oneflow_lite.errors.StaleTensorError: sin_backward: the saved tensor 'x' of shape (2,) ...
     """
 
     def __init__(self, mode: bool) -> None:

@@ -51,6 +51,12 @@ class CustomFunctionNode(FunctionNode):
         return getattr(self.attrs["ctx"], name)
 
 
+class OpenNode(AutoGradCaptureState):
+    """What `CustomGradFunction.apply` gets: the node itself, which has the ctx."""
+
+    node: CustomFunctionNode
+
+
 class CustomGradFunction(OpExprGradFunction):
     """Calls the backward of one Function class."""
 
@@ -61,17 +67,15 @@ class CustomGradFunction(OpExprGradFunction):
         self.function = function
         self.node_name = f"{function.__name__}Backward"
 
-    def open(
-        self, node: FunctionNode, saved: tuple[Any, ...], recorded: bool
-    ) -> AutoGradCaptureState:
+    def open(self, node: Any, saved: tuple[Any, ...], recorded: bool) -> OpenNode:
         """Hand the node on: what it saved is unpacked when `ctx.saved_tensors` is read."""
-        state = AutoGradCaptureState()
-        state.__dict__["node"] = node
+        state = OpenNode()
+        state.node = node
         return state
 
-    def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
         """Return what the backward returned, one gradient or None per tensor argument."""
-        node = state.__dict__["node"]
+        node: CustomFunctionNode = state.node
         ctx = node.attrs["ctx"]
         backward = self.function._find_backward()
         result = backward(ctx, *_materialized(node, as_tensors(out_grads)))
@@ -101,8 +105,8 @@ class CustomGradFunction(OpExprGradFunction):
         if not isinstance(grad, Tensor):
             raise self._wrong(position, "a Tensor or None", type(grad).__name__)
         node, index = edge
-        if node is None:
-            return grad
+        if node is None:  # an argument that requires no gradient
+            return None
         data = grad._data
         if (
             type(data) is ndarray

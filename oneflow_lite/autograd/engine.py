@@ -195,7 +195,9 @@ def backward(
     grads = _root_grads("backward", "grad_tensors", roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     task = GraphTask(keep, create_graph, accumulate=True)
-    wanted = None if inputs is None else _input_edges("backward", _as_tuple("backward", "inputs", inputs))
+    wanted = None
+    if inputs is not None:
+        wanted = _input_edges("backward", _as_tuple("backward", "inputs", inputs))
     root = task.set_roots(_edges(roots), grads)
     if wanted is not None:
         task.compute_dependencies_and_prune_node(root, wanted)

@@ -349,11 +349,37 @@ class WrappedGradFunction(OpExprGradFunction):
         self.materialize = inner.materialize
         self.shows_gradients = inner.shows_gradients
         self.rules = inner.rules
-        self.open = inner.open  # type: ignore[method-assign]
-        self.save = inner.save  # type: ignore[method-assign]
-        self.rule = inner.rule  # type: ignore[method-assign]
-        self.detached = inner.detached  # type: ignore[method-assign]
-        self.takes_gradient = inner.takes_gradient  # type: ignore[method-assign]
+
+    # Methods, not attributes: many of these belong to one node, and one that held a method of its
+    # own would be a cycle.
+
+    def open(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
+    ) -> AutoGradCaptureState:
+        """Check what a node saved and return the `ctx` for its rule."""
+        return self.inner.open(node, saved, recorded)
+
+    def save(
+        self,
+        inputs: tuple[Any, ...],
+        outputs: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        needs: tuple[bool, ...],
+    ) -> Saved:
+        """Return what the node keeps of this call."""
+        return self.inner.save(inputs, outputs, attrs, needs)
+
+    def rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> Any:
+        """Return the gradients of all inputs."""
+        return self.inner.rule(F, state, *out_grads)
+
+    def detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
+        """Return what `node.saved_tensors` shows."""
+        return self.inner.detached(saved)
+
+    def takes_gradient(self, index: int) -> bool:
+        """Return whether the gradient of this input is defined."""
+        return self.inner.takes_gradient(index)
 
 
 class Conjugated(WrappedGradFunction):
@@ -361,9 +387,11 @@ class Conjugated(WrappedGradFunction):
 
     def __init__(self, inner: OpExprGradFunction) -> None:
         super().__init__(inner)
-        if inner.whole:
-            self.rule = _conjugate_around(inner.rule)  # type: ignore[method-assign]
         self.rules = tuple(map(_conjugate_around, inner.rules))
+
+    def rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> Any:
+        """Return the gradients of all inputs."""
+        return _conj(F, self.inner.rule(F, state, *_conj(F, out_grads)))
 
     def conjugated(self) -> OpExprGradFunction:
         """Return itself."""
@@ -378,19 +406,19 @@ class HookedGradFunction(WrappedGradFunction):
         self.hooks = NodeHooks()
         self.whole = self.many = self.shows_gradients = True
         self.materialize = False  # prehooks see None for what did not arrive
-        self.open = self._open  # type: ignore[method-assign]
-        self.rule = self._rule  # type: ignore[method-assign]
 
     def hooked(self) -> HookedGradFunction:
         """Return itself."""
         return self
 
-    def _open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+    def open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
+        """Put off what has to come after the prehooks."""
         state = AutoGradCaptureState()
         state._to_open = (node, saved, recorded)
         return state
 
-    def _rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> tuple[Any, ...]:
+    def rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> tuple[Any, ...]:
+        """Take the gradients between the hooks that run before and after."""
         node = state._to_open[0]
         out_grads = as_given(self.hooks.run_pre(node, as_tensors(out_grads)))
         in_grads: Sequence[Any] = (None,) * len(node.edges)

@@ -41,7 +41,7 @@ class GradientEdge(NamedTuple):
     output_nr: int
 
     def stand_in(self) -> Tensor:
-        """Return a tensor of the same shape, dtype, device and history, without memory of its own."""
+        """Return a tensor of that shape, dtype, device and history, which has hardly any memory."""
         info = self.node.output_tensor_infos[self.output_nr]
         assert info is not None
         with on_device(info.device) as xp:

@@ -3,11 +3,11 @@
 Gradients are raw arrays while nothing is recorded, and tensors while the backward pass is itself
 recorded; `gradients.py` holds the few operations that differ.
 
-Every edge points to a smaller sequence number, so on one thread the ready queue is known beforehand:
-it is the list of nodes, the latest created first. `_run_in_order` walks that list, `_run_nodes` does
-so with every call spelled out, for the CPU. `_run_queued` counts dependencies down and pushes to the
-`ReadyQueue`s: it serves tasks with nodes on CUDA devices, each run by the device's own thread, and
-tasks that are traced.
+Every edge points to a smaller sequence number, so on one thread the ready queue is known
+beforehand: it is the list of nodes, the latest created first. `_run_in_order` walks that list,
+`_run_nodes` does so with every call spelled out, for the CPU. `_run_queued` counts dependencies
+down and pushes to the `ReadyQueue`s: it serves tasks with nodes on CUDA devices, each run by the
+device's own thread, and tasks that are traced. docs/engine.md tells how they work together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from oneflow_lite.autograd.function_node import (
     AccumulateGrad,
     Edge,
     FunctionNode,
-    GraphRoot,
     make_graph_root,
 )
 from oneflow_lite.autograd.grad_function import (
@@ -38,7 +37,6 @@ from oneflow_lite.autograd.grad_function import (
 )
 from oneflow_lite.autograd.gradients import (
     FUNCTORS_F,
-    NUMPY_F,
     RAW,
     RECORDED,
     fits,
@@ -312,6 +310,8 @@ class GraphTask:
         if self.exec_info is None:
             self.compute_dependencies(root)
         nodes = self.order([])
+        if not nodes:  # the root leads to no input
+            return
         streams = {
             (node.device, node.stream) for node in nodes if node.infos and node.stream is not None
         }

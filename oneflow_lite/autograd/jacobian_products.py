@@ -192,7 +192,7 @@ class FunctionCall:
         return [_block(s, output, x, x) for s, x in zip(stacks, self.inputs, strict=True)]
 
     def columns(self) -> list[list[Tensor]]:
-        """Return the Jacobian for each output and input, two backward passes per column."""
+        """Return the Jacobian for each output and input, one backward pass per column."""
         push = self.pusher(self.outputs)
         blocks: list[list[Tensor]] = [[] for _ in self.outputs]
         for j, x in enumerate(self.inputs):

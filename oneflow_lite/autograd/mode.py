@@ -233,5 +233,6 @@ class set_grad_enabled(_GradMode):
         self._before.append(self._outer)
 
     def __call__(self, function: F) -> F:
-        local.state = with_grad_mode(self._outer)  # a decorator changes nothing until the function is called
+        # A decorator changes nothing until the function is called.
+        local.state = with_grad_mode(self._outer)
         return super().__call__(function)

@@ -1,4 +1,4 @@
-"""NodeTask and ReadyQueue: nodes whose gradient is complete, waiting for the thread that runs them."""
+"""NodeTask and ReadyQueue: nodes whose gradient is complete, waiting for their thread."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import itertools
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -108,19 +109,19 @@ class StepLog:
                     yield self.name(node) + number, make_tensor(copy)
 
     def __str__(self) -> str:
-        blocks = []
-        for _, steps in itertools.groupby(self.steps, key=lambda step: step.task):
-            rows = [self._row(step) for step in steps]
-            blocks.append(_table(rows))
-        return "\n\n".join(blocks)
+        steps_of_task: Counter[int] = Counter()
+        rows = []
+        for step in self.steps:
+            rows.append(self._row(step, f"{step.task}.{steps_of_task[step.task]}"))
+            steps_of_task[step.task] += 1
+        return _table(rows) if rows else ""
 
-    def _row(self, step: Step) -> list[list[str]]:
+    def _row(self, step: Step, number: str) -> list[list[str]]:
         """Return the cells of a step, each a list of lines."""
-        before = [s for s in self.steps if s.task == step.task]
         waiting = [f"{self.name(n)}: {count}" for n, count in step.dependencies.items() if count]
         sums = [f"{name}: {_short(grad)}" for name, grad in step.current_grad.items()]
         return [
-            [f"{step.task}.{before.index(step)}"],
+            [number],
             ["(start)" if step.node is None else self.name(step.node)],
             _first(list(map(self.name, step.ready_queue))),
             _first(waiting),

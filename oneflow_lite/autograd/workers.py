@@ -72,18 +72,17 @@ def is_deep(depth: int) -> bool:
 def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
     """Call a function in a new thread that takes this one's place, and wait for it.
 
-    The thread gets all that belongs to this one: the autograd state, the context variables (those of
-    `numpy.errstate` are among them), the CUDA device and streams. An exception that interrupts the
-    wait, as KeyboardInterrupt does, is passed on to it.
+    The thread gets what belongs to this one: the task, the context variables (`numpy.errstate` is
+    one of them), the CUDA device and streams. An exception that interrupts the wait, such as
+    KeyboardInterrupt, is passed on to it.
     """
-    state, task, ready_queue = local.state, local.task, local.ready_queue
+    task, ready_queue = local.task, local.ready_queue
     context, take_place = contextvars.copy_context(), cuda_place()
     ended = threading.Event()
     errors: list[BaseException] = []
 
     def target() -> None:
-        local.state, local.task, local.ready_queue = state, task, ready_queue
-        local.depth = task.depth + 1
+        local.task, local.ready_queue, local.depth = task, ready_queue, task.depth + 1
         try:
             take_place()
             context.run(function, argument)

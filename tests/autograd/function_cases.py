@@ -149,15 +149,15 @@ def unused_output_as_none(lib):
 def indices_beside_values(lib):
     def forward(ctx, x):
         index = (x > 0).nonzero()
-        ctx.save_for_backward(x)
         rounded = (x * 4).floor()
+        ctx.save_for_backward(x, rounded)
         ctx.mark_non_differentiable(rounded)
         return x**2, index, rounded
 
     def backward(ctx, dy, dindex, drounded):
-        (x,) = ctx.saved_tensors
+        x, rounded = ctx.saved_tensors
         assert dindex.shape[0] <= 3 and drounded.shape == x.shape
-        return 2 * x * dy
+        return 2 * x * dy * rounded
 
     def call(x):
         y, index, rounded = function(lib, forward, backward).apply(x)
@@ -249,9 +249,14 @@ def identity(lib):
 def the_same_twice(lib):
     def forward(ctx, x):
         y = x * 2
+        ctx.save_for_backward(y)
         return y, y
 
-    apply = function(lib, forward, lambda ctx, da, db: da * 7 + db * 2).apply
+    def backward(ctx, da, db):
+        (y,) = ctx.saved_tensors
+        return da * 7 + y * db * 2
+
+    apply = function(lib, forward, backward).apply
     return lambda x: sum(apply(x)) * x * x
 
 
@@ -320,6 +325,20 @@ def argument_twice(lib):
 
     apply = function(lib, forward, backward).apply
     return lambda x: apply(x, x)
+
+
+def constant_saved(lib):
+    def forward(ctx, c, x):
+        ctx.save_for_backward(c, x)
+        return c * x * x
+
+    def backward(ctx, dy):
+        c, x = ctx.saved_tensors
+        assert x.requires_grad and not c.requires_grad
+        return None, 2 * c * x * dy
+
+    apply = function(lib, forward, backward).apply
+    return lambda x: apply(lib.tensor(2.0, dtype=lib.float64), x)
 
 
 def none_for_an_argument(lib):
@@ -411,6 +430,7 @@ CASES = {
         (surplus_nones,),
         (gradient_of_broadcast_shape, ((2, 3), (3,))),
         (argument_twice,),
+        (constant_saved,),
         (none_for_an_argument, ((3,), (3,))),
         (gradient_for_a_constant_is_ignored,),
         (function_in_its_backward,),
@@ -420,5 +440,5 @@ CASES = {
 }
 # Those whose backward is the derivative of their forward.
 TRUE = """cube output_saved output_of_several_saved set_up_apart constants called_with_keywords
-several_outputs unused_output_as_zeros unused_output_as_none in_place view_returned two_in_place
-gradient_of_broadcast_shape function_in_its_backward""".split()
+several_outputs constant_saved unused_output_as_zeros unused_output_as_none in_place view_returned
+two_in_place gradient_of_broadcast_shape function_in_its_backward""".split()

@@ -92,6 +92,14 @@ class TestForward:
         assert F.apply(leaf([1.0]), np.array([3])).requires_grad
         assert seen == [(False, False), (True, False), (True, False)]
 
+    def test_an_argument_that_is_out_of_date_raises(self):
+        a = leaf([1.0, 2.0]) * 1
+        with flow.no_grad():
+            view = a[:1]
+        a.mul_(2)
+        with pytest.raises(InplaceError, match="out of date"):
+            Double.apply(view)
+
     def test_tensors_inside_containers_are_no_arguments(self):
         F = function(flow, lambda ctx, xs: (xs[0] * 2, [xs[1] * 2], {"a": xs[0]}), None)
         y, inner, named = F.apply((leaf(1.0), leaf(2.0)))
@@ -181,6 +189,7 @@ class TestResults:
         same, y, z = function(flow, forward, lambda ctx, *dy: dy[2]).apply(x)
         assert same is not x and not same.requires_grad and not same.is_view()
         assert not y.requires_grad and z.requires_grad and x.requires_grad
+        assert [info and info.shape for info in z.grad_fn.output_tensor_infos] == [None, None, (1,)]
 
     def test_without_any_gradient_no_node_is_made(self):
         def forward(ctx, x):
@@ -278,8 +287,23 @@ class TestInPlace:
         F = self.double_()
         F.apply(first)
         assert a.tolist() == [2, 4, 3] and last.tolist() == [4, 3]
-        (last * flow.tensor([10.0, 100.0])).sum().backward()
-        assert x.grad.tolist() == [0, 20, 100]
+        first.mul_(5)  # it is an ordinary view still
+        a.mul_(3)
+        (last * flow.tensor([10.0, 100.0])).sum().backward(retain_graph=True)
+        assert x.grad.tolist() == [0, 300, 300]
+        first.sum().backward()
+        assert x.grad.tolist() == [30, 330, 300]
+
+    def test_integers_may_be_written_too(self):
+        def forward(ctx, x, calls):
+            ctx.mark_dirty(calls)
+            return x * 2, calls.add_(1)
+
+        x, counter = leaf([1.0]), flow.zeros(2, dtype=flow.int64)
+        calls = counter[0]
+        y, same = function(flow, forward, lambda ctx, dy, dcalls: (dy * 2, None)).apply(x, calls)
+        y.sum().backward()
+        assert same is calls and counter.tolist() == [1, 0] and x.grad.item() == 2
 
     def test_marking_what_is_no_argument_warns(self):
         def forward(ctx, x):
@@ -312,23 +336,23 @@ class TestContext:
         assert node.shape == (1,)  # of the result: the ctx has a name space of its own
         saved, nothing = node.saved_tensors
         assert nothing is None and saved.requires_grad and saved.grad_fn_node is x.grad_fn_node
-        with pytest.raises(AttributeError):
-            node.unheard_of  # noqa: B018
+        assert not hasattr(node, "unheard_of") and not hasattr(node, "_materialize")
         node.metadata["a"] = 1
         assert node.metadata == {"a": 1}
 
     def test_saved_tensors_keep_their_place(self):
-        x = leaf(2.0)
+        x, w = leaf(2.0), leaf(3.0)
         a = x * 1
 
         def forward(ctx, a):
             s = a + 1
             y = a * s
-            ctx.save_for_backward(a, s, y)
+            ctx.save_for_backward(a, s, y, w)
             return y
 
         node = function(flow, forward, None).apply(a).grad_fn
-        a_saved, s_saved, y_saved = node.saved_tensors
+        a_saved, s_saved, y_saved, w_saved = node.saved_tensors
+        assert w_saved.grad_fn_node is w.grad_fn_node
         assert a_saved.grad_fn is a.grad_fn
         assert not s_saved.requires_grad  # made within: a constant
         assert y_saved.grad_fn is node and y_saved.output_nr == 0
@@ -428,6 +452,13 @@ class TestBackward:
         (ddx,) = flow.autograd.grad(dx, x)
         assert dx.dtype == flow.float32 and ddx.item() == 2
 
+    def test_it_leads_to_inputs_on_the_way(self):
+        x = leaf(2.0)
+        a = x * 1 * 1
+        y = Double.apply(a) * 1
+        assert y.grad_fn.topological_nr == 4
+        assert flow.autograd.grad(y, a)[0].item() == 2
+
     def test_no_gradient_at_all(self):
         x = leaf(1.0)
         function(flow, lambda ctx, x: x * 2, lambda ctx, dy: None).apply(x).backward()
@@ -448,8 +479,9 @@ class TestBackward:
             return kept[-1]
 
         x = leaf([1.0])
-        y = function(flow, lambda ctx, x: x * 2, backward).apply(x)
-        (y + x * 3 + x * 4).sum().backward()
+        others = x * 3 + x * 4
+        y = function(flow, lambda ctx, x: x * 2, backward).apply(x)  # the first to send to x
+        (others + y).sum().backward()
         y.sum().backward()
         assert x.grad.tolist() == [11] and [g.tolist() for g in kept] == [[2], [2]]
 
@@ -561,6 +593,9 @@ class TestOnceDifferentiable:
         assert x.grad.item() == 6
         (dx,) = flow.autograd.grad(square(x, 1), x, create_graph=True)
         assert dx.item() == 6 and dx.grad_fn.name() == "CustomBackwardBackward"
+        with flow.push_interpreter(flow.Interpreter()):  # tensors, and not recorded
+            (dx,) = flow.autograd.grad(square(x, 1), x)
+        assert dx.item() == 6 and not dx.requires_grad
 
     @pytest.mark.parametrize("gradient", ["a constant", "recorded"])
     def test_second_derivatives_raise(self, gradient):
@@ -572,10 +607,17 @@ class TestOnceDifferentiable:
         with pytest.raises(NotDifferentiableError, match="CustomBackward.*once_differentiable"):
             flow.autograd.grad(dx + x * x, x)
 
+    def test_what_comes_with_the_incoming_gradient_raises_too(self):
+        x, w = leaf(3.0), leaf(2.0)
+        (dx,) = flow.autograd.grad(self.square()(x, 1) * w, x, create_graph=True)
+        with pytest.raises(NotDifferentiableError):
+            flow.autograd.grad(dx, w)
+
     def test_what_does_not_go_through_it_can_be_differentiated(self):
         x, w = leaf(3.0), leaf(2.0)
         y = self.square()(x, 1) + w**3
         dx, dw = flow.autograd.grad(y, [x, w], create_graph=True)
+        assert dx.grad_fn.topological_nr > x.grad_fn_node.topological_nr
         (ddw,) = flow.autograd.grad(dw + 0 * w, w)
         assert ddw.item() == 12 and dx.item() == 6
 
@@ -584,7 +626,7 @@ class TestOnceDifferentiable:
         x, y, w = leaf(1.0), leaf(1.0), leaf(1.0)
         z = function(flow, lambda ctx, *xs: xs[0] * 2, backward).apply(x, y, w)
         dx, dw = flow.autograd.grad(z, [x, w], create_graph=True)
-        assert dx.requires_grad and dw.item() == 4
+        assert dx.requires_grad and dw.item() == 4 and not dw.requires_grad
         with pytest.raises(NotDifferentiableError):
             flow.autograd.grad(dx, x)
 

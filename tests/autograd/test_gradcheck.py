@@ -238,6 +238,16 @@ class TestCatches:
         assert gradcheck(op, (x, y), fast_mode=fast)
         fails(gradgradcheck, r"output 0.*does not require a gradient", op, (x, y), fast_mode=fast)
 
+    def test_a_rule_that_differs_between_its_modes(self, make):
+        """Right on bare arrays, wrong when it is recorded."""
+
+        def rule(F, ctx, dy):
+            return dy * (3.0 if isinstance(dy, flow.Tensor) else 2.0)
+
+        op = make(lambda xp, x: x * 2, rule)
+        assert gradcheck(op, leaf(X))
+        fails(gradgradcheck, "output 0 with respect to input 1", op, leaf(X))
+
     @SPEEDS
     def test_a_rule_that_is_not_deterministic(self, make, fast):
         noise = iter(np.linspace(0, 1e-7, 10_000))

@@ -1,5 +1,6 @@
 """No cycles, no leaks, and a chain of a million nodes; all with the garbage collector off."""
 
+import contextlib
 import gc
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.autograd.graph_task import GraphTask
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +117,73 @@ def failed_step(params):
         y.sum().backward(flow.ones(3))
 
 
+def failed_hook_step(params):
+    with flow.enable_grad():
+        y = forward(params, X).sum()
+    y.register_hook(lambda g: 1 / 0)
+    with contextlib.suppress(ZeroDivisionError):
+        y.backward()
+
+
+def failed_deep_step(params):
+    with flow.enable_grad():
+        y = forward(params, X).sum()
+    y.register_hook(lambda g: failed_hook_step(params) or {}["missing"])
+    with contextlib.suppress(KeyError):
+        y.backward()
+
+
+def node_hooks_step(params):
+    y = forward(params, X)
+    y.grad_fn.register_hook(lambda in_grads, out_grads: None)
+    y.grad_fn.register_prehook(lambda out_grads: out_grads)
+    handle = params[0].register_post_accumulate_grad_hook(lambda leaf: None)
+    y.sum().backward()
+    handle.remove()
+
+
+def several_roots_step(params):
+    y = forward(params, X)
+    z = forward(params, X)
+    flow.autograd.backward([y.sum(), z.sum(), y[0, 0]], [Y[0, 0], None, None])
+
+
+def pruned_step(params):
+    y = forward(params, X)
+    flow.autograd.grad(y.sum(), params[:1], retain_graph=True)
+    y.sum().backward(inputs=params[3:])
+
+
+def nested_step(params):
+    y = forward(params, X)
+
+    def hook(grad):
+        with flow.enable_grad():
+            second_order_step(params)
+
+    y.register_hook(hook)
+    y.sum().backward()
+
+
+def nested_deep_step(params, depth=80):
+    with flow.enable_grad():
+        y = (params[1] * 2).sum()
+    if depth:
+        y.register_hook(lambda g: nested_deep_step(params, depth - 1))
+    y.backward()
+
+
+def anomaly_step(params):
+    with flow.autograd.detect_anomaly():
+        train_step(params)
+        second_order_step(params)
+
+
+def packed_step(params):
+    with flow.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        train_step(params)
+
+
 STEPS = {
     f.__name__: f
     for f in (
@@ -127,13 +196,24 @@ STEPS = {
         inspected_step,
         forgotten_step,
         failed_step,
+        failed_hook_step,
+        failed_deep_step,
+        node_hooks_step,
+        several_roots_step,
+        pruned_step,
+        nested_step,
+        nested_deep_step,
+        anomaly_step,
+        packed_step,
     )
 }
 
 
 class TestNoGarbage:
+    @pytest.mark.parametrize("queued", [False, True], ids=["in order", "queued"])
     @pytest.mark.parametrize("step", STEPS)
-    def test_nothing_is_left_for_the_collector(self, step):
+    def test_nothing_is_left_for_the_collector(self, step, queued, monkeypatch):
+        monkeypatch.setattr(GraphTask, "always_queued", queued)
         params = net()
         STEPS[step](params)
         gc.collect()
@@ -236,6 +316,27 @@ class TestNoGarbage:
         node = weakref.ref(y.grad_fn)
         del y
         assert node() is None, kept
+
+    @pytest.mark.parametrize("queued", [False, True], ids=["in order", "queued"])
+    @pytest.mark.parametrize("nested", [0, 1, 100])
+    def test_an_error_whose_traceback_is_gone_keeps_nothing(self, nested, queued, monkeypatch):
+        monkeypatch.setattr(GraphTask, "always_queued", queued)
+        nodes = []
+
+        def step(left):
+            with flow.enable_grad():
+                x = flow.ones(2, requires_grad=True)
+                y = x.exp()
+            nodes.append(weakref.ref(y.grad_fn))
+            y.register_hook(lambda g: step(left - 1) if left else 1 / 0)
+            y.backward(flow.ones(2))
+
+        try:
+            step(nested)
+        except ZeroDivisionError as error:
+            kept = error.with_traceback(None)
+        assert len(nodes) == nested + 1
+        assert [n() for n in nodes] == [None] * len(nodes), kept
 
 
 def test_backward_with_create_graph_warns_of_its_cycle():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
 import threading
@@ -62,10 +63,8 @@ def events_of(lib: Any, call: str) -> list[str]:
         node.register_hook(lambda in_grads, out_grads, name=name: note(f"{name}.node_hook"))
         nodes.append(node)
     x.register_post_accumulate_grad_hook(lambda t: note("x.post_accumulate"))
-    names = {
-        **{"x": x, "y": y, "out": y.sum(), "one": lib.ones(2)},
-        **{"backward": lib.autograd.backward, "grad": lib.autograd.grad},
-    }
+    names = {"x": x, "y": y, "out": y.sum(), "one": lib.ones(2)}
+    names |= {"backward": lib.autograd.backward, "grad": lib.autograd.grad}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # backward(create_graph=True) makes a cycle
         eval(call, names)
@@ -164,13 +163,37 @@ class TestNodeHooks:
         assert w.grad.tolist() == [2.0, 2.0, 2.0]
 
     def test_several_outputs_of_which_one_gets_no_gradient(self):
-        x = leaf([[1.0, 3.0], [4.0, 2.0]])
-        values, _ = x.max(dim=1)
-        seen = []
-        values.grad_fn.register_prehook(lambda gs: seen.append([g is None for g in gs]))
-        values.sum().backward()
-        assert seen == [[False, True]]
-        assert x.grad.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+        class Both(flow.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                return x * 2, w * 3
+
+            @staticmethod
+            def backward(ctx, dx, dw):
+                seen.append((dx.tolist(), dw.tolist()))
+                return dx * 2, dw * 3
+
+        x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+        seen: list[Any] = []
+        first, second = Both.apply(x, w)
+        first.grad_fn.register_prehook(lambda gs: seen.append([g is None for g in gs]))
+        first.grad_fn.register_hook(lambda gi, go: seen.append([g is None for g in (*gi, *go)]))
+        first.sum().backward(retain_graph=True)
+        assert seen == [[False, True], ([1.0, 1.0], [0.0, 0.0]), [False, False, False, True]]
+        assert (x.grad.tolist(), w.grad.tolist()) == ([2.0, 2.0], [0.0, 0.0])
+        seen.clear()
+        flow.autograd.grad((first + second).sum(), w)
+        assert seen == [[False, False], ([1.0, 1.0], [1.0, 1.0]), [True, False, False, False]]
+
+    def test_run_in_order_each_on_what_the_one_before_returned(self):
+        x = leaf(2.0)
+        y = x * 3
+        y.grad_fn.register_prehook(lambda gs: (gs[0] + 1,))
+        y.grad_fn.register_prehook(lambda gs: (gs[0] * 10,))
+        y.grad_fn.register_hook(lambda gi, go: (gi[0] + 1, None))
+        y.grad_fn.register_hook(lambda gi, go: (gi[0] * 10, None))
+        y.backward()
+        assert x.grad.item() == ((1 + 1) * 10 * 3 + 1) * 10
 
     def test_a_prehook_that_returns_none_for_all_stops_the_gradient(self):
         x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
@@ -235,6 +258,16 @@ class TestNodeHooks:
         (x * 3).sum().backward()
         x.grad.zero_()
         assert [g.tolist() for g in kept] == [[1.0] * 2, [3.0] * 2, [1.0] * 2, *[[3.0] * 2] * 4]
+
+    def test_a_hook_that_keeps_what_goes_to_a_leaf(self):
+        x = leaf([1.0, 2.0])
+        y = x * 3
+        kept: list[Any] = []
+        y.grad_fn.register_hook(lambda gi, go: kept.append(gi[0]))
+        y.sum().backward()
+        (x * 3).sum().backward()
+        assert kept[0].tolist() == [3.0, 3.0]
+        assert x.grad.tolist() == [6.0, 6.0]
 
     def test_a_hook_on_one_node_leaves_other_nodes_of_the_op_alone(self):
         x = leaf(2.0)
@@ -538,10 +571,8 @@ class TestLifetime:
             x = leaf([1.0, 2.0])
             y = x.exp()
             register(kind, x, y, lambda *grads: 1 / 0)
-            try:
+            with contextlib.suppress(ZeroDivisionError):
                 y.sum().backward()
-            except ZeroDivisionError:
-                pass
             node, leaf_node = weakref.ref(y.grad_fn), weakref.ref(x.grad_fn_node)
             del x, y
             assert node() is None
@@ -587,6 +618,15 @@ class TestMultiGradHook:
             [True, True, True, True],
             [False, True, True, True],
         ]
+
+    def test_does_not_wait_for_what_the_call_does_not_reach(self):
+        x = leaf(2.0)
+        y, z = x * 3, x * 5
+        order: list[str] = []
+        flow.autograd.graph.register_multi_grad_hook([y, z], lambda grads: order.append("multi"))
+        x.register_hook(lambda g: order.append("leaf"))
+        y.backward()
+        assert order == ["multi", "leaf"]
 
     def test_in_grad_on_leaves(self):
         a, b = leaf(2.0), leaf(3.0)

@@ -1,4 +1,4 @@
-"""Backward inside a backward: on other graphs and on the same one, in hooks and rules, very deep."""
+"""Backward inside a backward: on other graphs and the same one, in hooks and rules, very deep."""
 
 import contextlib
 import gc
@@ -285,7 +285,7 @@ class TestDeep:
         assert x.grad.item() == 4 * 301.0
 
     def test_without_end(self, monkeypatch):
-        """A hook that calls the backward that it is in ends in an error, not in ever more threads."""
+        """A hook that calls the backward that it is part of ends in an error."""
         monkeypatch.setattr(workers, "MAX_NESTED", 150)
         x = leaf([1.0])
         y = x * 2
@@ -297,7 +297,7 @@ class TestDeep:
     def test_few_threads_do_it(self):
         x, most = leaf([1.0]), []
         chain(600, x, lambda: most.append(threading.active_count()))
-        assert most[0] - threading.active_count() <= 600 // workers.MAX_DEPTH + 1
+        assert most[0] - threading.active_count() <= 30
 
 
 class TestErrors:

@@ -265,7 +265,7 @@ class TestManyRuns:
         def work():
             for _ in range(200):
                 (first,) = flow.autograd.grad(y, x, create_graph=True)
-                (second,) = flow.autograd.grad(first.sum(), x)
+                (second,) = flow.autograd.grad(first.sum(), x, retain_graph=True)
                 wrong.append((second.numpy() != 6 * x.numpy()).any())
                 runs.append(1)
 
@@ -436,3 +436,25 @@ class TestFirstUse:
 
         run(work, work, work)
         assert x._version == 1500
+
+    def test_the_meta_of_a_value_is_one(self):
+        for _ in range(200):
+            y = flow.ones(1, requires_grad=True) * 2
+            metas = []
+            run(*[lambda: metas.append(y.autograd_meta)] * 3)
+            assert len(set(map(id, metas))) == 1
+
+
+def test_an_op_opens_its_short_way_last(monkeypatch):
+    """A thread that takes it must find that the op makes views."""
+    op = flow.op_expr.op_expr("transpose")
+    op.forget()
+    names = []
+    monkeypatch.setattr(
+        flow.op_expr.OpExpr,
+        "__setattr__",
+        lambda self, name, value: names.append(name) or object.__setattr__(self, name, value),
+        raising=False,
+    )
+    flow.ones(2, 3).t()
+    assert names[-2:] == ["aliases", "run_on_cpu"] and op.aliases

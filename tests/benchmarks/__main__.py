@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import report
+from tests.benchmarks import against, report
 from tests.benchmarks.works import OURS, SIDES, WORKS, Digest, difference, installed
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("memory", "import")
+EXTRAS = ("memory", "anomaly", "import", "scaling")
 IMPORT = """
 import importlib, sys, time
 import numpy
@@ -31,10 +31,10 @@ class SideFailed(Exception):
     """A side's process ended with an error; the message holds the last it said."""
 
 
-def _run(arguments: Sequence[str], threads: int, **settings: str) -> Any:
+def _run(arguments: Sequence[str], threads: int, folder: Path = ROOT, **settings: str) -> Any:
     """Run Python with ``arguments`` and every side's thread settings; return the JSON it prints.
 
-    ``settings`` are further environment variables.
+    ``folder`` is the checkout that it runs in, ``settings`` are further environment variables.
     """
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     environment = {
@@ -45,7 +45,7 @@ def _run(arguments: Sequence[str], threads: int, **settings: str) -> Any:
     }
     done = subprocess.run(
         [sys.executable, *arguments],
-        cwd=ROOT,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -56,10 +56,12 @@ def _run(arguments: Sequence[str], threads: int, **settings: str) -> Any:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def _worker(what: str, side: str, work: str, options: argparse.Namespace) -> Any:
+def _worker(
+    what: str, side: str, work: str, options: argparse.Namespace, folder: Path = ROOT
+) -> Any:
     arguments = ["-m", "tests.benchmarks.worker", what, "--side", side, "--work", work]
     arguments += ["--threads", str(options.threads), "--budget", str(options.budget)]
-    return _run(arguments, options.threads)
+    return _run(arguments, options.threads, folder)
 
 
 def _time_quietly(side: str, work: str, options: argparse.Namespace) -> Any:
@@ -128,6 +130,24 @@ def _count_memory(
     return counts
 
 
+def _time_anomaly(
+    sides: Sequence[str], options: argparse.Namespace, problems: list[str]
+) -> dict[str, dict[str, float]]:
+    """Time the chain of small ops with anomaly mode off and on, on the sides that have one."""
+    times = {}
+    for side in sides:
+        try:
+            rounds = [_worker("anomaly", side, "chain300", options) for _ in range(options.rounds)]
+        except SideFailed as error:
+            problems.append(f"anomaly mode: {SIDES[side]} failed\n{error}")
+            continue
+        if rounds[0] is not None:
+            times[side] = {
+                mode: statistics.median(found[mode] for found in rounds) for mode in ("off", "on")
+            }
+    return times
+
+
 def _time_import(options: argparse.Namespace, problems: list[str]) -> float | None:
     """Return the median seconds of importing oneflow_lite after NumPy, in fresh interpreters."""
     # Bytecode is read as from an installed package, even where this process may not write any.
@@ -139,6 +159,31 @@ def _time_import(options: argparse.Namespace, problems: list[str]) -> float | No
             problems.append(f"import: {SIDES[OURS]} failed\n{error}")
             return None
     return statistics.median(times[1:])  # the first wrote the bytecode
+
+
+def _scaling(options: argparse.Namespace, problems: list[str]) -> dict[str, float] | None:
+    """Return how the cost of a backward pass grows with the graph."""
+    try:
+        return _worker("scaling", OURS, "", options)  # type: ignore[no-any-return]
+    except SideFailed as error:
+        problems.append(f"scaling: {SIDES[OURS]} failed\n{error}")
+        return None
+
+
+def _against(options: argparse.Namespace) -> int:
+    """Compare with another checkout of this library, and print the ratios."""
+    works = [work for work in options.works if work in WORKS]
+    if set(works) == set(WORKS):
+        works = against.SMALL_TENSORS
+    rows = against.compare(
+        ROOT,
+        options.against,
+        works,
+        options.rounds,
+        lambda folder, work: _worker("time", OURS, work, options, folder),
+    )
+    print(against.table(rows))
+    return 0
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -163,10 +208,18 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="one short round, to see that all runs"
     )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="CHECKOUT",
+        help="compare with an older checkout of this library instead, by default the small works",
+    )
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     options = parser.parse_args(argv)
     if options.write and (options.quick or set(options.works) != set(works)):
         parser.error("--write is for a whole run: leave out --quick and --works")
+    if options.against is not None and not (options.against / "tests" / "benchmarks").is_dir():
+        parser.error(f"--against: {options.against} is no checkout of this library")
     if options.quick:
         options.rounds, options.budget = 1, 0.2
     if options.rounds < 1 or options.threads < 1:
@@ -177,6 +230,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; return 1 if a side failed or computed something else."""
     options = _options(argv)
+    if options.against is not None:
+        return _against(options)
     problems: list[str] = []
     sides = []
     for side in (OURS, *options.peers):
@@ -191,8 +246,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if work in WORKS
         },
         memory=_count_memory(sides, options, problems) if "memory" in options.works else {},
+        anomaly=_time_anomaly(sides, options, problems) if "anomaly" in options.works else {},
         import_seconds=(
             _time_import(options, problems) if "import" in options.works and OURS in sides else None
+        ),
+        scaling=(
+            _scaling(options, problems) if "scaling" in options.works and OURS in sides else None
         ),
         sides=sides,
         rounds=options.rounds,

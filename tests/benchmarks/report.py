@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import NamedTuple
 
+from tests.benchmarks import scaling
 from tests.benchmarks.works import (
+    ANOMALY_TARGET,
     BYTES_TARGET,
     IMPORT_TARGET_MS,
     LARGE,
     LARGE_MEAN_TARGET,
     OURS,
+    SCALING_TARGET,
     SIDES,
     WORKS,
 )
@@ -38,7 +41,9 @@ class Timing:
 class Results:
     timings: dict[str, dict[str, Timing]]
     memory: dict[str, dict[str, int]]
+    anomaly: dict[str, dict[str, float]]
     import_seconds: float | None
+    scaling: dict[str, float] | None
     sides: Sequence[str]
     rounds: int
     threads: int
@@ -104,6 +109,12 @@ def verdicts(results: Results) -> list[Verdict]:
     if OURS in results.memory and "torch" in results.memory:
         ratio = results.memory[OURS]["transient"] / results.memory["torch"]["transient"]
         found.append(Verdict("bytes allocated in the demo's step: / PyTorch", ratio, BYTES_TARGET))
+    if OURS in results.anomaly:
+        what = "300 small ops forward + backward: anomaly mode on / off"
+        found.append(Verdict(what, _slowdown(results.anomaly[OURS]), ANOMALY_TARGET))
+    if results.scaling is not None:
+        what = f"backward of {scaling.LARGE:,} nodes / of {scaling.SMALL:,}"
+        found.append(Verdict(what, results.scaling["ratio"], SCALING_TARGET))
     if results.import_seconds is not None:
         milliseconds = 1e3 * results.import_seconds
         what = "import oneflow_lite after import numpy"
@@ -172,6 +183,18 @@ def _memory_table(memory: dict[str, dict[str, int]]) -> str:
     return _table(["MB", "allocated", "of it alive after", "beyond what lives on", "peak"], rows)
 
 
+def _slowdown(times: dict[str, float]) -> float:
+    return times["on"] / times["off"]
+
+
+def _anomaly_table(anomaly: dict[str, dict[str, float]]) -> str:
+    rows = [
+        [SIDES[side], f"{1e3 * t['off']:.4g}", f"{1e3 * t['on']:.4g}", f"{_slowdown(t):.2f}"]
+        for side, t in anomaly.items()
+    ]
+    return _table(["ms per iteration", "off", "on", "on / off"], rows)
+
+
 def _noise(results: Results) -> str | None:
     loads = [t.others for timings in results.timings.values() for t in timings.values()]
     if not loads or max(loads) <= NOISE:
@@ -192,6 +215,10 @@ def _sections(results: Results) -> list[tuple[str, str]]:
     if results.memory:
         sections.append(
             ("Bytes allocated in one training step of the demo", _memory_table(results.memory))
+        )
+    if results.anomaly:
+        sections.append(
+            ("Anomaly mode: 300 small ops forward + backward", _anomaly_table(results.anomaly))
         )
     found = verdicts(results)
     if found:
@@ -243,6 +270,10 @@ written if a side computed something else.
   is still alive after it (the gradients). NumPy's side is counted by an allocation handler (NEP
   49), PyTorch's by its profiler's record of its allocator; neither holds scratch memory of BLAS
   and oneDNN.
+- Anomaly mode: the chain of 300 small ops in one process, with `autograd.detect_anomaly` off and on
+  in turns.
+- Backward of many nodes: a chain of adds, each node of which also sends to one leaf; the backward
+  pass alone, median of seven ratios.
 - Import: `import oneflow_lite` in a fresh interpreter that has imported NumPy; median of seven.
 - "Predicted" is what a throw-away prototype of the design reached before oneflow_lite was written.
 """

@@ -29,7 +29,9 @@ def _results(**changes: object) -> Results:
     values: dict[str, object] = {
         "timings": timings,
         "memory": memory,
+        "anomaly": {OURS: {"off": 1e-3, "on": 2.5e-3}, "torch": {"off": 2e-3, "on": 3e-3}},
         "import_seconds": 0.05,
+        "scaling": {"small": 0.01, "large": 0.12, "ratio": 12.0},
         "sides": [OURS, "torch", "autograd"],
         "rounds": 1,
         "threads": 1,
@@ -48,12 +50,19 @@ def test_verdicts_compare_medians_with_targets() -> None:
     gelu = next(v for what, v in found.items() if "GELU of" in what and "HIPS" in what)
     assert gelu.target == 0.9
     assert found["bytes allocated in the demo's step: / PyTorch"].measured == 2.0
+    anomaly = found["300 small ops forward + backward: anomaly mode on / off"]
+    assert (anomaly.measured, anomaly.target) == (pytest.approx(2.5), 3.0)
+    assert found["backward of 100,000 nodes / of 10,000"].reached
     assert found["import oneflow_lite after import numpy"].measured == pytest.approx(50.0)
 
 
 def test_a_missing_side_leaves_a_dash() -> None:
     results = _results(
-        timings={"relu2": {OURS: Timing(best=1e-3, median=2e-3)}}, memory={}, import_seconds=None
+        timings={"relu2": {OURS: Timing(best=1e-3, median=2e-3)}},
+        memory={},
+        anomaly={},
+        import_seconds=None,
+        scaling=None,
     )
     assert report.verdicts(results) == []
     assert "| -" in report.console(results)
@@ -64,6 +73,7 @@ def test_the_page_says_what_was_found() -> None:
     assert page.startswith("# Benchmarks")
     assert "| NO " in page and "| yes " in page
     assert "Other programs" not in page
+    assert "| PyTorch          | 2   | 3   | 1.50     |" in page
     busy = {"relu2": {OURS: Timing(best=1e-3, median=2e-3, others=0.7)}}
     assert "Other programs took up to 0.7" in report.markdown(_results(timings=busy))
 
@@ -96,10 +106,12 @@ def test_bytes_are_counted(side: str, lib: str) -> None:
 
 
 def test_a_short_run_from_end_to_end(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["--quick", "--works", "relu2,import", "--peers", "numpy", "--threads", "1"]) == 0
+    works = "relu2,anomaly,import"
+    assert main(["--quick", "--works", works, "--peers", "numpy", "--threads", "1"]) == 0
     out, err = capfd.readouterr()
     assert "PROBLEM" not in err
     assert "relu forward + backward, 2 elements" in out
+    assert "anomaly mode on / off" in out
     assert "import oneflow_lite after import numpy" in out
 
 

@@ -8,11 +8,12 @@ import json
 import os
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import memory
+from tests.benchmarks import memory, scaling
 from tests.benchmarks.works import OURS, build, digests
 
 
@@ -77,9 +78,26 @@ def measure_memory(side: str, name: str) -> dict[str, int] | None:
     return {"transient": allocations.transient, **allocations._asdict()}
 
 
+def measure_anomaly(side: str, name: str, budget: float) -> dict[str, float] | None:
+    """Time the work ``name`` on ``side`` with anomaly mode off and on, in turns."""
+    step = build(side, name)
+    if step is None or side not in (OURS, "torch"):
+        return None
+    detect_anomaly = importlib.import_module(side).autograd.detect_anomaly
+    samples: dict[str, list[float]] = {"off": [], "on": []}
+    _timings(step, budget / 4)
+    for _ in range(4):
+        samples["off"] += _timings(step, budget / 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch says that the mode is slow
+            with detect_anomaly():
+                samples["on"] += _timings(step, budget / 8)
+    return {mode: statistics.median(times) for mode, times in samples.items()}
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.worker")
-    parser.add_argument("what", choices=("time", "memory"))
+    parser.add_argument("what", choices=("time", "memory", "anomaly", "scaling"))
     parser.add_argument("--side", default=OURS)
     parser.add_argument("--work", default="relu2")
     parser.add_argument("--threads", type=int, default=1)
@@ -87,9 +105,13 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.side == "torch":
         importlib.import_module("torch").set_num_threads(options.threads)
-    result: dict[str, Any] | None
+    result: Any
     if options.what == "time":
         result = measure_time(options.side, options.work, options.budget)
+    elif options.what == "anomaly":
+        result = measure_anomaly(options.side, options.work, options.budget)
+    elif options.what == "scaling":
+        result = scaling.measure()
     else:
         result = measure_memory(options.side, options.work)
     print(json.dumps(result), flush=True)

@@ -47,7 +47,9 @@ WORKS = {
 LARGE = ("demo_step", "gelu", "transformer")
 LARGE_MEAN_TARGET = 2.0
 IMPORT_TARGET_MS = 80.0
+SCALING_TARGET = 13.0
 BYTES_TARGET = 1.5
+ANOMALY_TARGET = 3.0
 
 
 class Digest(NamedTuple):

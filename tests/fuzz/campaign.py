@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import attrs
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.fuzz.programs import Program
@@ -12,9 +13,10 @@ from tests.fuzz.verdict import judge
 
 
 def run(count: int, number: int) -> Counter[str]:
-    """Judge `count` programs drawn with the seed `number`; raise on the first that fails, shrunk.
+    """Judge `count` programs drawn with the seed `number`; raise on the first that fails.
 
-    The same number always draws the same programs. What is counted says how they ended.
+    The error shows that program with as few steps as still fail. The same number always draws the
+    same programs. What is counted says how they ended.
     """
     counts: Counter[str] = Counter()
 
@@ -23,16 +25,33 @@ def run(count: int, number: int) -> Counter[str]:
         max_examples=count,
         database=None,
         deadline=None,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
     @given(programs())
     def fuzz(program: Program) -> None:
-        judge(program, counts)
+        try:
+            judge(program, counts)
+        except Exception as error:
+            error.add_note(repr(shortest(program, type(error))))
+            raise
 
     fuzz()
     return counts
+
+
+def shortest(program: Program, failure: type[Exception]) -> Program:
+    """Return the program without the steps that its failure does not need."""
+    for i in reversed(range(len(program.steps))):
+        fewer = attrs.evolve(program, steps=program.steps[:i] + program.steps[i + 1 :])
+        try:
+            judge(fewer, Counter())
+        except failure:
+            program = fewer
+        except Exception:
+            continue
+    return program
 
 
 def report(counts: Counter[str]) -> str:

@@ -28,7 +28,9 @@ class EagerRun:
     def __init__(self, lib: Any, program: Program) -> None:
         self.lib = lib
         self.tensors: dict[int, Any] = {}
+        self.copied = False  # whether the result of the last op had to be made compact
         self.seen: list[list[Any]] = []  # by hook: the gradients that it was given
+        self.hooked: list[tuple[Any, int]] = []  # by hook: the tensor, and its version then
         for i, leaf in enumerate(program.leaves):
             x = lib.from_numpy(leaf.array())
             self.tensors[i] = x.requires_grad_() if leaf.requires_grad else x
@@ -45,7 +47,9 @@ class EagerRun:
 
     def run_op(self, step: Step, *args: Any) -> None:
         y = words.OPS[step.name](self.lib, *args)
-        self.tensors[int(step.made[0])] = y if step.name == "keep_order" else y.contiguous()
+        compact = y if step.name == "keep_order" else y.contiguous()
+        self.tensors[int(step.made[0])] = compact
+        self.copied = compact is not y
 
     def run_view(self, step: Step, *args: Any) -> None:
         self.tensors[int(step.made[0])] = words.VIEWS[step.name].call(self.lib, *args)
@@ -69,7 +73,8 @@ class EagerRun:
 
     def run_mark(self, step: Step, x: Any) -> None:
         if step.name.startswith("backward"):
-            self.objective(x, 0).backward(retain_graph=step.name == "backward")
+            with self.deaf_hooks(only_to_failures=True):
+                self.objective(x, 0).backward(retain_graph=step.name == "backward")
         elif step.name.endswith("hook"):
             seen: list[Any] = []
             scaling = step.name == "scaling_hook"
@@ -82,6 +87,7 @@ class EagerRun:
 
             x.register_hook(hook)
             self.seen.append(seen)
+            self.hooked.append((x, x._version))
         else:
             getattr(x, step.name)()
 
@@ -127,7 +133,8 @@ class EagerRun:
         if not total.requires_grad:
             return []
         options = {"allow_unused": True, "retain_graph": True}
-        first = self.lib.autograd.grad(total, wanted, create_graph=True, **options)
+        with self.deaf_hooks(only_to_failures=True):
+            first = self.lib.autograd.grad(total, wanted, create_graph=True, **options)
         first = self.shaped(first, leaves)
         found = [self.arrays(first)]
         terms = [self.objective(g, k) for k, g in enumerate(first) if g is not None]
@@ -149,14 +156,20 @@ class EagerRun:
         return self.arrays(grads)
 
     @contextlib.contextmanager
-    def deaf_hooks(self) -> Iterator[None]:
-        """Let hooks forget what they see in the block."""
+    def deaf_hooks(self, only_to_failures: bool = False) -> Iterator[None]:
+        """Let hooks forget what they see in the block.
+
+        PyTorch learns on the way that a pass cannot be finished, oneflow_lite before it.
+        """
         before = [list(seen) for seen in self.seen]
+        failed = True
         try:
             yield
+            failed = False
         finally:
-            for seen, kept in zip(self.seen, before, strict=True):
-                seen[:] = kept
+            if failed or not only_to_failures:
+                for seen, kept in zip(self.seen, before, strict=True):
+                    seen[:] = kept
 
     def backward_from(self, tensors: list[int]) -> None:
         """Clear all gradients and run one backward pass from these tensors."""

@@ -7,14 +7,18 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import oneflow_lite as flow
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite import Tensor, interpreter
+from oneflow_lite.autograd import save_plan
+from oneflow_lite.autograd.gradients import FUNCTORS_F, NUMPY_F
+from oneflow_lite.autograd.saved_tensor import save_tensor
+from oneflow_lite.functors import inplace
+from oneflow_lite.storage import Storage
 from tests.fuzz import campaign
 from tests.fuzz.programs import Leaf, Program, Ref, Step
 from tests.fuzz.verdict import Disagreement, judge, torch
 
-CHUNKS = 10
-SIZE = 100
+CHUNKS = 5
+SIZE = 200
 
 
 @pytest.mark.parametrize("number", range(CHUNKS))
@@ -22,11 +26,11 @@ def test_programs_agree(number):
     counts = campaign.run(SIZE, number)
     print(campaign.report(counts))
     # What makes the programs worth running does occur in each chunk.
-    assert counts["compared to order 2"] > SIZE // 5
-    assert counts["writes, view, with history"] > SIZE // 10
+    assert counts["compared to order 2"] > SIZE // 10
+    assert counts["writes, view, with history"] > SIZE // 20
     assert counts["writes, base, with history"] > SIZE // 10
-    assert counts["both raised: StaleTensorError"] > 0
-    assert counts["both raised: InplaceError"] > 0
+    for error in ("StaleTensorError", "InplaceError"):
+        assert any(what.endswith(f"raised: {error}") for what in counts)
     stopped = sum(n for what, n in counts.items() if what.startswith("stricter"))
     assert stopped < SIZE // 10
 
@@ -85,37 +89,35 @@ class TestCatches:
         judge(example, Counter())
 
     def test_a_region_whose_old_gradient_survives(self, monkeypatch):
-        op = op_expr("copy_slices")
-        kernel = op.kernel(np)
+        for namespace in (NUMPY_F, FUNCTORS_F):
+            right = namespace.copy_slices
 
-        def wrong(base, value, **attrs):
-            return base.copy() if value is None else kernel(base, value, **attrs)
+            def wrong(base, value, *, right=right, **attrs):
+                return base * 1 if value is None else right(base, value, **attrs)
 
-        self.replace_kernel(monkeypatch, "copy_slices", wrong)
+            monkeypatch.setattr(namespace, "copy_slices", wrong)
         with pytest.raises(Disagreement, match="the copying run"):
             judge(OVER_A_HISTORY, Counter())
 
     def test_a_base_that_keeps_its_history(self, monkeypatch):
-        from oneflow_lite import interpreter
-
-        monkeypatch.setattr(interpreter, "rebase_history", interpreter.Tensor.set_history)
-        monkeypatch.setattr(flow.functors.inplace, "rebase_history", flow.Tensor.set_history)
+        monkeypatch.setattr(interpreter, "rebase_history", Tensor.set_history)
+        monkeypatch.setattr(inplace, "rebase_history", Tensor.set_history)
         with pytest.raises(Disagreement):
             judge(THROUGH_A_VIEW, Counter())
         with pytest.raises(Disagreement):
             judge(INTO_A_CONSTANT, Counter())
 
     @pytest.mark.skipif(torch is None, reason="only PyTorch knows what is saved")
-    def test_versions_that_are_not_compared(self, monkeypatch):
-        from oneflow_lite.autograd import grad_function
-
-        monkeypatch.setattr(grad_function, "stale", lambda saved, node: None)
-        with pytest.raises(Disagreement):
+    def test_a_write_that_is_not_counted(self, monkeypatch):
+        monkeypatch.setattr(Storage, "version", property(lambda self: 0, lambda self, new: None))
+        with pytest.raises(Disagreement, match="version"):
             judge(STALE, Counter())
 
-    @staticmethod
-    def replace_kernel(monkeypatch, name, kernel):
-        from oneflow_lite.autograd.gradients import FUNCTORS_F, NUMPY_F
+    @pytest.mark.skipif(torch is None, reason="only PyTorch knows what is saved")
+    def test_a_saved_tensor_that_no_write_reaches(self, monkeypatch):
+        def save_copy(name, tensor, edge):
+            return save_tensor(name, tensor.detach().clone(), edge)
 
-        monkeypatch.setattr(NUMPY_F, name, kernel)
-        monkeypatch.setattr(FUNCTORS_F, name, kernel)
+        monkeypatch.setattr(save_plan, "save_tensor", save_copy)
+        with pytest.raises(Disagreement, match="PyTorch raises"):
+            judge(STALE, Counter())

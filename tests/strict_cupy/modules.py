@@ -154,6 +154,7 @@ def _make_cupyx() -> Module:
         "cupyx",
         None,
         own={
+            "empty_pinned": np.empty,
             "rsqrt": rsqrt,
             "scatter_add": scatter("add"),
             "scatter_max": scatter("maximum"),
