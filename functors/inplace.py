@@ -235,7 +235,6 @@ def _take_shape(input: Tensor, result: Tensor) -> None:
         input._layout = (input._layout, *undo)
     input._data = result._data
     input.storage.version += 1
-    view.version = input.storage.version
     if result._edge is not None:
         input.set_history(result._edge)
 

@@ -32,7 +32,7 @@ class CopySlices(MovesRealNumbers):
 @register_grad_func("take_slices")
 class TakeSlices(MovesRealNumbers):
     def capture(self, state, inputs, outputs, attrs):
-        super().capture(state, inputs, outputs, attrs)
+        MovesRealNumbers.capture(self, state, inputs, outputs, attrs)
         state.shape, state.dtype = inputs[0].shape, inputs[0].dtype
 
     def apply(self, F, ctx, out_grads):

@@ -460,7 +460,7 @@ class Tensor:
             )
         self._data = value._data
         self._storage = value.storage
-        self._view = self._layout = None
+        self._view = None
         if self._edge is not None and self.is_leaf:
             meta = self._edge[0].meta
             self._edge = (make_accumulate_grad(meta, value.shape, value.dtype, value.device), 0)

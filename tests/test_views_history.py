@@ -59,6 +59,15 @@ class TestHooks:
         y.sum().backward()
         assert seen == [[3.0, 3.0]] and x.grad.tolist() == [6.0, 6.0, 2.0]
 
+    def test_what_retain_grad_leaves_behind(self):
+        y = leaf([1.0, 2.0, 3.0]) * 2
+        y.retain_grad()
+        before = y.autograd_meta
+        y[:2].mul_(3)
+        y.sum().backward()
+        assert not before.retain_grad and before.acc_grad is None
+        assert y.grad.tolist() == [1.0, 1.0, 1.0]
+
     def test_a_hook_that_changes_the_gradient_of_a_base(self):
         x = leaf([1.0, 2.0, 3.0])
         y = x * 2

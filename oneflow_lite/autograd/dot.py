@@ -86,7 +86,6 @@ def _node_of(root: Any) -> FunctionNode:
             got=type(root).__name__,
             mend="pass the result of a computation",
         )
-    root.refresh_view()
     if root.grad_fn_node is None:
         raise bad_argument(
             GradientError,

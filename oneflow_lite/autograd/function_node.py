@@ -147,6 +147,9 @@ class FunctionNode:
 
     def output_meta(self, index: int) -> AutogradMeta:
         """Return the AutogradMeta of one output, made on first use."""
+        metas = self.metas
+        if metas is not None and metas[index] is not None:
+            return metas[index]  # type: ignore[return-value]
         with _node_lock:  # two threads may look at once, and must find the same one
             if self.metas is None:
                 self.metas = [None] * (1 if self.infos is None else len(self.infos))

@@ -139,6 +139,7 @@ class GraphTask:
 
     exec_info: dict[FunctionNode, ExecInfo] | None = None
     captured_grads: list[Any] = []  # noqa: RUF012  (empty until a task sets its own)
+    _seen: dict[FunctionNode, list[Any]] | None = None  # complete gradients, for hooks to look at
     _kept: list[Any] | None = None  # what nodes saved, perhaps on other streams than they read it
     _targets: frozenset[FunctionNode] = frozenset()  # the nodes of the inputs
     nodes: Sequence[FunctionNode] = ()
@@ -157,7 +158,6 @@ class GraphTask:
         self.dependencies: dict[FunctionNode, int] = {}
         self.not_ready: dict[FunctionNode, Any] = {}
         self.owned: set[FunctionNode] = set()  # nodes whose partial sum is the task's own memory
-        self._seen: dict[FunctionNode, list[Any]] = {}  # complete gradients that hooks look at
         state = local.state
         if state.general:
             state = with_grad_mode(create_graph)
@@ -483,6 +483,7 @@ class GraphTask:
         what they are given afterwards sees its results.
         """
         self._lock = threading.RLock()
+        self._seen = {}
         self._lent: dict[FunctionNode, list[tuple[Device, Any, Any]]] = {}
         self._owner = threading.get_ident()
         self.ready_queue = local.ready_queue or ReadyQueue()
@@ -685,6 +686,8 @@ class GraphTask:
                 self._add(node, metas[0], out_grad)
             return None
         grads = [out_grad] if node.infos is None else out_grad
+        if self._seen is None:
+            self._seen = {}
         self._seen[node] = grads
         for index, grad in enumerate(grads):
             if grad is None:
@@ -751,7 +754,7 @@ class GraphTask:
     def current_grad(self, meta: AutogradMeta) -> Tensor | None:
         """Return the partial sum for one value, while this task sums into it."""
         sums = self.not_ready.copy()  # copy() is one step, whatever other threads do
-        for node, grads in self._seen.copy().items():
+        for node, grads in (self._seen or {}).copy().items():
             sums[node] = grads[0] if node.infos is None else grads
         for node, grad in sums.items():
             for index, candidate in enumerate(node.metas or ()):

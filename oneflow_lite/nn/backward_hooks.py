@@ -50,6 +50,7 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = 0
         self.input_places: list[int] | None = None  # None where no input requires a gradient
         self.output_places: list[int] = []
+        self.constants: list[tuple[int, TensorInfo]] = []  # inputs that require no gradient
         # By backward call: several may go through one graph at a time.
         self.grad_outputs: WeakKeyDictionary[Any, Gradients] = WeakKeyDictionary()
 
@@ -59,7 +60,7 @@ class BackwardHook:
         if not self.hooks or not _require_grad(args):
             return args
         self.input_places = _places(args)
-        self.constants = [  # tensors without a gradient: hooks get zeros for them
+        self.constants = [
             (i, TensorInfo(args[i].shape, args[i].dtype, args[i].device))
             for i in self.input_places
             if not args[i].requires_grad
@@ -105,7 +106,7 @@ class BackwardHook:
         if grad_outputs is None or self.input_places is None:
             return None
         spread = list(_spread(in_grads, self.input_places, self.n_inputs))
-        for i, info in self.constants:
+        for i, info in self.constants:  # as PyTorch does; None stands for what is no tensor
             spread[i] = RECORDED.zeros(info)
         received = grads = tuple(spread)
         for hook in self.hooks:

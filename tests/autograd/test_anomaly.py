@@ -18,6 +18,7 @@ from oneflow_lite.autograd import (
     is_anomaly_enabled,
     set_detect_anomaly,
 )
+from oneflow_lite.autograd.anomaly import AnomalyMode
 from oneflow_lite.errors import AnomalyError, GradientError, StaleTensorError
 from tests.autograd.leaves import leaf
 
@@ -71,11 +72,23 @@ class TestNaN:
             (flow.ones(2) / w).sum().backward(flow.tensor(0.0))
 
     def test_an_input_that_needs_no_gradient_is_not_checked(self):
+        class Second(flow.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                return x * w
+
+            @staticmethod
+            def backward(ctx, dy):
+                return dy, dy * np.nan
+
         x = leaf([1.0, 2.0])
         with detect_anomaly():
-            y = (x * flow.tensor([0.0, 1.0])).sum()
-            y.backward(flow.tensor(1.0))
-        assert x.grad.tolist() == [0.0, 1.0]
+            Second.apply(x, flow.ones(2)).sum().backward()
+            with pytest.raises(AnomalyError, match="SecondBackward .* input 1"):
+                Second.apply(x, leaf([1.0, 1.0])).sum().backward()
+        assert x.grad.tolist() == [1.0, 1.0]
+        node = (x * flow.ones(2)).grad_fn
+        AnomalyMode(check_nan=True).check(node, (np.ones(2), np.full(2, np.nan)))
 
     def test_recorded_outside_of_the_mode(self):
         x = leaf([0.0, 1.0])

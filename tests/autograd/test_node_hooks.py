@@ -16,6 +16,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, HookError
+from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from tests.autograd.leaves import leaf
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
@@ -184,6 +185,21 @@ class TestNodeHooks:
         seen.clear()
         flow.autograd.grad((first + second).sum(), w)
         assert seen == [[False, False], ([1.0, 1.0], [1.0, 1.0]), [True, False, False, False]]
+
+    def test_an_ops_own_two_outputs_of_which_one_gets_no_gradient(self):
+        op = flow.register_op("two_parts")(lambda xp, x: (x * 2, x * 3))
+        try:
+            op.grad()(lambda F, ctx, first, second: first * 2 + second * 3)
+            x = leaf([1.0, 2.0])
+            first, _ = op(x)
+            seen = []
+            first.grad_fn.register_prehook(lambda gs: seen.append([g is None for g in gs]))
+            first.sum().backward()
+            assert seen == [[False, True]]
+            assert x.grad.tolist() == [2.0, 2.0]
+        finally:
+            for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
+                registry.remove("two_parts")
 
     def test_run_in_order_each_on_what_the_one_before_returned(self):
         x = leaf(2.0)

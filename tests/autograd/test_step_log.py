@@ -80,6 +80,11 @@ class TestSteps:
         x.grad.zero_()
         values = [s.current_grad["x"].tolist() for s in t.steps if "x" in s.current_grad]
         assert values == [[1.0, 1.0], [3.0, 3.0]]
+        g = flow.tensor([5.0, 6.0])
+        with trace(x=x) as t:
+            (x * 2).backward(g)
+        g.zero_()
+        assert t.steps[0].current_grad["mul_backward#1"].tolist() == [5.0, 6.0]
 
     def test_the_queue_is_what_runs_next(self):
         x = leaf([1.0, 2.0])

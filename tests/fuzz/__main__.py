@@ -28,7 +28,7 @@ def main() -> int:
     failed = 0
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
         jobs = [(size, options.seed + k) for k, size in enumerate(sizes)]
-        for number, counts, failure in pool.imap_unordered(_run, jobs):
+        for number, counts, failure in pool.imap_unordered(campaign.attempt, jobs):
             totals += counts
             failed += failure is not None
             if failure is not None:
@@ -36,15 +36,6 @@ def main() -> int:
     print(campaign.report(totals))
     print(f"{failed} of {chunks} seeds found a difference")
     return 1 if failed else 0
-
-
-def _run(job: tuple[int, int]) -> tuple[int, Counter[str], str | None]:
-    size, number = job
-    try:
-        return number, campaign.run(size, number), None
-    except Exception as error:
-        notes = "\n".join(getattr(error, "__notes__", []))
-        return number, Counter(), f"{type(error).__name__}: {error}\n{notes}"
 
 
 if __name__ == "__main__":

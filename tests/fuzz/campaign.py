@@ -41,6 +41,16 @@ def run(count: int, number: int) -> Counter[str]:
     return counts
 
 
+def attempt(job: tuple[int, int]) -> tuple[int, Counter[str], str | None]:
+    """Run a campaign of (count, seed); return the seed, the counts, and the failure as text."""
+    count, number = job
+    try:
+        return number, run(count, number), None
+    except Exception as error:
+        notes = "\n".join(getattr(error, "__notes__", []))
+        return number, Counter(), f"{type(error).__name__}: {error}\n{notes}"
+
+
 def shortest(program: Program, failure: type[Exception]) -> Program:
     """Return the program without the steps that its failure does not need."""
     for i in reversed(range(len(program.steps))):

@@ -69,6 +69,7 @@ class CopyingRun(EagerRun):
         self.lib = flow
         self.tensors: dict[int, Any] = {}
         self.seen: list[list[Any]] = []  # hooks are none of its business
+        self.born: dict[int, int] = {}
         self.leaves: dict[int, Any] = {}  # by tensor: the flat tensor to differentiate by
         for i, leaf in enumerate(program.leaves):
             self.new(i, flow.tensor(np.array(leaf.array(), order="C")))
@@ -124,6 +125,9 @@ class CopyingRun(EagerRun):
         if isinstance(argument, Ref):
             return self.read(self.tensors[argument])
         return super().given(argument)
+
+    def version(self, i: int) -> int:
+        return 0
 
     def shown(self, argument: Any) -> Shown:
         return self.tensors[argument]  # type: ignore[no-any-return]
@@ -194,9 +198,12 @@ class CopyingRun(EagerRun):
     def leaf_tensors(self, leaves: list[int]) -> list[Any]:
         return [self.leaves[i] for i in leaves]
 
-    def backward_from(self, tensors: list[int]) -> None:
+    def clear_gradients(self) -> None:
         for x in self.tensors.values():
             x.grad = None
+
+    def backward_from(self, tensors: list[int]) -> None:
+        self.clear_gradients()
         terms = [self.objective(self.value(i), 0) for i in tensors]
         self.accumulate(sum(terms[1:], terms[0]))
 

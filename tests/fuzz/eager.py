@@ -28,6 +28,7 @@ class EagerRun:
     def __init__(self, lib: Any, program: Program) -> None:
         self.lib = lib
         self.tensors: dict[int, Any] = {}
+        self.born: dict[int, int] = {}  # by tensor: its version when it was made
         self.copied = False  # whether the result of the last op had to be made compact
         self.seen: list[list[Any]] = []  # by hook: the gradients that it was given
         self.hooked: list[tuple[Any, int]] = []  # by hook: the tensor, and its version then
@@ -39,11 +40,16 @@ class EagerRun:
         """Run one step."""
         with self.lib.set_grad_enabled(not step.no_grad):
             getattr(self, f"run_{step.kind}")(step, *map(self.given, step.args))
+        for i in step.made:
+            self.born[int(i)] = self.version(int(i))
 
     def given(self, argument: Any) -> Any:
         if isinstance(argument, Ref):
             return self.tensors[argument]
         return self.lib.tensor(argument) if isinstance(argument, np.ndarray) else argument
+
+    def version(self, i: int) -> int:
+        return self.tensors[i]._version  # type: ignore[no-any-return]
 
     def run_op(self, step: Step, *args: Any) -> None:
         y = words.OPS[step.name](self.lib, *args)
@@ -73,8 +79,12 @@ class EagerRun:
 
     def run_mark(self, step: Step, x: Any) -> None:
         if step.name.startswith("backward"):
-            with self.deaf_hooks(only_to_failures=True):
-                self.objective(x, 0).backward(retain_graph=step.name == "backward")
+            try:
+                with self.deaf_hooks(only_to_failures=True):
+                    self.objective(x, 0).backward(retain_graph=step.name == "backward")
+            except RuntimeError:
+                self.clear_gradients()  # how far a pass came before it failed is not compared
+                raise
         elif step.name.endswith("hook"):
             seen: list[Any] = []
             scaling = step.name == "scaling_hook"
@@ -104,7 +114,7 @@ class EagerRun:
         is_view = x.is_view() if hasattr(x, "is_view") else x._is_view()
         return {
             "shape": tuple(x.shape),
-            "version": x._version,
+            "version": x._version - self.born.get(i, 0),
             "is_view": is_view,
             "requires_grad": x.requires_grad,
             "is_leaf": self.is_leaf(i),
@@ -171,11 +181,15 @@ class EagerRun:
                 for seen, kept in zip(self.seen, before, strict=True):
                     seen[:] = kept
 
-    def backward_from(self, tensors: list[int]) -> None:
-        """Clear all gradients and run one backward pass from these tensors."""
+    def clear_gradients(self) -> None:
+        """Set `.grad` of all tensors to None."""
         for i, x in self.tensors.items():
             if self.is_leaf(i) is not None:
                 x.grad = None
+
+    def backward_from(self, tensors: list[int]) -> None:
+        """Clear all gradients and run one backward pass from these tensors."""
+        self.clear_gradients()
         terms = [self.objective(self.value(i), 0) for i in tensors]
         sum(terms[1:], terms[0]).backward()
 

@@ -73,6 +73,11 @@ STALE = program(
     op(2, "exp", T[1]),
     write("mul_number_", T[2], no_grad=True),
 )
+STALE_RESULT = program(
+    op(1, "keep_order", T[0]),
+    write("exp_", T[1]),
+    write("mul_number_", T[1]),
+)
 OVER_A_HISTORY = program(
     op(1, "sin", T[0]),
     view(2, "select", T[1], 1, 0),
@@ -84,7 +89,9 @@ OVER_A_HISTORY = program(
 class TestCatches:
     """The verdict on programs whose answer is wrong; each mistake is made on purpose."""
 
-    @pytest.mark.parametrize("example", [THROUGH_A_VIEW, INTO_A_CONSTANT, STALE, OVER_A_HISTORY])
+    @pytest.mark.parametrize(
+        "example", [THROUGH_A_VIEW, INTO_A_CONSTANT, STALE, STALE_RESULT, OVER_A_HISTORY]
+    )
     def test_nothing_without_a_mistake(self, example):
         judge(example, Counter())
 

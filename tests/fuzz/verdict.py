@@ -57,7 +57,10 @@ LOOSER: dict[str, Callable[[_Trial, Step | None, Exception], bool]] = {
     "a view made under no_grad requires no gradient, and nothing made of it does": (
         lambda trial, step, error: (
             trial.frozen_views
-            and ("in no_grad mode" in str(error) or "returns multiple views" in str(error))
+            and any(
+                text in str(error)
+                for text in ("in no_grad mode", "returns multiple views", "modified by an inplace")
+            )
         )
     ),
     "PyTorch takes the view of a real part, reshaped in place, anew in its old shape": (
@@ -150,6 +153,10 @@ class _Trial:
             self.counts[f"{sides}: {kind}"] += 1
             if step is not None:
                 self.compare_facts(step)
+                if step.name.startswith("backward"):
+                    self.copying.clear_gradients()
+                if step.name == "backward_and_free":
+                    self.theirs = None  # PyTorch has released a part, ours nothing
             return True
         for reason, applies in STRICTER.items():
             if applies(self, step, ours):

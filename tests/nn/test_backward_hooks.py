@@ -205,10 +205,14 @@ def input_handed_through(lib: Any, log: Log) -> None:
 def changed_after_the_call(lib: Any, log: Log) -> None:
     a, _ = inputs(lib)
     module = module_of(lib, lambda x: x * x)
-    handle = module.register_full_backward_hook(log.post("removed"))
+    handles = [
+        module.register_full_backward_pre_hook(log.pre("removed")),
+        module.register_full_backward_hook(log.post("removed")),
+    ]
     y = module(a)
-    handle.remove()
-    module.register_full_backward_hook(log.post("added"))
+    for handle in handles:
+        handle.remove()
+    log.on(module)
     y.sum().backward()
     module(a).sum().backward()
 
@@ -349,6 +353,16 @@ def test_prehooks_alone_leave_the_inputs_alone():
     module.register_full_backward_pre_hook(log.pre("pre"))
     module(a * 1).sum().backward()
     assert log == [("pre", ([1, 1],))] and a.grad.tolist() == [2, 2]
+
+
+def test_prehooks_alone_warn_of_nothing():
+    _, b = inputs(flow)
+    module, log = module_of(flow, lambda x, w: x * w, w=flow.ones(2)), Log()
+    module.register_full_backward_pre_hook(log.pre("pre"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module(b).sum().backward()
+    assert log == [("pre", ([1, 1],))]
 
 
 def test_an_input_that_was_not_asked_for_is_none():

@@ -7,6 +7,8 @@ implicit conversion, arrays of another device, functions and keywords that CuPy 
 with 0-d arrays where NumPy answers with scalars, and it writes down every copy between host and
 device and everything asked of devices, streams and events.
 
+Within `watched()` it follows what each stream comes after, and says what is not ordered.
+
 In two places it is stricter than CuPy: an array must be on the current device, as if no device had
 peer access to another, and a host array is refused as an index, where CuPy copies it silently.
 
