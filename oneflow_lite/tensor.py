@@ -522,8 +522,9 @@ class Tensor:
         if before is not None and edge is not None and before[0].metas is not None:
             meta = before[0].metas[before[1]]
             if meta is not None and meta.retain_grad:
-                meta.retain_grad = False
-                edge[0].output_meta(edge[1]).retain_grad = True
+                after = edge[0].output_meta(edge[1])
+                after.retain_grad, after.acc_grad = True, meta.acc_grad
+                meta.retain_grad, meta.acc_grad = False, None
 
     # Copies of leaves
 

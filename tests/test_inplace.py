@@ -354,6 +354,16 @@ class TestHistory:
         assert y.grad.tolist() == [5.0, 5.0]  # of the value that y has now
         assert x.grad.tolist() == [30.0, 30.0]
 
+    def test_a_gradient_that_was_retained_stays(self):
+        x = flow.tensor([1.0, 2.0], requires_grad=True)
+        y = x * 2
+        y.retain_grad()
+        (y * 5).sum().backward(retain_graph=True)
+        y.mul_(3)
+        assert y.grad.tolist() == [5.0, 5.0]
+        y[0].sum().backward()
+        assert y.grad.tolist() == [6.0, 5.0]  # and the next one is added
+
     def test_a_fresh_meta(self):
         x = flow.ones(2, requires_grad=True)
         y = x * 2

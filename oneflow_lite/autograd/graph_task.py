@@ -1,7 +1,7 @@
-"""GraphTask: one backward call. It finds the nodes, orders them, and runs them.
+"""GraphTask: one backward call. `task_graph.py` finds and orders the nodes; here they run.
 
 Gradients are raw arrays while nothing is recorded, and tensors while the backward pass is itself
-recorded; `gradients.py` holds the few operations that differ.
+recorded; `gradients.py` holds the few operations that differ, `gradient_sums.py` sums them up.
 
 Every edge points to a smaller sequence number, so on one thread the ready queue is known
 beforehand: it is the list of nodes, the latest created first. `_run_in_order` walks that list,
@@ -13,7 +13,6 @@ device's own thread, and tasks that are traced. docs/engine.md tells how they wo
 from __future__ import annotations
 
 import contextlib
-import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from sys import modules
@@ -22,9 +21,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.anomaly import told
-from oneflow_lite.autograd.autograd_meta import AutogradMeta
 from oneflow_lite.autograd.function_node import (
-    AccumulateGrad,
     Edge,
     FunctionNode,
     make_graph_root,
@@ -32,67 +29,31 @@ from oneflow_lite.autograd.function_node import (
 from oneflow_lite.autograd.grad_function import (
     AutoGradCaptureState,
     OpExprGradFunction,
-    as_given,
-    as_tensors,
 )
+from oneflow_lite.autograd.gradient_sums import GradientSums
 from oneflow_lite.autograd.gradients import (
     FUNCTORS_F,
     RAW,
     RECORDED,
-    fits,
     is_fresh,
 )
-from oneflow_lite.autograd.hooks import check_replacement
 from oneflow_lite.autograd.mode import GRAD, NO_GRAD, local, with_grad_mode
 from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
-from oneflow_lite.autograd.rule_namespace import KernelNamespace
+from oneflow_lite.autograd.task_graph import freed
 from oneflow_lite.autograd.workers import call_in_new_thread, is_deep, ready_queue_of
 from oneflow_lite.device import (
     CPU,
     Device,
-    array_module,
     current_stream,
     device_of,
     on_stream,
     wait_for_stream,
 )
-from oneflow_lite.errors import AnomalyError, FreedGraphError, GradientError
-from oneflow_lite.locks import make_lock
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.errors import AnomalyError
+from oneflow_lite.tensor import Tensor
 
 ndarray = np.ndarray
-_by_sequence = operator.attrgetter("sequence_nr")
-_accumulate_lock = make_lock()
 _NOTHING_SAVED = AutoGradCaptureState()
-
-
-class ExecInfo:
-    """What a task that has inputs does at one node. Nodes that lead to no input have none.
-
-    Attributes
-    ----------
-    needed : bool
-        Whether the node's gradient function runs, because it leads to an input.
-    captures : tuple of (output index, position in `captured_grads`)
-        Which of the gradients that arrive are wanted.
-    """
-
-    __slots__ = ("captures", "needed")
-
-    def __init__(self, needed: bool, captures: tuple[tuple[int, int], ...]) -> None:
-        self.needed = needed
-        self.captures = captures
-
-
-_NEEDED = ExecInfo(True, ())
-
-
-def _freed(node: FunctionNode) -> FreedGraphError:
-    """Build the error for a node whose saved tensors are gone."""
-    return FreedGraphError(
-        f"backward(): the saved tensors of {node.name()} were released by an earlier "
-        "backward; pass retain_graph=True to that one to go through the graph twice"
-    )
 
 
 class RootGradFunction(OpExprGradFunction):
@@ -109,7 +70,7 @@ class RootGradFunction(OpExprGradFunction):
         return tuple(self.grads)
 
 
-class GraphTask:
+class GraphTask(GradientSums):
     """One backward call.
 
     Attributes
@@ -137,12 +98,7 @@ class GraphTask:
         The node that runs, while anomaly mode is on.
     """
 
-    exec_info: dict[FunctionNode, ExecInfo] | None = None
-    captured_grads: list[Any] = []  # noqa: RUF012  (empty until a task sets its own)
-    _seen: dict[FunctionNode, list[Any]] | None = None  # complete gradients, for hooks to look at
     _kept: list[Any] | None = None  # what nodes saved, perhaps on other streams than they read it
-    _targets: frozenset[FunctionNode] = frozenset()  # the nodes of the inputs
-    nodes: Sequence[FunctionNode] = ()
     callbacks: Sequence[Callable[[], None]] = ()
     depth = 0
     outstanding_tasks = 0
@@ -168,8 +124,6 @@ class GraphTask:
         self.recorded = create_graph or state.interpreter is not None
         self.gradients: Any = RECORDED if self.recorded else RAW
 
-    # What runs
-
     def set_roots(self, roots: Sequence[Edge], root_grads: Sequence[Tensor]) -> FunctionNode:
         """Take in the gradients of the roots; return the one node to start from.
 
@@ -188,99 +142,6 @@ class GraphTask:
         else:
             self._receive(node, roots[0][1], grad, None)
         return node
-
-    def compute_dependencies(self, root: FunctionNode, lowest: int = 0) -> None:
-        """Walk the graph depth first, and count for each node how many send it a gradient.
-
-        Nodes with a smaller topological number than `lowest` cannot lead to an input; the walk
-        leaves them out.
-        """
-        dependencies = self.dependencies
-        dependencies.setdefault(root, 0)
-        stack = [root]
-        while stack:
-            for node, _ in stack.pop().edges:
-                if node is None or node.topological_nr < lowest:
-                    continue
-                if node in dependencies:
-                    dependencies[node] += 1
-                else:
-                    dependencies[node] = 1
-                    if node.edges:
-                        stack.append(node)
-
-    def compute_dependencies_and_prune_node(
-        self, root: FunctionNode, inputs: Sequence[Edge]
-    ) -> None:
-        """Count dependencies, and keep in `exec_info` the nodes that lead to an input."""
-        captures: dict[FunctionNode, tuple[tuple[int, int], ...]] = {}
-        for position, (node, index) in enumerate(inputs):
-            captures[node] = (*captures.get(node, ()), (index, position))
-        self._targets = frozenset(captures)
-        self.captured_grads = [None] * len(inputs)
-        self.compute_dependencies(root, min([node.topological_nr for node in captures]))
-        exec_info = {
-            node: ExecInfo(False, wanted)
-            for node, wanted in captures.items()
-            if node in self.dependencies
-        }
-        for node in sorted(self.dependencies, key=_by_sequence):  # inputs before outputs
-            for next_node, _ in node.edges:
-                if next_node in exec_info:
-                    if node in exec_info:
-                        exec_info[node].needed = True
-                    else:
-                        exec_info[node] = _NEEDED
-                    break
-        self.exec_info = exec_info
-
-    def compute_dependencies_of_chain(self, root: FunctionNode) -> list[FunctionNode]:
-        """Take the straight-line prefix of a graph, then count the rest.
-
-        While a node sends its gradient to one node that is no leaf, that node waits for nobody
-        else: the walk needs neither counts nor sorting. Returns the nodes of the prefix; the rest,
-        and all leaves, go into `dependencies`.
-        """
-        chain: list[FunctionNode] = []
-        dependencies = self.dependencies
-        node: FunctionNode | None = root
-        while node is not None:
-            following = None
-            for next_node, _ in node.edges:
-                if next_node is not None and next_node.edges and next_node is not following:
-                    if following is not None:  # a branch: the prefix ends before it
-                        self.compute_dependencies(node)
-                        return chain
-                    following = next_node
-            for next_node, _ in node.edges:
-                if next_node is not None and not next_node.edges:
-                    dependencies[next_node] = dependencies.get(next_node, 0) + 1
-            if node.edges:
-                chain.append(node)
-            else:
-                dependencies[node] = 0
-            node = following
-        return chain
-
-    def order(self, prefix: list[FunctionNode]) -> list[FunctionNode]:
-        """Return the nodes to run, the latest created first; raise when one was freed."""
-        if len(self.dependencies) > 1:
-            nodes = sorted(self.dependencies, key=_by_sequence, reverse=True)
-        else:
-            nodes = list(self.dependencies)
-        if self.exec_info is not None:
-            nodes = [node for node in nodes if node in self.exec_info]
-        if prefix:
-            nodes = prefix + nodes
-        for node in nodes:
-            if node.saved is None and self._is_needed(node):
-                raise _freed(node)
-        self.nodes = nodes
-        return nodes
-
-    def _is_needed(self, node: FunctionNode) -> bool:
-        """Return whether the node's gradient function runs, and not only its gradient arrives."""
-        return self.exec_info is None or self.exec_info[node].needed
 
     # Running
 
@@ -345,7 +206,7 @@ class GraphTask:
                 if saved:
                     state = function.open(node, saved, recorded)
                 elif saved is None:
-                    raise _freed(node)  # by a hook or by another thread, while the task runs
+                    raise freed(node)  # by a hook or by another thread, while the task runs
                 elif node.attrs or function.many:
                     state = function.open(node, saved, recorded)
                 else:
@@ -433,7 +294,7 @@ class GraphTask:
         F = self.gradients.F if node.infos is None else self._namespace(node.device)
         saved = node.saved
         if saved is None:
-            raise _freed(node)
+            raise freed(node)
         function = node.grad_function  # read once: a hook that comes now comes too late
         state = function.open(node, saved, self.recorded)
         out_grads = (out_grad,) if node.infos is None else self._materialize(node, out_grad)
@@ -586,179 +447,3 @@ class GraphTask:
                 self._lent.setdefault(node, []).append((source, produced, grad))
         with on_stream(device, stream):
             yield
-
-    # What arrives at a node
-
-    def _receive(self, node: FunctionNode, index: int, grad: Any, sender: Any) -> None:
-        """Check a gradient and add it to the partial sum of one output of a node."""
-        grad = self._conform(grad, node, index, sender)
-        buffers = self.not_ready.get(node)
-        if node.infos is not None:
-            if buffers is None:
-                buffers = self.not_ready[node] = [None] * len(node.infos)
-            before = buffers[index]
-            buffers[index] = grad if before is None else self.gradients.add(before, grad)
-        elif buffers is None:
-            self.not_ready[node] = grad
-        else:
-            self.owned.discard(node)
-            self.not_ready[node] = self.gradients.add(buffers, grad)
-
-    def _conform(self, grad: Any, node: FunctionNode, index: int, sender: Any) -> Any:
-        """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
-        data = getattr(grad, "_data", None) if self.recorded else grad
-        if (
-            type(data) is ndarray
-            and data.shape == node.shape
-            and data.dtype is node.dtype
-            and node.infos is None
-        ):
-            return grad
-        if isinstance(grad, (tuple, list)):
-            if len(grad) != 1:
-                raise self._wrong_count(sender, tuple(grad))
-            grad = grad[0]
-        info = node.output_tensor_infos[index]
-        assert info is not None
-        if isinstance(grad, Tensor) != self.recorded or not hasattr(grad, "dtype"):
-            wanted = "Tensor" if self.recorded else "array"
-            raise self._wrong_gradient(sender, "type", wanted, type(grad).__name__)
-        if grad.shape != info.shape:
-            if not fits(grad.shape, info.shape):
-                raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)
-            grad = self._namespace(info.device).sum_to(grad, shape=info.shape)
-        if grad.dtype is not info.dtype:
-            if grad.dtype.kind == "c" and info.dtype.kind == "f":
-                F = self._namespace(info.device)
-                grad = F.clone(F.real(grad))
-            if grad.dtype != info.dtype:
-                raise self._wrong_gradient(sender, "dtype", info.dtype, grad.dtype)
-        device = grad.device if isinstance(grad, Tensor) else None
-        if device is None:
-            if isinstance(grad, np.generic):
-                grad = np.asarray(grad)
-            device = device_of(grad)
-        if device != info.device:
-            raise self._wrong_gradient(sender, "device", info.device, device)
-        return grad
-
-    def _namespace(self, device: Device) -> Any:
-        """Return F for gradients on a device."""
-        if self.recorded or device is CPU:
-            return self.gradients.F
-        return KernelNamespace(array_module(device))
-
-    def _wrong_gradient(
-        self, sender: Any, what: str, expected: object, got: object
-    ) -> GradientError:
-        name = "the caller" if sender is None else sender.name()
-        return GradientError(
-            f"{name} returned a gradient of {what} {got}, expected {what} {expected}, that of the "
-            "input; mend its gradient rule"
-        )
-
-    def _wrong_count(self, node: FunctionNode, grads: tuple[Any, ...]) -> GradientError:
-        return GradientError(
-            f"{node.name()} returned {len(grads)} gradient(s) for {len(node.edges)} input(s); "
-            "return one gradient, or None, per input"
-        )
-
-    def _materialize(self, node: FunctionNode, grads: list[Any]) -> tuple[Any, ...]:
-        """Fill the missing gradients of a node's outputs with zeros, where its rule wants that."""
-        if not node.grad_function.materialize:
-            return tuple(grads)
-        assert node.infos is not None
-        return tuple(
-            self.gradients.zeros(info) if grad is None and info is not None else grad
-            for grad, info in zip(grads, node.infos, strict=True)
-        )
-
-    # What happens to a gradient that is complete
-
-    def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
-        """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
-        captures = () if self.exec_info is None else self.exec_info[node].captures
-        metas: Any = node.metas or ()
-        if not (node.edges or captures or node.infos or metas[0].hooks):
-            if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
-                self._accumulate(node, metas[0], out_grad)
-            else:
-                self._add(node, metas[0], out_grad)
-            return None
-        grads = [out_grad] if node.infos is None else out_grad
-        if self._seen is None:
-            self._seen = {}
-        self._seen[node] = grads
-        for index, grad in enumerate(grads):
-            if grad is None:
-                continue
-            meta = metas[index] if metas else None
-            if meta is not None and meta.hooks:
-                grad = grads[index] = self._run_hooks(node, index, meta, grad)
-            captured = [position for i, position in captures if i == index]
-            if not self.accumulate:
-                ours = self.recorded or (node in self.owned and len(captured) == 1)
-                for position in captured:
-                    self.captured_grads[position] = grad if ours else grad.copy()
-            elif type(node) is AccumulateGrad or captured or (meta and meta.retain_grad):
-                self._accumulate(node, meta or node.output_meta(index), grad)
-        del self._seen[node]
-        return grads[0] if node.infos is None else grads
-
-    def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
-        self.owned.discard(node)  # a hook may keep what it sees
-        assert meta.hooks is not None
-        for hook in list(meta.hooks.values()):
-            replaced = hook(self.gradients.wrap(grad))
-            if replaced is None:
-                continue
-            info = node.output_tensor_infos[index]
-            check_replacement(f"a hook on the gradient of {node.name()}", replaced, info)
-            grad = self.gradients.unwrap(replaced)
-        return grad
-
-    def _accumulate(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
-        """Add a complete gradient to `.grad`, between the hooks that run before and after."""
-        hooks = node.hooks if type(node) is AccumulateGrad else None
-        if hooks is not None:
-            self.owned.discard(node)
-            (grad,) = as_given(hooks.run_pre(node, as_tensors((grad,))))
-            if grad is None:
-                return
-        self._add(node, meta, grad)
-        if meta.post_accumulate_hooks:
-            for hook in list(meta.post_accumulate_hooks.values()):
-                hook()
-        if hooks is not None:
-            hooks.run_post(node, (), as_tensors((grad,)))
-
-    def _add(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
-        """Add a complete gradient to `acc_grad`, in memory that no other gradient shares."""
-        with _accumulate_lock:
-            before = meta.acc_grad
-            if self.recorded and self.create_graph:
-                clone = FUNCTORS_F.clone
-                meta.acc_grad = clone(grad) if before is None else FUNCTORS_F.add(before, grad)
-                return
-            array = grad._data if self.recorded else grad
-            if before is None:
-                if self.recorded or type(node) is not AccumulateGrad or node not in self.owned:
-                    array = array.copy()
-                meta.acc_grad = make_tensor(array)
-            elif before._edge is not None:
-                meta.acc_grad = make_tensor(before._data + array)
-            else:
-                before._data += array
-                (before._storage or before.storage).version += 1
-
-    def current_grad(self, meta: AutogradMeta) -> Tensor | None:
-        """Return the partial sum for one value, while this task sums into it."""
-        sums = self.not_ready.copy()  # copy() is one step, whatever other threads do
-        for node, grads in (self._seen or {}).copy().items():
-            sums[node] = grads[0] if node.infos is None else grads
-        for node, grad in sums.items():
-            for index, candidate in enumerate(node.metas or ()):
-                if candidate is meta:
-                    found = grad if node.infos is None else grad[index]
-                    return None if found is None else self.gradients.wrap(found)
-        return None

@@ -38,7 +38,7 @@ class _Writer(Arguments):
         self.bases: list[int] = []  # by tensor: which memory
         self.dtypes: list[str] = []  # by tensor: "f" or "c"
         self.is_view: list[bool] = []  # by tensor
-        self.retains: set[int] = set()  # tensors that retain their gradients
+        self.watched: set[int] = set()  # tensors with hooks, or that retain their gradients
         self.leaf: list[bool] = []  # by tensor: whether it is a leaf that requires a gradient
         self.memories = 0
         self.steps: list[Step] = []
@@ -348,8 +348,8 @@ class _Writer(Arguments):
         """Change how a tensor lies over its memory, as t_() does."""
         self.no_grad = False  # PyTorch would leave the old history with the new shape
         name = self.pick(words.RESHAPERS)
-        # In PyTorch a gradient that is retained stays that of the old shape.
-        x = self.tensor(lambda i: not self.leaf[i] and i not in self.retains)
+        # In PyTorch a gradient that is retained, or shown to hooks, stays that of the old shape.
+        x = self.tensor(lambda i: not self.leaf[i] and i not in self.watched)
         if x is None:
             return
         view = words.RESHAPERS[name]
@@ -379,6 +379,6 @@ class _Writer(Arguments):
             if self.bases.count(self.bases[x]) > 1 or self.used(x):
                 return
             self.leaf[x] = True
-        if name == "retain_grad":
-            self.retains.add(x)
+        if name == "retain_grad" or name.endswith("hook"):
+            self.watched.add(x)
         self.step("mark", name, (x,))

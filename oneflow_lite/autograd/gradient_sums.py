@@ -1,0 +1,210 @@
+"""GradientSums: what arrives at the nodes of a backward call, and what becomes of the sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.autograd.autograd_meta import AutogradMeta
+from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
+from oneflow_lite.autograd.grad_function import as_given, as_tensors
+from oneflow_lite.autograd.gradients import FUNCTORS_F, fits
+from oneflow_lite.autograd.hooks import check_replacement
+from oneflow_lite.autograd.rule_namespace import KernelNamespace
+from oneflow_lite.autograd.task_graph import TaskGraph
+from oneflow_lite.device import CPU, Device, array_module, device_of
+from oneflow_lite.errors import GradientError
+from oneflow_lite.locks import make_lock
+from oneflow_lite.tensor import Tensor, make_tensor
+
+ndarray = np.ndarray
+_accumulate_lock = make_lock()
+
+
+class GradientSums(TaskGraph):
+    """The part of a GraphTask that sums gradients; its attributes are described there."""
+
+    create_graph: bool
+    accumulate: bool
+    recorded: bool
+    gradients: Any
+    not_ready: dict[FunctionNode, Any]
+    owned: set[FunctionNode]
+    _seen: dict[FunctionNode, list[Any]] | None = None  # complete gradients, for hooks to look at
+
+    # What arrives at a node
+
+    def _receive(self, node: FunctionNode, index: int, grad: Any, sender: Any) -> None:
+        """Check a gradient and add it to the partial sum of one output of a node."""
+        grad = self._conform(grad, node, index, sender)
+        buffers = self.not_ready.get(node)
+        if node.infos is not None:
+            if buffers is None:
+                buffers = self.not_ready[node] = [None] * len(node.infos)
+            before = buffers[index]
+            buffers[index] = grad if before is None else self.gradients.add(before, grad)
+        elif buffers is None:
+            self.not_ready[node] = grad
+        else:
+            self.owned.discard(node)
+            self.not_ready[node] = self.gradients.add(buffers, grad)
+
+    def _conform(self, grad: Any, node: FunctionNode, index: int, sender: Any) -> Any:
+        """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
+        data = getattr(grad, "_data", None) if self.recorded else grad
+        if (
+            type(data) is ndarray
+            and data.shape == node.shape
+            and data.dtype is node.dtype
+            and node.infos is None
+        ):
+            return grad
+        if isinstance(grad, (tuple, list)):
+            if len(grad) != 1:
+                raise self._wrong_count(sender, tuple(grad))
+            grad = grad[0]
+        info = node.output_tensor_infos[index]
+        assert info is not None
+        if isinstance(grad, Tensor) != self.recorded or not hasattr(grad, "dtype"):
+            wanted = "Tensor" if self.recorded else "array"
+            raise self._wrong_gradient(sender, "type", wanted, type(grad).__name__)
+        if grad.shape != info.shape:
+            if not fits(grad.shape, info.shape):
+                raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)
+            grad = self._namespace(info.device).sum_to(grad, shape=info.shape)
+        if grad.dtype is not info.dtype:
+            if grad.dtype.kind == "c" and info.dtype.kind == "f":
+                F = self._namespace(info.device)
+                grad = F.clone(F.real(grad))
+            if grad.dtype != info.dtype:
+                raise self._wrong_gradient(sender, "dtype", info.dtype, grad.dtype)
+        device = grad.device if isinstance(grad, Tensor) else None
+        if device is None:
+            if isinstance(grad, np.generic):
+                grad = np.asarray(grad)
+            device = device_of(grad)
+        if device != info.device:
+            raise self._wrong_gradient(sender, "device", info.device, device)
+        return grad
+
+    def _namespace(self, device: Device) -> Any:
+        """Return F for gradients on a device."""
+        if self.recorded or device is CPU:
+            return self.gradients.F
+        return KernelNamespace(array_module(device))
+
+    def _wrong_gradient(
+        self, sender: Any, what: str, expected: object, got: object
+    ) -> GradientError:
+        name = "the caller" if sender is None else sender.name()
+        return GradientError(
+            f"{name} returned a gradient of {what} {got}, expected {what} {expected}, that of the "
+            "input; mend its gradient rule"
+        )
+
+    def _wrong_count(self, node: FunctionNode, grads: tuple[Any, ...]) -> GradientError:
+        return GradientError(
+            f"{node.name()} returned {len(grads)} gradient(s) for {len(node.edges)} input(s); "
+            "return one gradient, or None, per input"
+        )
+
+    def _materialize(self, node: FunctionNode, grads: list[Any]) -> tuple[Any, ...]:
+        """Fill the missing gradients of a node's outputs with zeros, where its rule wants that."""
+        if not node.grad_function.materialize:
+            return tuple(grads)
+        assert node.infos is not None
+        return tuple(
+            self.gradients.zeros(info) if grad is None and info is not None else grad
+            for grad, info in zip(grads, node.infos, strict=True)
+        )
+
+    # What happens to a gradient that is complete
+
+    def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
+        """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
+        captures = () if self.exec_info is None else self.exec_info[node].captures
+        metas: Any = node.metas or ()
+        if not (node.edges or captures or node.infos or metas[0].hooks):
+            if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
+                self._accumulate(node, metas[0], out_grad)
+            else:
+                self._add(node, metas[0], out_grad)
+            return None
+        grads = [out_grad] if node.infos is None else out_grad
+        if self._seen is None:
+            self._seen = {}
+        self._seen[node] = grads
+        for index, grad in enumerate(grads):
+            if grad is None:
+                continue
+            meta = metas[index] if metas else None
+            if meta is not None and meta.hooks:
+                grad = grads[index] = self._run_hooks(node, index, meta, grad)
+            captured = [position for i, position in captures if i == index]
+            if not self.accumulate:
+                ours = self.recorded or (node in self.owned and len(captured) == 1)
+                for position in captured:
+                    self.captured_grads[position] = grad if ours else grad.copy()
+            elif type(node) is AccumulateGrad or captured or (meta and meta.retain_grad):
+                self._accumulate(node, meta or node.output_meta(index), grad)
+        del self._seen[node]
+        return grads[0] if node.infos is None else grads
+
+    def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
+        self.owned.discard(node)  # a hook may keep what it sees
+        assert meta.hooks is not None
+        for hook in list(meta.hooks.values()):
+            replaced = hook(self.gradients.wrap(grad))
+            if replaced is None:
+                continue
+            info = node.output_tensor_infos[index]
+            check_replacement(f"a hook on the gradient of {node.name()}", replaced, info)
+            grad = self.gradients.unwrap(replaced)
+        return grad
+
+    def _accumulate(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
+        """Add a complete gradient to `.grad`, between the hooks that run before and after."""
+        hooks = node.hooks if type(node) is AccumulateGrad else None
+        if hooks is not None:
+            self.owned.discard(node)
+            (grad,) = as_given(hooks.run_pre(node, as_tensors((grad,))))
+            if grad is None:
+                return
+        self._add(node, meta, grad)
+        if meta.post_accumulate_hooks:
+            for hook in list(meta.post_accumulate_hooks.values()):
+                hook()
+        if hooks is not None:
+            hooks.run_post(node, (), as_tensors((grad,)))
+
+    def _add(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
+        """Add a complete gradient to `acc_grad`, in memory that no other gradient shares."""
+        with _accumulate_lock:
+            before = meta.acc_grad
+            if self.recorded and self.create_graph:
+                clone = FUNCTORS_F.clone
+                meta.acc_grad = clone(grad) if before is None else FUNCTORS_F.add(before, grad)
+                return
+            array = grad._data if self.recorded else grad
+            if before is None:
+                if self.recorded or type(node) is not AccumulateGrad or node not in self.owned:
+                    array = array.copy()
+                meta.acc_grad = make_tensor(array)
+            elif before._edge is not None:
+                meta.acc_grad = make_tensor(before._data + array)
+            else:
+                before._data += array
+                (before._storage or before.storage).version += 1
+
+    def current_grad(self, meta: AutogradMeta) -> Tensor | None:
+        """Return the partial sum for one value, while this task sums into it."""
+        sums = self.not_ready.copy()  # copy() is one step, whatever other threads do
+        for node, grads in (self._seen or {}).copy().items():
+            sums[node] = grads[0] if node.infos is None else grads
+        for node, grad in sums.items():
+            for index, candidate in enumerate(node.metas or ()):
+                if candidate is meta:
+                    found = grad if node.infos is None else grad[index]
+                    return None if found is None else self.gradients.wrap(found)
+        return None
