@@ -10,7 +10,13 @@ from oneflow_lite.autograd.function_node import next_sequence_nr
 from oneflow_lite.autograd.mode import enable_grad, local, with_grad_mode
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
-from oneflow_lite.errors import DTypeError, InplaceError, ShapeError, bad_argument
+from oneflow_lite.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    InplaceError,
+    ShapeError,
+    bad_argument,
+)
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.shape import cast, expand, transfer
@@ -37,45 +43,65 @@ TWINS = """
 
 
 def make_inplace(name: str) -> Callable[..., Tensor]:
-    """Make `name_` from the functor `name`: it writes its result into its first argument.
-
-    The result's node becomes the node of the tensor that was written. What that node saved of the
-    old content is copied first, as PyTorch does; what it saved of the result is the tensor itself.
-    """
+    """Make `name_` from the functor `name`: it writes its result into its first argument."""
     functor = FUNCTORS.get(name)
     own_name = f"{name}_"
 
     @functools.wraps(functor)
     def inplace(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        check_tensor(own_name, "input", input)
-        if local.state.grad_enabled:
-            check_writable(own_name, input)
-        else:
-            check_memory(own_name, input)
-        first_new = next_sequence_nr()
-        source = input if local.state.saved_hooks is None else _snapshot(input)
-        result: Tensor = functor(source, *args, **kwargs)
-        if result is source:
-            return input
-        result = _fit(own_name, input, result)
-        edge = result._edge
-        if edge is None:  # a constant: copy_ records where the tensor had a history
-            dispatch(_COPY_, (input, result))
-            return input
-        check_writable(own_name, input, needs_grad=True)
-        _keep_old_content(edge[0], first_new, input, (*args, *kwargs.values()))
-        _write(input, result)
-        node = edge[0]  # where it saved its output, that is now the tensor that was written
-        node.saved = tuple(
-            save_tensor(saved[0], input, saved[4]) if saved[1] is result._data else saved
-            for saved in node.saved or ()
-        )
-        rebase_history(input, edge)
-        return input
+        return write_result(own_name, functor, input, args, kwargs)
 
     inplace.__name__ = inplace.__qualname__ = own_name
     inplace.__doc__ = f"Write the result of `{name}` into the tensor, and return the tensor."
     return register_functor(own_name)(inplace)
+
+
+def write_result(
+    op: str,
+    functor: Callable[..., Tensor],
+    input: Tensor,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Tensor:
+    """Write what a functor makes of a tensor into that tensor, and return the tensor.
+
+    The result's node becomes the node of the tensor that was written. What that node saved of the
+    old content is copied first, as PyTorch does; what it saved of the result is the tensor itself.
+    """
+    check_tensor(op, "input", input)
+    if "out" in kwargs:
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            "out",
+            expected="no such argument",
+            got=type(kwargs["out"]).__name__,
+            mend=f"the tensor itself receives the result; use {op[:-1]}(..., out=...)",
+        )
+    if local.state.grad_enabled:
+        check_writable(op, input)
+    else:
+        check_memory(op, input)
+    first_new = next_sequence_nr()
+    source = input if local.state.saved_hooks is None else _snapshot(input)
+    result = functor(source, *args, **kwargs)
+    if result is source:
+        return input
+    result = _fit(op, input, result)
+    edge = result._edge
+    if edge is None:  # a constant: copy_ records where the tensor had a history
+        dispatch(_COPY_, (input, result))
+        return input
+    check_writable(op, input, needs_grad=True)
+    _keep_old_content(edge[0], first_new, input, (*args, *kwargs.values()))
+    _write(input, result)
+    node = edge[0]  # where it saved its output, that is now the tensor that was written
+    node.saved = tuple(
+        save_tensor(saved[0], input, saved[4]) if saved[1] is result._data else saved
+        for saved in node.saved or ()
+    )
+    rebase_history(input, edge)
+    return input
 
 
 def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
@@ -157,7 +183,7 @@ def _write(input: Tensor, value: Tensor) -> None:
 @register_functor("copy_")
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write `src`, broadcast and converted, into the tensor, and return the tensor."""
-    check_memory("copy_", check_tensor("copy_", "input", input))
+    check_tensor("copy_", "input", input)
     if not isinstance(src, Tensor):
         return fill_(input, src)
     value = expand(cast(transfer(src, input.device), input.dtype), input.shape)
@@ -204,22 +230,33 @@ def make_reshaping(name: str) -> Callable[..., Tensor]:
 
     @functools.wraps(functor)
     def reshaping(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        check_tensor(own_name, "input", input).refresh_view()
-        if input._edge is not None and input.is_leaf:
-            raise InplaceError(
-                f"{own_name}(): a leaf that requires a gradient keeps the shape that its .grad "
-                f"has; use the out-of-place {name}()"
-            )
-        if local.state.grad_enabled:
-            check_history(own_name, input)
-        with enable_grad():  # under no_grad too: the elements are the same, and so is their history
-            result = functor(input, *args, **kwargs)
-        _take_shape(input, result)
-        return input
+        return take_view(own_name, functor, input, args, kwargs)
 
     reshaping.__name__ = reshaping.__qualname__ = own_name
     reshaping.__doc__ = f"Do what `{name}` does to the tensor itself: same memory, another shape."
     return register_functor(own_name)(reshaping)
+
+
+def take_view(
+    op: str,
+    functor: Callable[..., Tensor],
+    input: Tensor,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Tensor:
+    """Give a tensor the shape and the history of a view of it, and return the tensor."""
+    check_tensor(op, "input", input).refresh_view()
+    if input._edge is not None and input.is_leaf:
+        raise InplaceError(
+            f"{op}(): a leaf that requires a gradient keeps the shape that its .grad has; use the "
+            f"out-of-place {op[:-1]}()"
+        )
+    if local.state.grad_enabled:
+        check_history(op, input)
+    with enable_grad():  # under no_grad too: the elements are the same, and so is their history
+        result = functor(input, *args, **kwargs)
+    _take_shape(input, result)
+    return input
 
 
 def _take_shape(input: Tensor, result: Tensor) -> None:

@@ -44,7 +44,7 @@ def _shares(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if isinstance(a, ndarray):  # as_strided puts an object of its own in between
-        return a.base is not None and getattr(a.base, "base", None) is b
+        return getattr(a.base, "base", None) is b
     return a.data.mem is b.data.mem  # CuPy's names no owner at all
 
 

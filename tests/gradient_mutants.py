@@ -1,5 +1,8 @@
 """What `tests/mutate_gradients.py` changes: every small mistake a gradient rule could hold.
 
+So could what carries a gradient through writes in place and views, `WRITES`: there each statement
+is left out as well.
+
 A mutant is a function of a grad_funcs file with one change of its syntax tree. It takes effect by
 lending its code object to the real function, so whatever holds that function runs the mutant:
 registries, resolved gradient functions, other modules.
@@ -24,9 +27,35 @@ Change = Callable[[Any], ast.AST]
 Site = tuple[str, ast.AST, Change]  # kind of mutation, node, what takes the place of its copy
 
 
+# Modules, and which of their functions decide the history of what is written; none: all of them.
+WRITES: dict[str, tuple[str, ...]] = {
+    "oneflow_lite.functors.inplace": (
+        "write_result",
+        "_fit",
+        "_snapshot",
+        "_keep_old_content",
+        "_write",
+        "copy_",
+        "fill_",
+        "_fill",
+        "zero_",
+        "take_view",
+        "_take_shape",
+    ),
+    "oneflow_lite.views": (),
+    "oneflow_lite.storage": ("ViewInfo.chain",),
+    "oneflow_lite.interpreter": (
+        "AutogradInterpreter._apply_mutating",
+        "rebase_history",
+        "replay_view",
+    ),
+    "oneflow_lite.tensor": ("Tensor.refresh_view", "Tensor.set_history"),
+}
+
+
 @dataclasses.dataclass
 class RuleFunction:
-    """A function of a grad_funcs file: a rule of some ops, or a helper of rules (`ops` empty)."""
+    """A rule of some ops, a helper of rules, or a function of `WRITES` (`ops` empty)."""
 
     path: Path
     name: str
@@ -39,6 +68,11 @@ class RuleFunction:
     def where(self) -> str:
         """File and name, stable under edits elsewhere in the file."""
         return f"{self.path.stem}.{self.name}"
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is a function of `WRITES`."""
+        return self.path.parent.name in ("functors", "oneflow_lite")
 
     def code(self, tree: FunctionTree) -> CodeType:
         """Compile a changed version of this function in the place of the original."""
@@ -93,8 +127,9 @@ def _registered() -> dict[FunctionType, tuple[set[str], set[str]]]:
 
 
 def find_rules(module: ModuleType) -> list[RuleFunction]:
-    """Return the functions and methods that a grad_funcs module defines."""
+    """Return the functions and methods that a grad_funcs module defines, or those in `WRITES`."""
     registered = _registered()
+    wanted = WRITES.get(module.__name__, ())
     path = Path(inspect.getfile(module)).resolve()
     found = []
     for owner, tree in _definitions(ast.parse(path.read_text("utf-8"))):
@@ -104,6 +139,8 @@ def find_rules(module: ModuleType) -> list[RuleFunction]:
             continue
         ops, saves = registered.get(function, ((), ()))
         name = tree.name if owner is None else f"{owner}.{tree.name}"
+        if wanted and name not in wanted:
+            continue
         found.append(RuleFunction(path, name, tree, function, tuple(sorted(ops)), frozenset(saves)))
     return found
 
@@ -158,8 +195,18 @@ def _sites(rule: RuleFunction) -> Iterator[Site]:
     arguments = [a.arg for a in rule.tree.args.args]
     if "F" in arguments:
         yield from _returned(rule, arguments)
+    if rule.writes:
+        yield from _statements(rule.tree)
+    types = {
+        id(part)
+        for node in ast.walk(rule.tree)
+        if isinstance(node, ast.AnnAssign)
+        for part in ast.walk(node.annotation)
+    }
     for statement in rule.tree.body:
         for node in ast.walk(statement):
+            if id(node) in types:
+                continue
             if isinstance(node, ast.BinOp):
                 yield from _binary(node)
             elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -174,6 +221,14 @@ def _sites(rule: RuleFunction) -> Iterator[Site]:
                 yield "negate condition", node.test, _not
             elif isinstance(node, ast.Call):
                 yield from _call(node)
+
+
+def _statements(function: FunctionTree) -> Iterator[Site]:
+    """Leave out each statement that does something."""
+    for node in ast.walk(function):
+        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.Raise)) and not text:
+            yield "drop statement", node, lambda _: ast.Pass()
 
 
 def _not(test: ast.expr) -> ast.expr:

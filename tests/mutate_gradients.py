@@ -3,6 +3,7 @@
     python -m tests.mutate_gradients                     all rules, some minutes on two cores
     python -m tests.mutate_gradients --family softmax    the rules of grad_funcs/softmax.py
     python -m tests.mutate_gradients --op tanh           the rules of tanh and of tanh_grad
+    python -m tests.mutate_gradients --family writes     what follows writes in place and views
 
 The tests run once unchanged, while it is noted which functions of the rules each of them calls.
 Then each mutant (`tests/gradient_mutants.py`) gets a forked child, which applies it and runs the
@@ -41,9 +42,23 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 import oneflow_lite.grad_funcs as grad_funcs  # noqa: E402
-from tests.gradient_mutants import Mutant, RuleFunction, find_rules, mutants  # noqa: E402
+from tests.gradient_mutants import (  # noqa: E402
+    WRITES,
+    Mutant,
+    RuleFunction,
+    find_rules,
+    mutants,
+)
 
-TESTS = ("functors", "docs/test_subgradients.py")
+TESTS = (
+    "functors",
+    "docs/test_subgradients.py",
+    "test_inplace.py",
+    "test_views.py",
+    "test_views_history.py",
+    "test_views_refused.py",
+    "test_views_written.py",
+)
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
 SURVIVED, KILLED = 0, 1
 
@@ -61,9 +76,13 @@ class Outcome:
 
 
 def load_families(names: Sequence[str]) -> list[ModuleType]:
-    """Import families of grad_funcs by name, files by path; without names, every family."""
+    """Import families of grad_funcs by name, files by path; without names, everything."""
     found = []
-    for name in names or [family.name for family in pkgutil.iter_modules(grad_funcs.__path__)]:
+    families = [family.name for family in pkgutil.iter_modules(grad_funcs.__path__)]
+    for name in names or [*families, "writes"]:
+        if name == "writes":
+            found += [importlib.import_module(module) for module in WRITES]
+            continue
         path = Path(name)
         if path.suffix != ".py":
             found.append(importlib.import_module(f"{grad_funcs.__name__}.{name}"))
@@ -239,7 +258,7 @@ def report(outcomes: Sequence[Outcome], stale: Sequence[str], failed_before: Seq
     if failed_before:
         lines += [f"not used, because they fail without a mutation ({len(failed_before)}):"]
         lines += [f"  {name}" for name in failed_before[:10]]
-    for what in ("ops", "gradients of ops", "helpers", "all"):
+    for what in ("ops", "gradients of ops", "helpers", "writes and views", "all"):
         some = [o for o in outcomes if what in (serves(o.mutant.rule), "all")]
         killed = sum(o.what == "killed" for o in some)
         survivors = sum(o.what != "killed" and o.reason is None for o in some)
@@ -253,6 +272,8 @@ def report(outcomes: Sequence[Outcome], stale: Sequence[str], failed_before: Seq
 
 def serves(rule: RuleFunction) -> str:
     """Say whose gradient a function takes: that of ops, of `<op>_grad`s, or of several rules'."""
+    if rule.writes:
+        return "writes and views"
     if not rule.ops:
         return "helpers"
     return "gradients of ops" if all("_grad" in op for op in rule.ops) else "ops"
@@ -268,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--family",
         action="append",
         default=[],
-        help="a file of grad_funcs/ by its name (or any .py file); may be repeated",
+        help="a file of grad_funcs/ by its name, 'writes', or any .py file; may be repeated",
     )
     parser.add_argument("--op", help="only rules of this op and of its <op>_grad")
     parser.add_argument("--kind", help="only mutations of this kind, as 'swap saved'")

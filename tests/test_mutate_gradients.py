@@ -177,7 +177,7 @@ def test_a_strong_test_kills_all_but_the_equivalent(folder: Path) -> None:
     line = RULES.splitlines().index("    if ctx.x.ndim < -1:") + 1
     assert f"toy_rules.py:{line} [toy_product] toy_rules.toy_dx | compare" in text
     status, text = run(folder, "test_strong.py", "listed.txt")
-    assert (status, text.count("\n")) == (0, 4)
+    assert (status, text.count("\n")) == (0, 5)
     assert "2 equivalent, 0 survivors" in text
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import InplaceError
+from oneflow_lite.errors import ArgumentTypeError, InplaceError
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.views import _overlaps, same_memory
 
 A = np.arange(24.0).reshape(2, 3, 4)
 
@@ -303,3 +304,61 @@ class TestRefreshed:
         finally:
             for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
                 registry.remove("every_other")
+
+
+class TestMemory:
+    """What the framework asks of arrays; CuPy's carry no flag, so strides decide there."""
+
+    @pytest.mark.parametrize(
+        ("shape", "strides", "overlaps"),
+        [
+            ((3, 2), (16, 8), False),
+            ((2, 3), (8, 16), False),  # transposed
+            ((3, 2), (-16, 8), False),  # reversed
+            ((2, 2), (32, 8), False),  # with gaps
+            ((3, 2), (8, 8), True),  # windows of 2, a step of 1
+            ((3, 3), (16, 8), True),  # windows of 3, a step of 2
+            ((2, 3), (24, 8), False),  # windows of 3, a step of 3
+            ((4, 2, 2), (16, 16, 8), True),
+            ((3,), (0,), True),  # expanded
+            ((1, 2), (0, 8), False),  # a size of 1 has no second element
+            ((), (), False),
+        ],
+    )
+    def test_overlap_is_told_from_strides(self, shape, strides, overlaps):
+        array = np.lib.stride_tricks.as_strided(np.zeros(64)[32:], shape, strides)
+        assert _overlaps(array) is overlaps
+
+    def test_same_memory(self):
+        x = np.arange(6.0)
+        assert same_memory(x, x)
+        assert same_memory(x[1:4], x[1:4])
+        assert same_memory(x[None], x[None][:, ::1])
+        assert not same_memory(x[1:4], x[2:5])
+        assert not same_memory(x[:4], x[:3])
+        assert not same_memory(x[::2], x[:3])
+        assert not same_memory(x, x.view(np.int64))
+        assert same_memory(x[:0], x[3:3])  # nothing lies nowhere
+        assert not same_memory(x[:0], np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize("name", ["copy_", "fill_", "zero_", "add_", "t_"])
+def test_only_tensors_are_written(name):
+    args = {"zero_": (), "t_": ()}.get(name, (1.0,))
+    with pytest.raises(ArgumentTypeError, match=rf"^{name}\(\): argument 'input'"):
+        FUNCTORS.get(name)(np.zeros((2, 2)), *args)
+
+
+def test_a_tensor_written_in_place_takes_no_out():
+    x, y = flow.zeros(2), flow.zeros(2)
+    with pytest.raises(ArgumentTypeError, match=r"^add_\(\): argument 'out'.*use add\("):
+        x.add_(1, out=y)
+    assert x.tolist() == y.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("mode", [flow.no_grad, flow.enable_grad])
+def test_memory_shared_between_elements_is_not_filled(mode):
+    x = flow.zeros(1).expand(3)
+    with mode(), pytest.raises(InplaceError, match=r"^zero_\(\): the memory"):
+        x.zero_()
+    assert x._version == 0

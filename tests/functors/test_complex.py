@@ -633,3 +633,12 @@ def test_refuses_in_place(expression):
     for tensor, array in zip(tensors, arrays, strict=True):
         np.testing.assert_array_equal(tensor.numpy(), array)
         assert tensor._version == 0
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_number_overwritten_has_no_gradient(create_graph):
+    x = flow.tensor(1.5 + 2j, requires_grad=True)
+    y = x * 2
+    y[()] = 0.35
+    (g,) = flow.autograd.grad(y.real * 3, x, create_graph=create_graph)
+    assert g.item() == 0

@@ -271,9 +271,13 @@ class _Trial:
 
     def compare_final_backward(self, differentiable: list[int]) -> None:
         """Compare what one backward pass from all tensors leaves in `.grad` and tells hooks."""
-        for run in (self.ours, self.theirs, self.copying):
-            if run is not None:
-                run.backward_from(differentiable)
+        ours, theirs = self.both(lambda run: run.backward_from(differentiable))
+        if isinstance(ours, Exception):
+            self.raised(None, ours, theirs)
+            return
+        if isinstance(theirs, Exception):
+            self.raised_there(None, theirs)
+        self.copying.backward_from(differentiable)
         self.compare_gradients_kept()
 
     def compare_gradients_kept(self) -> None:
