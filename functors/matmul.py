@@ -32,6 +32,13 @@ def _reshape(x: Tensor, shape: Shape) -> Tensor:
     return dispatch1(RESHAPE, x, {"shape": shape})
 
 
+def _without_ones(product: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Drop the dimension that a vector was given. Nobody else has the product: this is no view."""
+    y = _reshape(product, shape)
+    y._view = None
+    return y
+
+
 def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> None:
     """Raise when the dtypes differ: PyTorch's products do not promote either."""
     try:
@@ -124,12 +131,12 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     if len(y) > 1:  # (K,) @ (..., K, N)
         _check_product("matmul", "other", x, y)
         row = dispatch2(MATMUL, _reshape(input, (1, *x)), other)
-        return _reshape(row, (*y[:-2], y[-1]))
+        return _without_ones(row, (*y[:-2], y[-1]))
     if x[-1] != y[0]:
         raise _misfit("matmul", "other", f"{x[-1]} elements", x, y)
     if len(x) > 1:  # (..., M, K) @ (K,)
         column = dispatch2(MATMUL, input, _reshape(other, (*y, 1)))
-        return _reshape(column, x[:-1])
+        return _without_ones(column, x[:-1])
     return dispatch2(DOT, input, other)
 
 
@@ -444,7 +451,7 @@ def linear(
     if len(w) == 1:
         product = matmul(input, weight)
     elif len(x) == 1:
-        product = _reshape(dispatch2(MATMUL_NT, _reshape(input, (1, *x)), weight), w[:1])
+        product = _without_ones(dispatch2(MATMUL_NT, _reshape(input, (1, *x)), weight), w[:1])
     else:
         product = dispatch2(MATMUL_NT, input, weight)
     return product if bias is None else dispatch2(ADD, product, bias)

@@ -282,3 +282,16 @@ def test_bad_arguments(number):
 def test_a_misfit_names_both_shapes():
     with pytest.raises(flow.errors.ShapeError, match=r"\(2, 3\).*\(4, 5\)"):
         flow.ones(2, 3) @ flow.ones(4, 5)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((2, 3), (3,)), ((3,), (3, 2)), ((4, 2, 3), (3,)), ((3,), (3,))]
+)
+def test_a_product_with_a_vector_is_no_view_and_can_be_written(shapes):
+    x, y = (flow.ones(*shape, requires_grad=True) for shape in shapes)
+    z = x @ y
+    assert not z.is_view()
+    z.mul_(2)
+    z.sum().backward()
+    expected = flow.autograd.grad((x @ y * 2).sum(), [x, y])
+    assert [x.grad.tolist(), y.grad.tolist()] == [g.tolist() for g in expected]
