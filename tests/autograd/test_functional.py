@@ -18,6 +18,9 @@ from oneflow_lite.errors import (
 )
 from tests.autograd.leaves import leaf
 
+# PyTorch's own, when it vectorizes.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")
+
 X = np.array([0.5, -1.25, 2.0])
 Y = np.array([1.5, 0.25, -0.75])
 M = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
