@@ -9,6 +9,7 @@ import numpy as np
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_tensor, floating, require_floating
 from oneflow_lite.functors.elementwise_checks import real
+from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.operands import (
     NUMBERS,
     REAL_NUMBERS,
@@ -38,6 +39,7 @@ _SQUARE = op_expr("square")
 _SQRT = op_expr("sqrt")
 _RSQRT = op_expr("rsqrt")
 _RECIPROCAL = op_expr("reciprocal")
+_MUL_SCALAR = op_expr("mul_scalar")
 _FLOOR = op_expr("floor")
 _CEIL = op_expr("ceil")
 _TRUNC = op_expr("trunc")
@@ -69,7 +71,8 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
             got=repr(factor),
             mend="convert the tensors first, as with .float()",
         )
-    return mul(value, bool(factor) if kind == "b" else factor)
+    number = fill_value(op, argument, factor, value._data.dtype)
+    return dispatch1(_MUL_SCALAR, value, {"factor": number})
 
 
 @register_functor("add")

@@ -33,6 +33,11 @@ def mul_dy(F, ctx, dz):
     return dz * ctx.x
 
 
+@register_grad_func("mul_scalar")
+def mul_scalar_dx(F, ctx, dy):
+    return F.mul_scalar(dy, factor=ctx.factor)
+
+
 @register_grad_func("div", wrt="x", saves="y")
 def div_dx(F, ctx, dz):
     return dz / ctx.y

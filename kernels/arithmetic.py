@@ -30,6 +30,12 @@ for _op, _function in _BINARY.items():
     register_ufunc(_op, _function, inputs=2)
 
 
+@register_kernel("mul_scalar")
+def mul_scalar(xp, x, *, factor):
+    """Return x times a number of the dtype of x, as alpha in add(): nothing is kept of it."""
+    return x * x.dtype.type(factor)
+
+
 def _divided(op, function, x, y):
     """Divide; integers by 0 raise where NumPy would only warn (CuPy says nothing)."""
     if x.dtype.kind == "f":

@@ -436,3 +436,25 @@ def test_complex(device):
     agree_with_derivatives(op("complex"), X.astype("f"), Y.astype("f"))
     x = flow.tensor(X, device=device)
     assert flow.conj(x) is x
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "addcmul", "addcdiv"])
+def test_a_factor_keeps_nothing_so_that_a_second_backward_passes(name):
+    x, y = (flow.ones(2, requires_grad=True) for _ in range(2))
+    if name in ("add", "sub"):
+        z = getattr(flow, name)(x, y, alpha=3)
+        z.sum().backward()
+        z.sum().backward()
+        assert y.grad.tolist() == ([6.0, 6.0] if name == "add" else [-6.0, -6.0])
+    else:
+        z = getattr(flow, name)(x, flow.ones(2), flow.ones(2), value=3)
+        z.sum().backward()
+        z.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_a_factor_has_to_fit_the_dtype():
+    with pytest.raises(
+        RuntimeError, match=r"^add\(\): argument 'alpha': expected a value that int8"
+    ):
+        flow.add(flow.ones(2, dtype=flow.int8), flow.ones(2, dtype=flow.int8), alpha=300)
