@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from types import CodeType
@@ -58,8 +59,10 @@ class AnomalyMode:
     def remember(self, node: FunctionNode) -> None:
         """Keep on a new node where its op was called, and in the backward pass of which node."""
         node._metadata = {"traceback_": ForwardTraceback()}
-        if local.task is not None and local.task.node is not None:
-            node._metadata["parent_"] = local.task.node
+        if local.task is not None:
+            parent = local.task.evaluating.get(threading.get_ident())
+            if parent is not None:
+                node._metadata["parent_"] = parent
 
     def check(self, node: FunctionNode, in_grads: Sequence[Any]) -> None:
         """Raise `AnomalyError` when a gradient that a node returned has a NaN."""

@@ -94,15 +94,15 @@ class GraphTask(GradientSums):
         How many NodeTasks wait or run.
     depth : int
         How many backward calls the task is inside of.
-    node : FunctionNode or None
-        The node that runs, while anomaly mode is on.
+    evaluating : dict of thread to FunctionNode
+        The node that each thread runs, while anomaly mode is on.
     """
 
     _kept: list[Any] | None = None  # what nodes saved, perhaps on other streams than they read it
     callbacks: Sequence[Callable[[], None]] = ()
     depth = 0
     outstanding_tasks = 0
-    node: FunctionNode | None = None
+    evaluating: dict[int, FunctionNode] = {}  # noqa: RUF012  (empty unless a task sets its own)
     dead = False  # an exception ended it: what is queued is skipped
     error: BaseException | None = None  # that exception, until the caller raises it
     always_queued = False  # tests run everything through the ready queues
@@ -173,6 +173,8 @@ class GraphTask(GradientSums):
         nodes = self.order([])
         if not nodes:  # the root leads to no input
             return
+        if self.state.anomaly is not None:
+            self.evaluating = {}
         streams = {
             (node.device, node.stream) for node in nodes if node.infos and node.stream is not None
         }
@@ -290,7 +292,7 @@ class GraphTask(GradientSums):
             return None
         anomaly = self.state.anomaly
         if anomaly is not None:
-            self.node = node
+            self.evaluating[threading.get_ident()] = node
         F = self.gradients.F if node.infos is None else self._namespace(node.device)
         saved = node.saved
         if saved is None:

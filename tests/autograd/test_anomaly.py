@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from oneflow_lite.autograd import (
     set_detect_anomaly,
 )
 from oneflow_lite.autograd.anomaly import AnomalyMode
+from oneflow_lite.autograd.mode import local
 from oneflow_lite.errors import AnomalyError, GradientError, StaleTensorError
 from tests.autograd.leaves import leaf
 
@@ -363,3 +365,13 @@ class TestTheMode:
             got = both()
         for a, b in zip(got, expected, strict=True):
             np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_the_origin_is_the_node_that_this_thread_runs(monkeypatch):
+    """Workers of several devices may run nodes of one task at once."""
+    x = flow.ones(1, requires_grad=True)
+    here, elsewhere, node = (x * 2).grad_fn, (x * 3).grad_fn, (x * 4).grad_fn
+    task = SimpleNamespace(evaluating={threading.get_ident(): here, -1: elsewhere})
+    monkeypatch.setattr(local, "task", task)
+    AnomalyMode(True).remember(node)
+    assert node.metadata["parent_"] is here
