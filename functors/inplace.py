@@ -44,16 +44,27 @@ TWINS = """
 
 def make_inplace(name: str) -> Callable[..., Tensor]:
     """Make `name_` from the functor `name`: it writes its result into its first argument."""
+    doc = f"Write the result of `{name}` into the tensor, and return the tensor."
+    return _register_twin(name, write_result, doc)
+
+
+def make_reshaping(name: str) -> Callable[..., Tensor]:
+    """Make `name_` from the functor `name`, a view: it changes the tensor's own shape."""
+    doc = f"Do what `{name}` does to the tensor itself: same memory, another shape."
+    return _register_twin(name, take_view, doc)
+
+
+def _register_twin(name: str, run: Callable[..., Tensor], doc: str) -> Callable[..., Tensor]:
     functor = FUNCTORS.get(name)
     own_name = f"{name}_"
 
     @functools.wraps(functor)
-    def inplace(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return write_result(own_name, functor, input, args, kwargs)
+    def twin(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return run(own_name, functor, input, args, kwargs)
 
-    inplace.__name__ = inplace.__qualname__ = own_name
-    inplace.__doc__ = f"Write the result of `{name}` into the tensor, and return the tensor."
-    return register_functor(own_name)(inplace)
+    twin.__name__ = twin.__qualname__ = own_name
+    twin.__doc__ = doc
+    return register_functor(own_name)(twin)
 
 
 def write_result(
@@ -221,20 +232,6 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
 def zero_(input: Tensor) -> Tensor:
     """Write zeros into the tensor, and return the tensor."""
     return _fill("zero_", input, 0)
-
-
-def make_reshaping(name: str) -> Callable[..., Tensor]:
-    """Make `name_` from the functor `name`, a view: it changes the tensor's own shape."""
-    functor = FUNCTORS.get(name)
-    own_name = f"{name}_"
-
-    @functools.wraps(functor)
-    def reshaping(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return take_view(own_name, functor, input, args, kwargs)
-
-    reshaping.__name__ = reshaping.__qualname__ = own_name
-    reshaping.__doc__ = f"Do what `{name}` does to the tensor itself: same memory, another shape."
-    return register_functor(own_name)(reshaping)
 
 
 def take_view(
