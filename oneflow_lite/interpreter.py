@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.annotations import annotate
-from oneflow_lite.autograd.function_node import NO_EDGE, Edge, TensorInfo, make_node
+from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local, with_grad_mode
-from oneflow_lite.device import CPU, Device, current_stream, on_device
+from oneflow_lite.device import CPU, Device, on_device
 from oneflow_lite.dtype import SCALAR_TYPES, result_dtype
 from oneflow_lite.errors import (
     ArgumentError,
@@ -375,10 +375,7 @@ def record(
     node = make_node(function, edges, number, saved, attrs, first.shape, first.dtype)
     if len(outputs) > 1 or type(first) is not ndarray:
         node.infos = [
-            TensorInfo(y.shape, y.dtype, y.device, current_stream(y.device))
-            if kind in "fc"
-            else None
-            for y, kind in zip(outputs, kinds, strict=True)
+            tensor_info(y) if kind in "fc" else None for y, kind in zip(outputs, kinds, strict=True)
         ]
     if local.state.general:
         annotate(node, local.state)

@@ -11,10 +11,9 @@ from numpy import ndarray
 
 from oneflow_lite.autograd.annotations import PackedGradFunction, annotate
 from oneflow_lite.autograd.custom_grad_function import CustomFunctionNode, CustomGradFunction
-from oneflow_lite.autograd.function_node import NO_EDGE, Edge, TensorInfo, make_node
+from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.saved_tensor import save_tensor
-from oneflow_lite.device import current_stream
 from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
@@ -238,7 +237,9 @@ class FunctionCall:
             CustomFunctionNode,
         )
         if len(results) > 1 or type(first) is not ndarray:
-            values["infos"] = infos = [tensor_info(y) for y in results]
+            values["infos"] = infos = [
+                tensor_info(y) if isinstance(y, Tensor) else None for y in results
+            ]
             node.infos = [info if has[i] else None for i, info in enumerate(infos)]
         saved = [x for x in ctx._to_save if x is not None]
         node.saved = tuple(
@@ -261,10 +262,3 @@ class FunctionCall:
             if y is x and self.differentiable[i]:
                 return (None, i)
         return x._edge if x.requires_grad else None
-
-
-def tensor_info(y: Any) -> TensorInfo | None:
-    """Return shape, dtype and device of a tensor; None for anything else."""
-    if not isinstance(y, Tensor):
-        return None
-    return TensorInfo(y.shape, y.dtype, y.device, current_stream(y.device))

@@ -38,6 +38,12 @@ class TensorInfo:
     stream: Any = attrs.field(default=None, repr=False, eq=False)
 
 
+def tensor_info(tensor: Any) -> TensorInfo:
+    """Describe a tensor that an op has just made."""
+    device = tensor.device
+    return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device))
+
+
 class FunctionNode:
     """A node of the backward graph; `make_node` makes one.
 

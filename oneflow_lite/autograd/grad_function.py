@@ -359,16 +359,6 @@ class WrappedGradFunction(OpExprGradFunction):
         """Check what a node saved and return the `ctx` for its rule."""
         return self.inner.open(node, saved, recorded)
 
-    def save(
-        self,
-        inputs: tuple[Any, ...],
-        outputs: tuple[Tensor, ...],
-        attrs: dict[str, Any],
-        needs: tuple[bool, ...],
-    ) -> Saved:
-        """Return what the node keeps of this call."""
-        return self.inner.save(inputs, outputs, attrs, needs)
-
     def rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> Any:
         """Return the gradients of all inputs."""
         return self.inner.rule(F, state, *out_grads)
@@ -435,21 +425,8 @@ class HookedGradFunction(WrappedGradFunction):
         wanted = task.exec_info
         needs = [n is not None and (wanted is None or n in wanted) for n, _ in node.edges]
         state.needs_input_grad = tuple(needs)
-        if inner.materialize:
-            out_grads = tuple(
-                task.gradients.zeros(info) if grad is None and info is not None else grad
-                for grad, info in zip(out_grads, node.output_tensor_infos, strict=True)
-            )
-        if inner.whole:
-            in_grads = inner.rule(F, state, *out_grads)
-            in_grads = in_grads if isinstance(in_grads, (tuple, list)) else (in_grads,)
-            if len(in_grads) != len(node.edges):
-                raise task._wrong_count(node, in_grads)
-        else:
-            in_grads = [
-                rule(F, state, *out_grads) if needed else None
-                for rule, needed in zip(inner.rules, needs, strict=True)
-            ]
+        out_grads = task._materialize(node, inner, out_grads)
+        in_grads = task._apply_all(node, inner, F, state, out_grads)
         return [
             task._conform(grad, *edge, node) if needed and grad is not None else None
             for grad, edge, needed in zip(in_grads, node.edges, needs, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,14 +110,15 @@ class GradientSums(TaskGraph):
             "return one gradient, or None, per input"
         )
 
-    def _materialize(self, node: FunctionNode, grads: list[Any]) -> tuple[Any, ...]:
+    def _materialize(
+        self, node: FunctionNode, function: Any, grads: Sequence[Any]
+    ) -> tuple[Any, ...]:
         """Fill the missing gradients of a node's outputs with zeros, where its rule wants that."""
-        if not node.grad_function.materialize:
+        if not function.materialize:
             return tuple(grads)
-        assert node.infos is not None
         return tuple(
             self.gradients.zeros(info) if grad is None and info is not None else grad
-            for grad, info in zip(grads, node.infos, strict=True)
+            for grad, info in zip(grads, node.output_tensor_infos, strict=True)
         )
 
     # What happens to a gradient that is complete

@@ -215,7 +215,7 @@ class GraphTask(GradientSums):
                     state = _NOTHING_SAVED
                 in_grads = None
                 if node.infos is not None:  # several outputs
-                    out_grads = self._materialize(node, out_grad)
+                    out_grads = self._materialize(node, function, out_grad)
                     in_grads = self._apply_all(node, function, F, state, out_grads)
                 elif function.whole:
                     in_grads = self._apply_all(node, function, F, state, (out_grad,))
@@ -299,7 +299,9 @@ class GraphTask(GradientSums):
             raise freed(node)
         function = node.grad_function  # read once: a hook that comes now comes too late
         state = function.open(node, saved, self.recorded)
-        out_grads = (out_grad,) if node.infos is None else self._materialize(node, out_grad)
+        out_grads = (
+            (out_grad,) if node.infos is None else self._materialize(node, function, out_grad)
+        )
         in_grads = self._apply_all(node, function, F, state, out_grads)
         if anomaly is not None:
             anomaly.check(node, in_grads)

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from oneflow_lite.autograd.function import Function
-from oneflow_lite.autograd.function_node import TensorInfo
+from oneflow_lite.autograd.function_node import TensorInfo, tensor_info
 from oneflow_lite.autograd.gradients import RECORDED
 from oneflow_lite.autograd.mode import is_grad_enabled, local
 from oneflow_lite.errors import HookError
@@ -61,9 +61,7 @@ class BackwardHook:
             return args
         self.input_places = _places(args)
         self.constants = [
-            (i, TensorInfo(args[i].shape, args[i].dtype, args[i].device))
-            for i in self.input_places
-            if not args[i].requires_grad
+            (i, tensor_info(args[i])) for i in self.input_places if not args[i].requires_grad
         ]
         return _join(args, self.input_places, self._at_inputs)
 
