@@ -16,7 +16,7 @@ from oneflow_lite.functors.out import fill_out, out_options
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor, make_tensor, to_array
+from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
 
 _FULL = op_expr("full")
 _EMPTY = op_expr("empty")
@@ -52,7 +52,7 @@ def tensor(
     """
     target = as_device(device)
     array = to_array("tensor", data, None if dtype is None else as_dtype("tensor", dtype))
-    made = make_tensor(array if target is CPU else to_device(array, target))
+    made = make_constant(array if target is CPU else to_device(array, target))
     made.requires_grad = requires_grad
     return made
 

@@ -20,7 +20,7 @@ from oneflow_lite.errors import (
     IndexRangeError,
     bad_argument,
 )
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensor import Tensor, make_constant
 
 ALL = slice(None)
 
@@ -172,7 +172,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
 
 def _tensor(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
     device = input.device
-    return make_tensor(array if device is CPU else to_device(array, device))
+    return make_constant(array if device is CPU else to_device(array, device))
 
 
 def _checked(op: str, tensor: Tensor) -> Tensor:

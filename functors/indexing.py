@@ -20,7 +20,7 @@ from oneflow_lite.functors.index_parser import is_plain_slice, parse_index
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor, make_tensor, to_array
+from oneflow_lite.tensor import Tensor, make_constant, to_array
 
 GETITEM = op_expr("getitem")
 GETITEM_ADVANCED = op_expr("getitem_advanced")
@@ -138,7 +138,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
     elif isinstance(value, (np.ndarray, list, tuple)):
         array = to_array("setitem", value)
         device = input.device
-        tensor = make_tensor(array if device is CPU else to_device(array, device))
+        tensor = make_constant(array if device is CPU else to_device(array, device))
     else:
         tensor = None
         fill = _fill("setitem", value, data.dtype)

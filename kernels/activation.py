@@ -1,7 +1,7 @@
 """Kernels of smooth activations, each fused with its first derivative; called by the interpreter.
 
-The steps reuse their own temporaries: on a large array a pass over fresh memory costs as much as
-the arithmetic.
+The steps reuse their own temporaries, and work in `out` where it is given: on a large array a pass
+over fresh memory costs as much as the arithmetic.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import like_first
 from oneflow_lite.kernels.numerics import at_least, at_most, erf, quiet_overflow, select
 from oneflow_lite.registry import register_kernel
 
@@ -20,36 +21,36 @@ _GELU_CUBIC = 0.044715
 _MISH_LINEAR = 20
 
 
-@register_kernel("gelu")
+@register_kernel("gelu", infer=like_first)
 @quiet_overflow
 @in_float32
-def gelu(xp, x, *, approximate):
+def gelu(xp, x, *, approximate, out=None):
     """x Φ(x), with Φ = (1 + erf(x/√2))/2 or (1 + tanh(√(2/π)(x + 0.044715x³)))/2."""
     if approximate == "tanh":
-        t = x * x
+        t = xp.multiply(x, x, out=out)
         t *= _SQRT_2_OVER_PI * _GELU_CUBIC
         t += _SQRT_2_OVER_PI
         t *= x
-        t = xp.tanh(t)
+        t = xp.tanh(t, out=out)
     else:
-        t = erf(xp, x * _SQRT_HALF)
+        t = erf(xp, x * _SQRT_HALF, out=out)
     t += 1
     t *= 0.5
     t *= x
     return t
 
 
-@register_kernel("gelu_grad")
+@register_kernel("gelu_grad", infer=like_first)
 @quiet_overflow
 @in_float32
-def gelu_grad(xp, dy, x, *, approximate):
+def gelu_grad(xp, dy, x, *, approximate, out=None):
     """dy (Φ(x) + x Φ'(x))."""
     density = x * x
     if approximate == "tanh":
-        t = density * (_SQRT_2_OVER_PI * _GELU_CUBIC)
+        t = xp.multiply(density, _SQRT_2_OVER_PI * _GELU_CUBIC, out=out)
         t += _SQRT_2_OVER_PI
         t *= x
-        t = xp.tanh(t)
+        t = xp.tanh(t, out=out)
         # 2 Φ' = (1 - tanh²) times the derivative of tanh's argument
         density *= 3 * _SQRT_2_OVER_PI * _GELU_CUBIC
         density += _SQRT_2_OVER_PI
@@ -59,7 +60,7 @@ def gelu_grad(xp, dy, x, *, approximate):
         density *= -0.5
         density = xp.exp(density)
         density *= _INV_SQRT_2PI
-        t = erf(xp, x * _SQRT_HALF)
+        t = erf(xp, x * _SQRT_HALF, out=out)
     t += 1
     t *= 0.5
     density *= x
@@ -68,25 +69,27 @@ def gelu_grad(xp, dy, x, *, approximate):
     return t
 
 
-@register_kernel("silu")
+@register_kernel("silu", infer=like_first)
 @quiet_overflow
 @in_float32
-def silu(xp, x):
+def silu(xp, x, *, out=None):
     # Where exp overflows, x / inf is the right answer, 0.
-    t = xp.exp(-x)
+    t = xp.negative(x, out=out)
+    t = xp.exp(t, out=out)
     t += 1
-    return x / t
+    return xp.divide(x, t, out=out)
 
 
-@register_kernel("silu_grad")
+@register_kernel("silu_grad", infer=like_first)
 @quiet_overflow
 @in_float32
-def silu_grad(xp, dy, x):
+def silu_grad(xp, dy, x, *, out=None):
     """dy σ (1 + x (1 - σ))."""
-    t = xp.exp(-x)
+    t = xp.negative(x, out=out)
+    t = xp.exp(t, out=out)
     t += 1
     sigma = xp.reciprocal(t)
-    t = 1 - sigma
+    t = xp.subtract(1, sigma, out=out)
     t *= x
     t += 1
     t *= sigma
@@ -94,13 +97,13 @@ def silu_grad(xp, dy, x):
     return t
 
 
-@register_kernel("elu")
+@register_kernel("elu", infer=like_first)
 @in_float32
-def elu(xp, x, *, alpha, scale, input_scale):
+def elu(xp, x, *, alpha, scale, input_scale, out=None):
     """scale x for x > 0, else scale alpha (exp(input_scale x) - 1): elu, selu and celu in one."""
-    t = at_most(xp, x, 0)
+    t = at_most(xp, x, 0, out=out)
     t *= input_scale
-    t = xp.expm1(t)
+    t = xp.expm1(t, out=out)
     t *= scale * alpha
     rest = at_least(xp, x, 0)
     rest *= scale
@@ -108,56 +111,60 @@ def elu(xp, x, *, alpha, scale, input_scale):
     return t
 
 
-@register_kernel("elu_grad")
+@register_kernel("elu_grad", infer=like_first)
 @in_float32
-def elu_grad(xp, dy, x, *, alpha, scale, input_scale):
-    t = at_most(xp, x, 0)
+def elu_grad(xp, dy, x, *, alpha, scale, input_scale, out=None):
+    t = at_most(xp, x, 0, out=out)
     t *= input_scale
-    t = xp.exp(t)
+    t = xp.exp(t, out=out)
     t *= scale * alpha * input_scale
     t *= dy
-    return select(xp, x <= 0, t, dy * scale)
+    return select(xp, x <= 0, t, dy * scale, out=out)
 
 
-@register_kernel("softplus")
+@register_kernel("softplus", infer=like_first)
 @in_float32
-def softplus(xp, x, *, beta, threshold):
+def softplus(xp, x, *, beta, threshold, out=None):
     """log(1 + exp(beta x)) / beta, written so that exp cannot overflow; x past the threshold."""
     z = x * beta
-    t = -abs(z)
-    t = xp.exp(t)
-    t = xp.log1p(t)
+    t = xp.abs(z, out=out)
+    t = xp.negative(t, out=out)
+    t = xp.exp(t, out=out)
+    t = xp.log1p(t, out=out)
     t += at_least(xp, z, 0)
     t /= beta
-    return select(xp, z > threshold, x, t)
+    return select(xp, z > threshold, x, t, out=out)
 
 
-@register_kernel("softplus_grad")
+@register_kernel("softplus_grad", infer=like_first)
 @quiet_overflow
 @in_float32
-def softplus_grad(xp, dy, x, *, beta, threshold):
+def softplus_grad(xp, dy, x, *, beta, threshold, out=None):
     """dy σ(beta x); dy past the threshold."""
     z = x * beta
-    t = xp.exp(-z)
+    t = xp.negative(z, out=out)
+    t = xp.exp(t, out=out)
     t += 1
-    return select(xp, z > threshold, dy, dy / t)
+    t = xp.divide(dy, t, out=out)
+    return select(xp, z > threshold, dy, t, out=out)
 
 
-@register_kernel("mish")
+@register_kernel("mish", infer=like_first)
 @in_float32
-def mish(xp, x):
+def mish(xp, x, *, out=None):
     """x tanh(log(1 + eˣ)), by tanh(log(1 + e)) = n/(n + 2) with n = e (e + 2)."""
-    t = _tanh_softplus(xp.exp(at_most(xp, x, _MISH_LINEAR)))
+    t = _tanh_softplus(xp, xp.exp(at_most(xp, x, _MISH_LINEAR)), out=out)
     t *= x
     return t
 
 
-@register_kernel("mish_grad")
+@register_kernel("mish_grad", infer=like_first)
 @in_float32
-def mish_grad(xp, dy, x):
+def mish_grad(xp, dy, x, *, out=None):
     """dy (t + x σ(x) (1 - t²)), with t = tanh(softplus(x))."""
-    e = xp.exp(at_most(xp, x, _MISH_LINEAR))
-    t = _tanh_softplus(e)
+    e = at_most(xp, x, _MISH_LINEAR, out=out)
+    e = xp.exp(e, out=out)
+    t = _tanh_softplus(xp, e)
     e /= e + 1  # σ(x)
     e *= x
     e *= 1 - t * t
@@ -166,26 +173,27 @@ def mish_grad(xp, dy, x):
     return e
 
 
-def _tanh_softplus(e):
-    n = e + 2
+def _tanh_softplus(xp, e, out=None):
+    n = xp.add(e, 2, out=out)
     n *= e
     n /= n + 2
     return n
 
 
-@register_kernel("softsign")
+@register_kernel("softsign", infer=like_first)
 @in_float32
-def softsign(xp, x):
-    t = abs(x)
+def softsign(xp, x, *, out=None):
+    t = xp.abs(x, out=out)
     t += 1
-    return x / t
+    return xp.divide(x, t, out=out)
 
 
-@register_kernel("logsigmoid")
+@register_kernel("logsigmoid", infer=like_first)
 @in_float32
-def logsigmoid(xp, x):
+def logsigmoid(xp, x, *, out=None):
     """-log(1 + exp(-x)), written so that exp cannot overflow."""
-    t = -abs(x)
-    t = xp.exp(t)
-    t = xp.log1p(t)
-    return at_most(xp, x, 0) - t
+    t = xp.abs(x, out=out)
+    t = xp.negative(t, out=out)
+    t = xp.exp(t, out=out)
+    t = xp.log1p(t, out=out)
+    return xp.subtract(at_most(xp, x, 0), t, out=out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import like_first
 from oneflow_lite.kernels.numerics import (
     at_least,
     at_most,
@@ -22,101 +23,103 @@ from oneflow_lite.registry import register_kernel
 _ZERO = {np.dtype(code): np.zeros((), code) for code in "efdbhilqBHILQ"}
 
 
-@register_kernel("relu")
-def relu(xp, x):
-    return at_least(xp, x, 0)
+@register_kernel("relu", infer=like_first, reuses="x")
+def relu(xp, x, *, out=None):
+    return at_least(xp, x, 0, out=out)
 
 
 @register_kernel("relu", device="cpu")
-def relu_cpu(xp, x):
-    return np.maximum(x, _ZERO[x.dtype]) if x.size < 8192 else at_least(np, x, 0)
+def relu_cpu(xp, x, *, out=None):
+    return np.maximum(x, _ZERO[x.dtype], out=out) if x.size < 8192 else at_least(np, x, 0, out)
 
 
-@register_kernel("relu_grad")
-def relu_grad(xp, dy, y):
-    return keep_where(xp, ~(y <= 0), dy)
+@register_kernel("relu_grad", infer=like_first, reuses=("dy", "y"))
+def relu_grad(xp, dy, y, *, out=None):
+    return keep_where(xp, ~(y <= 0), dy, out=out)
 
 
 @register_kernel("relu_grad", device="cpu")
-def relu_grad_cpu(xp, dy, y):
+def relu_grad_cpu(xp, dy, y, *, out=None):
     if y.size < 1024:  # y is never negative: where it is not 0, or nan, it counts as true
-        return np.where(y, dy, _ZERO[y.dtype])
-    return keep_where(np, ~(y <= 0), dy)
+        if out is None:
+            return np.where(y, dy, _ZERO[y.dtype])
+        return keep_where(np, y != 0, dy, out)
+    return keep_where(np, ~(y <= 0), dy, out)
 
 
-@register_kernel("leaky_relu")
+@register_kernel("leaky_relu", infer=like_first)
 @in_float32
-def leaky_relu(xp, x, *, negative_slope):
-    t = at_most(xp, x, 0)
+def leaky_relu(xp, x, *, negative_slope, out=None):
+    t = at_most(xp, x, 0, out=out)
     t *= negative_slope
     t += at_least(xp, x, 0)
     return t
 
 
-@register_kernel("leaky_relu_grad")
-def leaky_relu_grad(xp, dy, x, *, negative_slope):
-    return select(xp, x > 0, dy, dy * negative_slope)
+@register_kernel("leaky_relu_grad", infer=like_first, reuses=("dy", "x"))
+def leaky_relu_grad(xp, dy, x, *, negative_slope, out=None):
+    return select(xp, x > 0, dy, dy * negative_slope, out=out)
 
 
-@register_kernel("hardtanh")
-def hardtanh(xp, x, *, min_val, max_val):
-    return clip(xp, x, min_val, max_val)
+@register_kernel("hardtanh", infer=like_first, reuses="x")
+def hardtanh(xp, x, *, min_val, max_val, out=None):
+    return clip(xp, x, min_val, max_val, out=out)
 
 
-@register_kernel("hardtanh_grad")
-def hardtanh_grad(xp, dy, x, *, min_val, max_val):
+@register_kernel("hardtanh_grad", infer=like_first, reuses=("dy", "x"))
+def hardtanh_grad(xp, dy, x, *, min_val, max_val, out=None):
     outside = x <= min_val
     outside |= x >= max_val
-    return keep_where(xp, ~outside, dy)
+    return keep_where(xp, ~outside, dy, out=out)
 
 
-@register_kernel("hardsigmoid")
+@register_kernel("hardsigmoid", infer=like_first, reuses="x")
 @in_float32
-def hardsigmoid(xp, x):
-    t = x + 3
+def hardsigmoid(xp, x, *, out=None):
+    t = xp.add(x, 3, out=out)
     t /= 6
-    return clip(xp, t, 0, 1)
+    return clip(xp, t, 0, 1, out=out)
 
 
-@register_kernel("hardswish")
+@register_kernel("hardswish", infer=like_first)
 @in_float32
-def hardswish(xp, x):
+def hardswish(xp, x, *, out=None):
     """x times hardsigmoid(x)."""
-    t = hardsigmoid(xp, x)
+    t = hardsigmoid(xp, x, out=out)
     t *= x
     return t
 
 
-@register_kernel("hardswish_grad")
+@register_kernel("hardswish_grad", infer=like_first)
 @in_float32
-def hardswish_grad(xp, dy, x):
-    t = x / 3
+def hardswish_grad(xp, dy, x, *, out=None):
+    t = xp.divide(x, 3, out=out)
     t += 0.5
     t *= dy
-    t = keep_where(xp, x > -3, t)
-    return select(xp, x >= 3, dy, t)
+    t = keep_where(xp, x > -3, t, out=out)
+    return select(xp, x >= 3, dy, t, out=out)
 
 
-@register_kernel("hardshrink")
-def hardshrink(xp, x, *, lambd):
-    return shrink_grad(xp, x, x, lambd=lambd)
+@register_kernel("hardshrink", infer=like_first, reuses="x")
+def hardshrink(xp, x, *, lambd, out=None):
+    return shrink_grad(xp, x, x, lambd=lambd, out=out)
 
 
-@register_kernel("softshrink")
-def softshrink(xp, x, *, lambd):
-    return x - clip(xp, x, -lambd, lambd)
+@register_kernel("softshrink", infer=like_first)
+def softshrink(xp, x, *, lambd, out=None):
+    return xp.subtract(x, clip(xp, x, -lambd, lambd, out=out), out=out)
 
 
-@register_kernel("shrink_grad")
-def shrink_grad(xp, dy, x, *, lambd):
-    return keep_where(xp, ~(abs(x) <= lambd), dy)
+@register_kernel("shrink_grad", infer=like_first, reuses=("dy", "x"))
+def shrink_grad(xp, dy, x, *, lambd, out=None):
+    return keep_where(xp, ~(xp.abs(x) <= lambd), dy, out=out)
 
 
-@register_kernel("threshold")
+@register_kernel("threshold", infer=like_first)
 def threshold(xp, x, *, threshold, value):
     return xp.where(x <= threshold, value, x)
 
 
-@register_kernel("threshold_grad")
-def threshold_grad(xp, dy, x, *, threshold):
-    return keep_where(xp, ~(x <= threshold), dy)
+@register_kernel("threshold_grad", infer=like_first, reuses=("dy", "x"))
+def threshold_grad(xp, dy, x, *, threshold, out=None):
+    return keep_where(xp, ~(x <= threshold), dy, out=out)

@@ -6,11 +6,12 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import pooled, pooled_with_index, unpooled
 from oneflow_lite.kernels.windows import along, last_first, split, with_size
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("adaptive_avg_pool")
+@register_kernel("adaptive_avg_pool", infer=pooled)
 @in_float32
 def adaptive_avg_pool(xp, x, *, output_size):
     """Average one dimension after the other: the windows are products of ranges."""
@@ -25,7 +26,7 @@ def adaptive_avg_pool(xp, x, *, output_size):
     return y
 
 
-@register_kernel("adaptive_avg_pool_grad")
+@register_kernel("adaptive_avg_pool_grad", infer=unpooled)
 @in_float32
 def adaptive_avg_pool_grad(xp, dy, *, input_size):
     lead, _ = split(dy.shape, len(input_size))
@@ -39,7 +40,7 @@ def adaptive_avg_pool_grad(xp, dy, *, input_size):
     return dx
 
 
-@register_kernel("adaptive_max_pool")
+@register_kernel("adaptive_max_pool", infer=pooled_with_index)
 def adaptive_max_pool(xp, x, *, output_size):
     lead, size = split(x.shape, len(output_size))
     y = xp.empty((*lead, *output_size), x.dtype)

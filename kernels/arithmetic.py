@@ -3,7 +3,14 @@
 import numpy as np
 
 from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.kernels.numerics import keep_where
+from oneflow_lite.kernels.infer_rules import (
+    broadcast,
+    broadcast_to_last,
+    in_c_order,
+    like_first,
+    of_ufunc,
+)
+from oneflow_lite.kernels.numerics import copied, keep_where
 from oneflow_lite.registry import register_kernel, register_ufunc
 
 # Ops that are one function of the array module: op name to function name.
@@ -25,24 +32,24 @@ _BINARY = {
 }
 
 for _op, _function in _UNARY.items():
-    register_ufunc(_op, _function, inputs=1)
+    register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
 for _op, _function in _BINARY.items():
-    register_ufunc(_op, _function, inputs=2)
+    register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
 
 
-@register_kernel("mul_scalar")
-def mul_scalar(xp, x, *, factor):
+@register_kernel("mul_scalar", infer=like_first, reuses="x")
+def mul_scalar(xp, x, *, factor, out=None):
     """Return x times a number of the dtype of x, as alpha in add(): nothing is kept of it."""
-    return x * x.dtype.type(factor)
+    return xp.multiply(x, x.dtype.type(factor), out=out)
 
 
-def _divided(op, function, x, y):
+def _divided(op, function, x, y, out):
     """Divide; integers by 0 raise where NumPy would only warn (CuPy says nothing)."""
     if x.dtype.kind == "f":
-        return function(x, y)
+        return function(x, y, out=out)
     try:
         with np.errstate(divide="raise"):
-            return function(x, y)
+            return function(x, y, out=out)
     except FloatingPointError:
         raise bad_argument(
             ArgumentError,
@@ -54,140 +61,154 @@ def _divided(op, function, x, y):
         ) from None
 
 
-@register_kernel("floor_divide")
-def floor_divide(xp, x, y):
-    return _divided("floor_divide", xp.floor_divide, x, y)
+@register_kernel("floor_divide", infer=of_ufunc("floor_divide"), reuses=("x", "y"))
+def floor_divide(xp, x, y, *, out=None):
+    return _divided("floor_divide", xp.floor_divide, x, y, out)
 
 
-@register_kernel("div_trunc")
-def div_trunc(xp, x, y):
+@register_kernel("div_trunc", infer=broadcast_to_last, reuses=("x", "y"))
+def div_trunc(xp, x, y, *, out=None):
     if x.dtype.kind == "f":
-        return xp.trunc(xp.divide(x, y))
+        return xp.trunc(xp.divide(x, y, out=out), out=out)
     # trunc(x / y) without leaving the integers
-    quotient = _divided("div", xp.floor_divide, x, y)
-    return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
+    quotient = _divided("div", xp.floor_divide, x, y, None)
+    rest = ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
+    return xp.add(quotient, rest, out=out)
 
 
-@register_kernel("fmod")
-def fmod(xp, x, y):
-    return _divided("fmod", xp.fmod, x, y)
+@register_kernel("fmod", infer=of_ufunc("fmod"), reuses=("x", "y"))
+def fmod(xp, x, y, *, out=None):
+    return _divided("fmod", xp.fmod, x, y, out)
 
 
-@register_kernel("remainder")
-def remainder(xp, x, y):
-    return _divided("remainder", xp.remainder, x, y)
+@register_kernel("remainder", infer=of_ufunc("remainder"), reuses=("x", "y"))
+def remainder(xp, x, y, *, out=None):
+    return _divided("remainder", xp.remainder, x, y, out)
 
 
-@register_kernel("pow_integer")
-def pow_integer(xp, x, y):
+@register_kernel("pow_integer", infer=broadcast_to_last, reuses=("x", "y"))
+def pow_integer(xp, x, y, *, out=None):
     if x.dtype.kind == "b":
-        return x | ~y
+        return xp.bitwise_or(x, ~y, out=out)
     # x ** -n is 1 / x ** n without its fraction: 0, unless x is 1 or -1
     powers = xp.power(x, xp.where(y < 0, y & 1, y))
-    return powers * ((y >= 0) | (xp.abs(x) == 1))
+    return xp.multiply(powers, (y >= 0) | (xp.abs(x) == 1), out=out)
 
 
-@register_kernel("pow_grad_exponent")
-def pow_grad_exponent(xp, dz, x, y, z):
+@register_kernel("pow_grad_exponent", infer=broadcast_to_last, reuses=("dz", "x", "y", "z"))
+def pow_grad_exponent(xp, dz, x, y, z, *, out=None):
     # z log x, and 0 where x = 0 and y >= 0 (the limit, and PyTorch's choice)
     with np.errstate(all="ignore"):
         slope = z * xp.log(x)
     flat = (x == 0) & (y.real >= 0)
     if y.dtype.kind == "c":
         flat &= y.imag == 0
-    return dz * xp.where(flat, xp.zeros((), z.dtype), slope)
+    return xp.multiply(dz, xp.where(flat, xp.zeros((), z.dtype), slope), out=out)
 
 
-@register_kernel("square")
-def square(xp, x):
-    return xp.multiply(x, x)
+@register_kernel("square", infer=like_first, reuses="x")
+def square(xp, x, *, out=None):
+    return xp.multiply(x, x, out=out)
 
 
-@register_kernel("rsqrt")
-def rsqrt(xp, x):
-    return xp.reciprocal(xp.sqrt(x))
+@register_kernel("rsqrt", infer=of_ufunc("sqrt"), reuses="x")
+def rsqrt(xp, x, *, out=None):
+    return xp.reciprocal(xp.sqrt(x, out=out), out=out)
 
 
-@register_kernel("floor")
-def floor(xp, x):
-    return xp.floor(x) if x.dtype.kind == "f" else x.copy()
+@register_kernel("floor", infer=in_c_order(like_first), reuses="x")
+def floor(xp, x, *, out=None):
+    return xp.floor(x, out=out) if x.dtype.kind == "f" else copied(x, out)
 
 
-@register_kernel("ceil")
-def ceil(xp, x):
-    return xp.ceil(x) if x.dtype.kind == "f" else x.copy()
+@register_kernel("ceil", infer=in_c_order(like_first), reuses="x")
+def ceil(xp, x, *, out=None):
+    return xp.ceil(x, out=out) if x.dtype.kind == "f" else copied(x, out)
 
 
-@register_kernel("trunc")
-def trunc(xp, x):
-    return xp.trunc(x) if x.dtype.kind == "f" else x.copy()
+@register_kernel("trunc", infer=in_c_order(like_first), reuses="x")
+def trunc(xp, x, *, out=None):
+    return xp.trunc(x, out=out) if x.dtype.kind == "f" else copied(x, out)
 
 
-@register_kernel("frac")
-def frac(xp, x):
-    return x - xp.trunc(x)
+@register_kernel("frac", infer=like_first)
+def frac(xp, x, *, out=None):
+    return xp.subtract(x, xp.trunc(x, out=out), out=out)
 
 
-@register_kernel("round")
-def round(xp, x, *, decimals=0):
+@register_kernel("round", infer=in_c_order(like_first))
+def round(xp, x, *, decimals=0, out=None):
     if x.dtype.kind != "f":
-        return x.copy()
-    return xp.round(x, decimals)
+        return copied(x, out)
+    return xp.round(x, decimals, out)
 
 
-@register_kernel("extreme_grad")
-def extreme_grad(xp, dz, x, y, *, largest):
+@register_kernel("extreme_grad", infer=in_c_order(like_first), reuses=("dz", "x", "y"))
+def extreme_grad(xp, dz, x, y, *, largest, out=None):
     # nothing where x loses, even of an infinite gradient; half where both are equal
     loses = (x < y) if largest else (x > y)
-    kept = keep_where(xp, xp.logical_not(loses), dz)
-    return kept * (1 - (x == y) * dz.dtype.type(0.5))
+    share = 1 - (x == y) * dz.dtype.type(0.5)
+    kept = keep_where(xp, xp.logical_not(loses), dz, out=out)
+    kept *= share
+    return kept
 
 
-@register_kernel("clamp_min")
-def clamp_min(xp, x, low):
-    return xp.maximum(x, low)
+@register_kernel("clamp_min", infer=of_ufunc("maximum"), reuses=("x", "low"))
+def clamp_min(xp, x, low, *, out=None):
+    return xp.maximum(x, low, out=out)
 
 
-@register_kernel("clamp_max")
-def clamp_max(xp, x, high):
-    return xp.minimum(x, high)
+@register_kernel("clamp_max", infer=of_ufunc("minimum"), reuses=("x", "high"))
+def clamp_max(xp, x, high, *, out=None):
+    return xp.minimum(x, high, out=out)
 
 
-@register_kernel("clamp")
-def clamp(xp, x, low, high):
-    return xp.minimum(xp.maximum(x, low), high)
+@register_kernel("clamp", infer=broadcast, reuses=("x", "low"))
+def clamp(xp, x, low, high, *, out=None):
+    return xp.minimum(xp.maximum(x, low, out=out), high, out=out)
 
 
-@register_kernel("mask_less")
-def mask_less(xp, dy, x, y, *, equal):
+@register_kernel("mask_less", infer=in_c_order(like_first), reuses=("dy", "x", "y"))
+def mask_less(xp, dy, x, y, *, equal, out=None):
     # nothing where x is larger, even of an infinite gradient
-    return keep_where(xp, x <= y if equal else x < y, dy)
+    return keep_where(xp, x <= y if equal else x < y, dy, out=out)
 
 
-@register_kernel("where")
-def where(xp, condition, x, y):
-    return xp.where(condition, x, y)
+@register_kernel("where", infer=broadcast_to_last, reuses=("x", "y"))
+def where(xp, condition, x, y, *, out=None):
+    if out is None:
+        return xp.where(condition, x, y)
+    condition = condition.astype(bool, copy=False)
+    if out is x:
+        xp.copyto(out, y, where=~condition)
+        return out
+    if out is not y:
+        xp.copyto(out, y)
+    xp.copyto(out, x, where=condition)
+    return out
 
 
-@register_kernel("lerp")
-def lerp(xp, x, end, weight):
+@register_kernel("lerp", infer=broadcast, reuses=("x", "end", "weight"))
+def lerp(xp, x, end, weight, *, out=None):
     # From the nearer end, so that weight = 1 gives exactly `end`.
     difference = end - x
     near = x + weight * difference
     far = end - difference * (1 - weight)
-    return xp.where(xp.abs(weight) < 0.5, near, far)
+    return where(xp, xp.abs(weight) < 0.5, near, far, out=out)
 
 
-@register_kernel("nan_to_num")
-def nan_to_num(xp, x, *, nan, posinf, neginf):
-    return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+@register_kernel("nan_to_num", infer=in_c_order(like_first), reuses="x")
+def nan_to_num(xp, x, *, nan, posinf, neginf, out=None):
+    if out is None:
+        return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+    return xp.nan_to_num(copied(x, out), copy=False, nan=nan, posinf=posinf, neginf=neginf)
 
 
-@register_kernel("mask_finite")
-def mask_finite(xp, dy, x):
+@register_kernel("mask_finite", infer=in_c_order(like_first), reuses="dy")
+def mask_finite(xp, dy, x, *, out=None):
     if x.dtype.kind != "c":
-        return dy * xp.isfinite(x)
-    dx = dy.copy()
+        return xp.multiply(dy, xp.isfinite(x), out=out)
+    dx = copied(dy, out)
     dx.real *= xp.isfinite(x.real)
     dx.imag *= xp.isfinite(x.imag)
     return dx

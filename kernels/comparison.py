@@ -2,64 +2,40 @@
 
 from __future__ import annotations
 
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.kernels.infer_rules import broadcast_to_bool, of_ufunc, scalar_bool
+from oneflow_lite.registry import register_kernel, register_ufunc
+
+# Ops that are one function of the array module: op name to function name.
+_UNARY = {
+    "isnan": "isnan",
+    "isinf": "isinf",
+    "isfinite": "isfinite",
+}
+_BINARY = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+
+for _op, _function in _UNARY.items():
+    register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
+for _op, _function in _BINARY.items():
+    register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
 
 
-@register_kernel("eq")
-def eq(xp, x, y):
-    return xp.equal(x, y)
-
-
-@register_kernel("ne")
-def ne(xp, x, y):
-    return xp.not_equal(x, y)
-
-
-@register_kernel("lt")
-def lt(xp, x, y):
-    return xp.less(x, y)
-
-
-@register_kernel("le")
-def le(xp, x, y):
-    return xp.less_equal(x, y)
-
-
-@register_kernel("gt")
-def gt(xp, x, y):
-    return xp.greater(x, y)
-
-
-@register_kernel("ge")
-def ge(xp, x, y):
-    return xp.greater_equal(x, y)
-
-
-@register_kernel("isnan")
-def isnan(xp, x):
-    return xp.isnan(x)
-
-
-@register_kernel("isinf")
-def isinf(xp, x):
-    return xp.isinf(x)
-
-
-@register_kernel("isfinite")
-def isfinite(xp, x):
-    return xp.isfinite(x)
-
-
-@register_kernel("isclose")
+@register_kernel("isclose", infer=broadcast_to_bool)
 def isclose(xp, x, y, *, rtol, atol, equal_nan):
     return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-@register_kernel("allclose")
+@register_kernel("allclose", infer=scalar_bool)
 def allclose(xp, x, y, *, rtol, atol, equal_nan):
     return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).all()
 
 
-@register_kernel("equal")
+@register_kernel("equal", infer=scalar_bool)
 def equal(xp, x, y):
     return (x == y).all()

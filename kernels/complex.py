@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first, register_view
+from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.kernels.statistics import safe_divide
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("conj")
-def conj(xp, x):
-    return xp.conj(x) if x.dtype.kind == "c" else x.copy()
+@register_kernel("conj", infer=in_c_order(like_first), reuses="x")
+def conj(xp, x, *, out=None):
+    return xp.conj(x, out=out) if x.dtype.kind == "c" else copied(x, out)
 
 
-@register_kernel("sgn")
-def sgn(xp, x):
+@register_kernel("sgn", infer=in_c_order(like_first), reuses="x")
+def sgn(xp, x, *, out=None):
     if x.dtype.kind != "c":
-        return xp.sign(x)
+        return xp.sign(x, out=out)
     # not by sign, which is that of the real part in some versions of CuPy
-    return safe_divide(xp, x, xp.abs(x))
+    return safe_divide(xp, x, xp.abs(x), out=out)
 
 
 @register_kernel("angle")
@@ -30,23 +32,25 @@ def angle(xp, x):
 
 
 @register_kernel("complex")
-def complex(xp, real, imag):
-    out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), (real[..., None][:0] * 1j).dtype)
+def complex(xp, real, imag, *, out=None):
+    if out is None:
+        shape = xp.broadcast_shapes(real.shape, imag.shape)
+        out = xp.empty(shape, (real[..., None][:0] * 1j).dtype)
     out.real = real
     out.imag = imag
     return out
 
 
 @register_kernel("polar")
-def polar(xp, abs, angle):
-    return complex(xp, abs * xp.cos(angle), abs * xp.sin(angle))
+def polar(xp, abs, angle, *, out=None):
+    return complex(xp, abs * xp.cos(angle), abs * xp.sin(angle), out=out)
 
 
-@register_kernel("view_as_real", view_of="x")
+@register_view("view_as_real")
 def view_as_real(xp, x):
     return x[..., None].view(x.real.dtype)
 
 
-@register_kernel("view_as_complex", view_of="x")
+@register_view("view_as_complex")
 def view_as_complex(xp, x):
     return x.view(np.result_type(x.dtype, np.complex64))[..., 0]

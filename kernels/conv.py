@@ -10,6 +10,8 @@ product for several images).
 import math
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import convolved, input_of_windows, kernel_of_windows
+from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
     count_windows,
     images_at_once,
@@ -21,15 +23,16 @@ from oneflow_lite.kernels.windows import (
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("conv")
+@register_kernel("conv", infer=convolved)
 @in_float32
-def conv(xp, x, weight, bias, *, stride, padding, dilation, groups):
+def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation] + bias[o]"""
     filters, (channels, *kernel_size) = len(weight) // groups, weight.shape[1:]
     size = math.prod(kernel_size)
     output_size = count_windows(x.shape[2:], kernel_size, stride, padding, dilation)
     positions = math.prod(output_size)
-    y = xp.empty((len(x), groups * filters, *output_size), x.dtype)
+    shape = (len(x), groups * filters, *output_size)
+    y = xp.empty(shape, x.dtype) if out is None else out
     grouped = y.reshape(len(x), groups, filters, positions)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
     if _many(channels, kernel_size, output_size):
@@ -48,15 +51,15 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups):
     return y
 
 
-@register_kernel("conv_weight_grad")
+@register_kernel("conv_weight_grad", infer=kernel_of_windows)
 @in_float32
-def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups):
+def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups, out=None):
     """dweight[o, c, k] = Σ_n Σ_s dy[n, o, s] x[n, c, s·stride + k·dilation]"""
     batch, filters, *output_size = dy.shape
     filters, channels = filters // groups, x.shape[1] // groups
     size, positions = math.prod(kernel_size), math.prod(output_size)
     dy = dy.reshape(batch, groups, filters, positions)
-    dweight = xp.zeros((groups * filters, channels, *kernel_size), x.dtype)
+    dweight = zeros(xp, (groups * filters, channels, *kernel_size), x.dtype, out)
     grouped = dweight.reshape(groups, filters, channels, size)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
     if _many(channels, kernel_size, output_size):
@@ -76,15 +79,16 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     return dweight
 
 
-@register_kernel("conv_input_grad")
+@register_kernel("conv_input_grad", infer=input_of_windows)
 @in_float32
-def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups):
+def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups, out=None):
     """dx[n, c, s·stride + k·dilation] = Σ_o weight[o, c, k] dy[n, o, s], summed over k and s"""
     batch, filters, *output_size = dy.shape
     filters, (channels, *kernel_size) = filters // groups, weight.shape[1:]
     size, positions = math.prod(kernel_size), math.prod(output_size)
     dy = dy.reshape(batch, groups, filters, positions)
-    dx = xp.empty((batch, groups * channels, *input_size), dy.dtype)
+    shape = (batch, groups * channels, *input_size)
+    dx = xp.empty(shape, dy.dtype) if out is None else out
     grouped = dx.reshape(batch, groups, channels, *input_size)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
     weight = weight.reshape(groups, filters, channels, size)

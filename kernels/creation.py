@@ -1,26 +1,38 @@
 """Arrays made from nothing but attributes."""
 
+from oneflow_lite.kernels.infer_rules import like_input, made
+from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("full")
-def full(xp, *, shape, value, dtype):
-    return xp.full(shape, value, dtype)
+@register_kernel("full", infer=made)
+def full(xp, *, shape, value, dtype, out=None):
+    if out is None:
+        return xp.full(shape, value, dtype)
+    xp.copyto(out, value, casting="unsafe")
+    return out
 
 
-@register_kernel("empty")
+# What a Program begins parameters and a backward pass with; to the passes it is `full`.
+register_kernel("fill_constant", infer=made)(full)
+
+
+@register_kernel("empty", infer=made)
 def empty(xp, *, shape, dtype):
     return xp.empty(shape, dtype)
 
 
-@register_kernel("zeros_like")
-def zeros_like(xp, x):
-    return xp.zeros(x.shape, x.dtype)
+@register_kernel("zeros_like", infer=like_input, reuses="x")
+def zeros_like(xp, x, *, out=None):
+    return zeros(xp, x.shape, x.dtype, out)
 
 
-@register_kernel("ones_like")
-def ones_like(xp, x):
-    return xp.ones(x.shape, x.dtype)
+@register_kernel("ones_like", infer=like_input, reuses="x")
+def ones_like(xp, x, *, out=None):
+    if out is None:
+        return xp.ones(x.shape, x.dtype)
+    out[...] = 1
+    return out
 
 
 @register_kernel("arange")

@@ -34,14 +34,14 @@ def _spread(x, labels, zs):
 
 
 @register_kernel("contract")
-def contract(xp, x, y, *, xs, ys, zs):
+def contract(xp, x, y, *, xs, ys, zs, out=None):
     """Σ over the labels of xs and ys that zs lacks of x[xs] y[ys], ordered as zs.
 
     A label stands at most once in each, and each label of one stands in one of the others.
     """
     outer = not [c for c in xs if c not in zs]
     if outer:
-        return _spread(x, xs, zs) * _spread(y, ys, zs)
+        return xp.multiply(_spread(x, xs, zs), _spread(y, ys, zs), out=out)
     if zs and zs[-1] in xs and zs[-1] not in ys:
         # The result ends with a dimension of x: in the other order it need not be turned.
         x, y, xs, ys = y, x, ys, xs
@@ -50,9 +50,15 @@ def contract(xp, x, y, *, xs, ys, zs):
     batch, left = x.shape[:n_batch], x.shape[n_batch : n_batch + n_left]
     right = y.shape[n_batch + n_summed :]
     n = math.prod(x.shape[n_batch + n_left :])
-    z = product(
-        xp,
-        x.reshape(*batch, math.prod(left), n),
-        y.reshape(*batch, n, math.prod(right)),
-    )
-    return z.reshape(batch + left + right).transpose(z_order)
+    x = x.reshape(*batch, math.prod(left), n)
+    y = y.reshape(*batch, n, math.prod(right))
+    if out is not None:
+        made = out.transpose(sorted(range(len(z_order)), key=z_order.__getitem__))
+        if made.flags.c_contiguous:
+            product(xp, x, y, made.reshape(*batch, math.prod(left), math.prod(right)))
+            return out
+    z = product(xp, x, y).reshape(batch + left + right).transpose(z_order)
+    if out is None:
+        return z
+    out[...] = z
+    return out

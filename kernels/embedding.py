@@ -1,14 +1,15 @@
 """Kernels of embedding and one_hot: rows and units named by class numbers."""
 
 from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
-from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host
+from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
+from oneflow_lite.kernels.infer_rules import looked_up, one_hot_rows
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("embedding")
-def embedding(xp, x, weight, *, padding_idx=None, scale_grad_by_freq=False):
+@register_kernel("embedding", infer=looked_up)
+def embedding(xp, x, weight, *, padding_idx=None, scale_grad_by_freq=False, out=None):
     check_range(xp, "embedding", "input", x, weight.shape[0])
-    return weight.take(x, axis=0)
+    return take(xp, weight, x, 0, out)
 
 
 @register_kernel("embedding_scale")
@@ -24,8 +25,12 @@ def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq, rows):
     return scale[..., None]
 
 
-@register_kernel("one_hot")
-def one_hot(xp, x, *, num_classes):
+def _counts_classes(x, *, num_classes):
+    return num_classes < 0
+
+
+@register_kernel("one_hot", infer=one_hot_rows, dynamic_shape=_counts_classes)
+def one_hot(xp, x, *, num_classes, out=None):
     if num_classes < 0:
         # The shape of the result depends on the values: on CUDA this waits for the device.
         if not x.size:
@@ -47,4 +52,7 @@ def one_hot(xp, x, *, num_classes):
             got=f"{x.min()} to {x.max()}",
             mend="raise num_classes or mend the labels",
         )
-    return (x[..., None] == xp.arange(num_classes)).astype(xp.int64)
+    classes = xp.arange(num_classes)
+    if out is None:
+        return (x[..., None] == classes).astype(xp.int64)
+    return xp.equal(x[..., None], classes, out=out)

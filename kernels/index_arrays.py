@@ -31,6 +31,13 @@ def check_range(xp, op, argument, index, size, negative=False):
     )
 
 
+def take(xp, x, index, axis, out=None):
+    """Return the entries of x at indices that have been checked to lie in 0 … size-1."""
+    if out is None or not on_host(xp):
+        return x.take(index, axis, out)
+    return x.take(index, axis, out, "clip")  # "raise" would write to a copy of `out` first
+
+
 def wrapped(xp, index, size):
     """Return the indices as int64 counted from 0."""
     index = index.astype(np.int64, copy=False)

@@ -2,14 +2,15 @@
 
 from math import prod
 
-from oneflow_lite.kernels.index_arrays import add_at, check_range
+from oneflow_lite.kernels.index_arrays import add_at, check_range, take
+from oneflow_lite.kernels.infer_rules import mask_of_dim, taken
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("index_select")
-def index_select(xp, x, index, *, dim):
+@register_kernel("index_select", infer=taken)
+def index_select(xp, x, index, *, dim, out=None):
     check_range(xp, "index_select", "index", index, x.shape[dim])
-    return x.take(index, axis=dim)
+    return take(xp, x, index, dim, out)
 
 
 @register_kernel("index_add")
@@ -24,7 +25,7 @@ def index_add(xp, x, index, source, *, dim, alpha=1):
     return xp.moveaxis(y, 0, dim)
 
 
-@register_kernel("index_mask")
+@register_kernel("index_mask", infer=mask_of_dim)
 def index_mask(xp, index, *, dim, shape):
     """Return a mask that broadcasts to `shape` and is True at the indices along `dim`."""
     size = shape[dim]

@@ -8,32 +8,46 @@ from math import prod
 
 from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
 from oneflow_lite.kernels.index_arrays import add_at, check_range, lost, wrapped
+from oneflow_lite.kernels.infer_rules import (
+    chosen,
+    in_c_order,
+    like_first,
+    of_shape,
+    register_view,
+    written,
+)
+from oneflow_lite.kernels.numerics import copied, zeros
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("getitem", view_of="x")
+@register_view("getitem")
 def getitem(xp, x, *, index):
     return x[index]
 
 
-@register_kernel("getitem_grad")
-def getitem_grad(xp, dy, *, index, shape):
-    dx = xp.zeros(shape, dy.dtype)
+@register_kernel("getitem_grad", infer=of_shape)
+def getitem_grad(xp, dy, *, index, shape, out=None):
+    dx = zeros(xp, shape, dy.dtype, out)
     dx[index] = dy
     return dx
 
 
-@register_kernel("narrow", view_of="x")
+@register_view("narrow")
 def narrow(xp, x, *, dim, start, length):
     return x[(slice(None),) * dim + (slice(start, start + length),)]
 
 
-@register_kernel("select", view_of="x")
+@register_view("select")
 def select(xp, x, *, dim, index):
     return x[(slice(None),) * dim + (index, ...)]
 
 
-@register_kernel("getitem_advanced")
+def _by_mask(x, *indices, **attrs):
+    """A mask takes as many elements as are True in it."""
+    return any(index.dtype.kind == "b" for index in indices)
+
+
+@register_kernel("getitem_advanced", infer=chosen, dynamic_shape=_by_mask)
 def getitem_advanced(xp, x, *indices, dims):
     try:
         if len(indices) == 1 and indices[0].dtype.kind != "b" and x.flags.c_contiguous:
@@ -44,11 +58,11 @@ def getitem_advanced(xp, x, *indices, dims):
 
 
 @register_kernel("getitem_advanced_grad")
-def getitem_advanced_grad(xp, dy, *indices, dims, shape):
+def getitem_advanced_grad(xp, dy, *indices, dims, shape, out=None):
     kinds = {index.dtype.kind == "b" for index in indices}
     if kinds == {False}:
-        return _summed(xp, dy, indices, dims, shape)
-    dx = xp.zeros(shape, dy.dtype)
+        return _summed(xp, dy, indices, dims, shape, out)
+    dx = zeros(xp, shape, dy.dtype, out)
     if kinds == {True} and len(indices) == 1:  # a mask names no element twice
         dx[numpy_index(indices, dims)] = dy
     else:
@@ -56,7 +70,7 @@ def getitem_advanced_grad(xp, dy, *indices, dims, shape):
     return dx
 
 
-@register_kernel("setitem_", mutates="x")
+@register_kernel("setitem_", mutates="x", infer=written)
 def setitem_(xp, x, value, *indices, index, dims, fill=None):
     """Write `value`, or the scalar `fill` when there is no value, to x[index][indices at dims]."""
     target = x[index]
@@ -81,16 +95,20 @@ def setitem_(xp, x, value, *indices, index, dims, fill=None):
     return x
 
 
-@register_kernel("setitem_grad")
-def setitem_grad(xp, dy, *indices, index, dims):
+@register_kernel("setitem_grad", infer=in_c_order(like_first), reuses="dy")
+def setitem_grad(xp, dy, *indices, index, dims, out=None):
     """Return dy without what setitem_ overwrote."""
-    dx = dy.copy()
+    dx = copied(dy, out)
     target = dx[index]
     target[numpy_index(indices, dims) if indices else ...] = 0
     return dx
 
 
-@register_kernel("setitem_overwritten")
+def _names_by_mask(*indices, **attrs):
+    return _by_mask(None, *indices)
+
+
+@register_kernel("setitem_overwritten", dynamic_shape=_names_by_mask)
 def setitem_overwritten(xp, *indices, dims, shape):
     """Return, for a write to `shape` at the indices, where a value was overwritten by a later one.
 
@@ -126,7 +144,7 @@ def _named_dims(indices, dims):
     }
 
 
-def _summed(xp, dy, indices, dims, shape):
+def _summed(xp, dy, indices, dims, shape, out):
     """Sum dy into zeros(shape) at integer indices that may name an element more than once."""
     together = dims == tuple(range(dims[0], dims[0] + len(dims)))
     place = dims[0] if together else 0  # where x[indices] has the dimensions of the indices
@@ -140,12 +158,14 @@ def _summed(xp, dy, indices, dims, shape):
     for index, dim in zip(indices[1:], dims[1:], strict=True):
         rows = rows * shape[dim] + wrapped(xp, index, shape[dim])
     order = [*dims, *others]
-    dx = xp.zeros([shape[k] for k in order], dy.dtype)
+    in_order = order == sorted(order)
+    dx = zeros(xp, [shape[k] for k in order], dy.dtype, out if in_order else None)
     positions = rows[..., None] * width + xp.arange(width) if width != 1 else rows
     add_at(xp, dx.reshape(-1), positions, moved)
-    if order == sorted(order):
+    if in_order:
         return dx
-    return dx.transpose(sorted(range(len(shape)), key=order.__getitem__))
+    dx = dx.transpose(sorted(range(len(shape)), key=order.__getitem__))
+    return dx if out is None else copied(dx, out)
 
 
 def _explained(xp, op, shape, indices, dims, error):

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.kernels.infer_rules import of_ufunc
+from oneflow_lite.registry import register_ufunc
 
+# Ops that are one function of the array module: op name to function name.
+_UNARY = {
+    "logical_not": "logical_not",
+    "bitwise_not": "invert",
+}
+_BINARY = {
+    "logical_and": "logical_and",
+    "logical_or": "logical_or",
+    "logical_xor": "logical_xor",
+    "bitwise_and": "bitwise_and",
+    "bitwise_or": "bitwise_or",
+    "bitwise_xor": "bitwise_xor",
+}
 
-@register_kernel("logical_and")
-def logical_and(xp, x, y):
-    return xp.logical_and(x, y)
-
-
-@register_kernel("logical_or")
-def logical_or(xp, x, y):
-    return xp.logical_or(x, y)
-
-
-@register_kernel("logical_xor")
-def logical_xor(xp, x, y):
-    return xp.logical_xor(x, y)
-
-
-@register_kernel("logical_not")
-def logical_not(xp, x):
-    return xp.logical_not(x)
-
-
-@register_kernel("bitwise_and")
-def bitwise_and(xp, x, y):
-    return xp.bitwise_and(x, y)
-
-
-@register_kernel("bitwise_or")
-def bitwise_or(xp, x, y):
-    return xp.bitwise_or(x, y)
-
-
-@register_kernel("bitwise_xor")
-def bitwise_xor(xp, x, y):
-    return xp.bitwise_xor(x, y)
-
-
-@register_kernel("bitwise_not")
-def bitwise_not(xp, x):
-    return xp.invert(x)
+for _op, _function in _UNARY.items():
+    register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
+for _op, _function in _BINARY.items():
+    register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))

@@ -6,34 +6,39 @@ import numpy as np
 
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.index_arrays import check_range, on_host
-from oneflow_lite.kernels.numerics import check_probabilities
+from oneflow_lite.kernels.index_arrays import check_range, on_host, take
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
+from oneflow_lite.kernels.numerics import check_probabilities, copied, zeros
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("nll_loss")
+@register_kernel("nll_loss", infer=loss_of_classes)
 @in_float32
-def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss"):
+def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", out=None):
     """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean.
 
     `op` is the op that was called, for the error of a target that is no class.
     """
     places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index, op)
-    y = x.reshape(x.size).take(places)
+    each = reduction == "none"
+    y = out.reshape(out.size) if each and out is not None else None
+    y = take(xp, x.reshape(x.size), places, None, y)
     xp.negative(y, out=y)
     if ignored is not None:
         y[ignored] = 0
     if factor is not None:
         y *= factor
-    if reduction == "none":
-        return y.reshape(target.shape)
+    if each:
+        return y.reshape(target.shape) if out is None else out
     total = y.sum()
-    return total if reduction == "sum" else _divided(total, factor, y)
+    if reduction == "mean":
+        total = _divided(total, factor, y)
+    return total if out is None else copied(total, out)
 
 
-@register_kernel("nll_loss_grad")
+@register_kernel("nll_loss_grad", infer=of_shape)
 @in_float32
-def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction):
+def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out=None):
     places, factor, ignored = _places(xp, dy, shape, target, weight, ignore_index)
     values = -dy.reshape(-1)
     if factor is not None:
@@ -42,7 +47,7 @@ def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction):
         values = _divided(values, factor, places)
     if ignored is not None:
         values[ignored] = 0
-    dx = xp.zeros(shape, dy.dtype)
+    dx = zeros(xp, shape, dy.dtype, out)
     dx.reshape(dx.size)[places] = values
     return dx
 
@@ -91,31 +96,31 @@ def _divided(total, factor, each):
         return total / factor.sum()
 
 
-@register_kernel("huber")
+@register_kernel("huber", infer=like_first, reuses="x")
 @in_float32
-def huber(xp, x, *, delta):
+def huber(xp, x, *, delta, out=None):
     """c (|x| - c / 2) with c = min(|x|, delta): x² / 2 inside, delta (|x| - delta / 2) outside."""
     size = xp.abs(x)
-    y = xp.minimum(size, delta)
+    y = xp.minimum(size, delta, out=out)
     size -= y / 2
     y *= size
     return y
 
 
-@register_kernel("huber_grad")
-def huber_grad(xp, dy, x, *, delta):
-    return dy * xp.clip(x, -delta, delta)
+@register_kernel("huber_grad", infer=in_c_order(like_first), reuses="x")
+def huber_grad(xp, dy, x, *, delta, out=None):
+    return xp.multiply(dy, xp.clip(x, -delta, delta, out=out), out=out)
 
 
-@register_kernel("binary_cross_entropy")
+@register_kernel("binary_cross_entropy", infer=in_c_order(like_first))
 @in_float32
-def binary_cross_entropy(xp, x, target):
+def binary_cross_entropy(xp, x, target, *, out=None):
     """-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100."""
     mend = "apply a sigmoid, or use binary_cross_entropy_with_logits"
     check_probabilities(xp, "binary_cross_entropy", "input", x, mend)
     check_probabilities(xp, "binary_cross_entropy", "target", target, mend)
     with np.errstate(divide="ignore"):
-        hit = xp.maximum(xp.log(x), -100)
+        hit = xp.asarray(xp.maximum(xp.log(x, out=out), -100, out=out))
         miss = xp.maximum(xp.log1p(-x), -100)
     hit -= miss
     hit *= target
@@ -123,11 +128,11 @@ def binary_cross_entropy(xp, x, target):
     return xp.negative(hit, out=hit)
 
 
-@register_kernel("bce_with_logits")
+@register_kernel("bce_with_logits", infer=in_c_order(like_first))
 @in_float32
-def bce_with_logits(xp, x, target):
+def bce_with_logits(xp, x, target, *, out=None):
     """max(x, 0) - x t + log(1 + exp(-|x|))"""
-    y = xp.abs(x)
+    y = xp.asarray(xp.abs(x, out=out))  # of a 0-d array NumPy makes a scalar, which is no `out`
     xp.negative(y, out=y)
     xp.exp(y, out=y)
     xp.log1p(y, out=y)
@@ -136,8 +141,8 @@ def bce_with_logits(xp, x, target):
     return y
 
 
-@register_kernel("least_variance")
-def least_variance(xp, variance, *, eps):
+@register_kernel("least_variance", infer=like_first, reuses="variance")
+def least_variance(xp, variance, *, eps, out=None):
     """max(variance, eps)"""
     if on_host(xp) and variance.size and variance.min() < 0:
         raise bad_argument(
@@ -148,4 +153,4 @@ def least_variance(xp, variance, *, eps):
             got=variance.min(),
             mend="pass variances, which are squares",
         )
-    return xp.maximum(variance, eps)
+    return xp.maximum(variance, eps, out=out)

@@ -2,28 +2,33 @@
 
 from oneflow_lite.errors import ShapeError, bad_argument
 from oneflow_lite.kernels.index_arrays import on_host
+from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, masked, of_shape
+from oneflow_lite.kernels.numerics import copied, zeros
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("masked_fill")
-def masked_fill(xp, x, mask, *, value):
-    return xp.where(mask, x.dtype.type(value), x)
+@register_kernel("masked_fill", infer=broadcast, reuses="x")
+def masked_fill(xp, x, mask, *, value, out=None):
+    if out is None:
+        return xp.where(mask, x.dtype.type(value), x)
+    xp.copyto(copied(x, out), x.dtype.type(value), where=mask)
+    return out
 
 
-@register_kernel("masked_select")
+@register_kernel("masked_select", dynamic_shape=True)
 def masked_select(xp, x, mask):
     """x and mask have one shape."""
     return x[mask].reshape(-1)
 
 
-@register_kernel("masked_select_grad")
-def masked_select_grad(xp, dy, mask):
-    dx = xp.zeros(mask.shape, dy.dtype)
+@register_kernel("masked_select_grad", infer=masked)
+def masked_select_grad(xp, dy, mask, *, out=None):
+    dx = zeros(xp, mask.shape, dy.dtype, out)
     dx[mask] = dy
     return dx
 
 
-@register_kernel("masked_scatter")
+@register_kernel("masked_scatter", infer=in_c_order(like_first))
 def masked_scatter(xp, x, mask, source):
     """x and mask have one shape; the k-th True element takes the k-th element of source."""
     order = mask.reshape(-1).cumsum()
@@ -43,16 +48,16 @@ def masked_scatter(xp, x, mask, source):
     return xp.where(mask, taken, x)
 
 
-@register_kernel("masked_scatter_grad")
-def masked_scatter_grad(xp, dy, mask, *, shape):
+@register_kernel("masked_scatter_grad", infer=of_shape)
+def masked_scatter_grad(xp, dy, mask, *, shape, out=None):
     """Return the gradient of source: what it gave, in order, then zeros."""
     chosen = dy[mask].reshape(-1)
-    dsource = xp.zeros(shape, dy.dtype)
+    dsource = zeros(xp, shape, dy.dtype, out)
     dsource.reshape(-1)[: chosen.size] = chosen
     return dsource
 
 
-@register_kernel("nonzero")
+@register_kernel("nonzero", dynamic_shape=True)
 def nonzero(xp, x):
     if not x.ndim:  # CuPy's argwhere wants a dimension
         return xp.zeros((int(x != 0), 0), xp.int64)

@@ -10,44 +10,52 @@ import math
 
 import numpy as np
 
+from oneflow_lite.kernels.infer_rules import product as inferred, product_nt, product_tn
 from oneflow_lite.registry import register_kernel
 
 
-def product(xp, x, y):
+def product(xp, x, y, out=None):
     """x (..., M, K) times y (..., K, N), in as few BLAS calls as the shapes allow."""
     if x.dtype.char == "e" and xp is np:  # NumPy has no BLAS for halves
-        return product(xp, x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+        z = product(xp, x.astype(np.float32), y.astype(np.float32))
+        if out is None:
+            return z.astype(x.dtype)
+        out[...] = z
+        return out
     if y.ndim > 2:
-        return xp.matmul(x, y)
+        return xp.matmul(x, y, out=out)
     if x.ndim == 2:
-        return x.dot(y)  # half the overhead of matmul
+        return x.dot(y, out)  # half the overhead of matmul
     # One large product instead of one for every matrix of the batch.
-    return _rows(x).dot(y).reshape(*x.shape[:-1], y.shape[-1])
+    if out is None:
+        return _rows(x).dot(y).reshape(*x.shape[:-1], y.shape[-1])
+    _rows(x).dot(y, _rows(out))
+    return out
 
 
 def _rows(x):
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])  # -1 is refused where a size is 0
 
 
-@register_kernel("matmul")
-def matmul(xp, x, y):
-    return product(xp, x, y)
+@register_kernel("matmul", infer=inferred)
+def matmul(xp, x, y, *, out=None):
+    return product(xp, x, y, out)
 
 
-@register_kernel("matmul_nt")
-def matmul_nt(xp, x, y):
+@register_kernel("matmul_nt", infer=product_nt)
+def matmul_nt(xp, x, y, *, out=None):
     """x yᵀ"""
-    return product(xp, x, y.swapaxes(-1, -2))
+    return product(xp, x, y.swapaxes(-1, -2), out)
 
 
-@register_kernel("matmul_tn")
-def matmul_tn(xp, x, y, *, merge):
+@register_kernel("matmul_tn", infer=product_tn)
+def matmul_tn(xp, x, y, *, merge, out=None):
     """xᵀ y; with merge, summed over the batch: the gradient of a matrix that a batch shares."""
     if merge:
         x, y = _rows(x), _rows(y)
-    return product(xp, x.swapaxes(-1, -2), y)
+    return product(xp, x.swapaxes(-1, -2), y, out)
 
 
 @register_kernel("dot")
-def dot(xp, x, y):
-    return x.dot(y)
+def dot(xp, x, y, *, out=None):
+    return x.dot(y, out)

@@ -10,17 +10,18 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first, normalized, written
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("standardize")
+@register_kernel("standardize", infer=normalized("standardize"))
 def standardize(xp, x, *, dim, eps):
     """Return z = (x - mean) / √(var + eps), and var."""
     z, variance, _ = _standardized(xp, x, dim, eps)
     return _restored(z, x), variance.reshape(_kept(x.shape, dim))
 
 
-@register_kernel("layer_norm")
+@register_kernel("layer_norm", infer=normalized("layer_norm"))
 def layer_norm(xp, x, weight, bias, *, dim, eps):
     """Return z weight + bias, z and var; weight and bias have the shape of the dimensions `dim`."""
     z, variance, _ = _standardized(xp, x, dim, eps)
@@ -28,7 +29,7 @@ def layer_norm(xp, x, weight, bias, *, dim, eps):
     return _restored(y, x), _restored(z, x), variance.reshape(_kept(x.shape, dim))
 
 
-@register_kernel("batch_norm")
+@register_kernel("batch_norm", infer=normalized("batch_norm"))
 def batch_norm(xp, x, weight, bias, *, dim, eps):
     """Return z weight + bias, z, var and mean; weight and bias have one element per channel."""
     z, variance, mean = _standardized(xp, x, dim, eps)
@@ -37,7 +38,7 @@ def batch_norm(xp, x, weight, bias, *, dim, eps):
     return _restored(y, x), _restored(z, x), variance.reshape(kept), mean.reshape(kept)
 
 
-@register_kernel("rms_norm")
+@register_kernel("rms_norm", infer=normalized("rms_norm"))
 def rms_norm(xp, x, weight, *, dim, eps):
     """Return z weight, z = x / √(s + eps), and s = mean x²."""
     z = _wide(x).reshape(_folded(x.shape, dim))
@@ -47,22 +48,23 @@ def rms_norm(xp, x, weight, *, dim, eps):
     return _restored(y, x), _restored(z, x), square.reshape(_kept(x.shape, dim))
 
 
-@register_kernel("standardize_grad")
+@register_kernel("standardize_grad", infer=in_c_order(like_first), reuses="z")
 @in_float32
-def standardize_grad(xp, dy, z, variance, *, dim, eps, centred):
+def standardize_grad(xp, dy, z, variance, *, dim, eps, centred, out=None):
     """(dy - mean dy - z mean(dy z)) / √(variance + eps), without mean dy unless `centred`."""
     shape = dy.shape
     folded = _folded(shape, dim)
     dy, z = dy.reshape(folded), z.reshape(folded)
-    dx = z * -_mean_of_product(xp, dy, z)
+    dx = None if out is None else out.reshape(folded)
+    dx = xp.multiply(z, -_mean_of_product(xp, dy, z), out=dx)
     dx += dy
     if centred:
         dx -= _mean(xp, dy)
     dx *= _rsqrt(xp, variance.reshape(-1, 1), eps)
-    return dx.reshape(shape)
+    return dx.reshape(shape) if out is None else out
 
 
-@register_kernel("update_running", mutates="running")
+@register_kernel("update_running", mutates="running", infer=written)
 def update_running(xp, running, batch, *, momentum):
     """running ← (1 - momentum) running + momentum batch, in place."""
     running *= 1 - momentum

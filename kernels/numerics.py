@@ -24,52 +24,95 @@ _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 quiet_overflow = np.errstate(over="ignore")
 
 
-def select(xp: Any, condition: Any, x: Any, y: Any) -> Any:
+def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
     """Return x where `condition` holds, else y; all of one shape, x and y of one float dtype.
 
     NumPy's `where` branches on every element. Where the outcome has no pattern, as in most
-    activations, mispredicted branches make it ten times slower than selecting bits.
+    activations, mispredicted branches make it ten times slower than selecting bits. `out` may be x
+    or y.
     """
     if x.size < _LARGE or xp is not np:
-        return xp.where(condition, x, y)
+        if out is None:
+            return xp.where(condition, x, y)
+        if out is y:
+            xp.copyto(out, x, where=condition)
+            return out
+        if out is not x:
+            xp.copyto(out, x)
+        xp.copyto(out, y, where=~condition)
+        return out
     integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
+    truth = condition.view(np.int8)
+    if out is y:
+        x, y, mask = y, x, truth - np.int8(1)
+    else:
+        mask = -truth  # True becomes -1: all bits set
     y_bits = y.view(integer)
-    bits = x.view(integer) ^ y_bits
-    bits &= -condition.view(np.int8)  # True becomes -1: all bits set
+    bits = np.bitwise_xor(x.view(integer), y_bits, out=None if out is None else out.view(integer))
+    bits &= mask
     bits ^= y_bits
-    return bits.view(x.dtype)
+    return bits.view(x.dtype) if out is None else out
 
 
-def keep_where(xp: Any, condition: Any, x: Any) -> Any:
-    """Return x where `condition` holds, else 0: also for an inf or nan, unlike `x * condition`."""
+def keep_where(xp: Any, condition: Any, x: Any, out: Any = None) -> Any:
+    """Return x where `condition` holds, else 0: also for an inf or nan, unlike `x * condition`.
+
+    `out` may be x.
+    """
     if x.size < _LARGE or xp is not np:
-        return xp.where(condition, x, 0)
+        if out is None:
+            return xp.where(condition, x, 0)
+        if out is not x:
+            xp.copyto(out, x)
+        xp.copyto(out, 0, where=~condition)
+        return out
     integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
-    return (x.view(integer) & -condition.view(np.int8)).view(x.dtype)
+    mask = -condition.view(np.int8)
+    if out is None:
+        return (x.view(integer) & mask).view(x.dtype)
+    np.bitwise_and(x.view(integer), mask, out=out.view(integer))
+    return out
 
 
-def clip(xp: Any, x: Any, low: Any, high: Any) -> Any:
+def copied(x: Any, out: Any = None) -> Any:
+    """Return a copy of x in C order, or in `out`, which may be x."""
+    if out is None:
+        return x.copy()
+    if out is not x:
+        out[...] = x
+    return out
+
+
+def zeros(xp: Any, shape: Any, dtype: Any, out: Any = None) -> Any:
+    """Return zeros, in `out` where that is given."""
+    if out is None:
+        return xp.zeros(shape, dtype)
+    out[...] = 0
+    return out
+
+
+def clip(xp: Any, x: Any, low: Any, high: Any, out: Any = None) -> Any:
     """Return x kept between two numbers; nan stays nan."""
     if x.size < _LARGE_FOR_CLIP:
-        return xp.minimum(xp.maximum(x, low), high)
-    return xp.clip(x, low, high)
+        return xp.minimum(xp.maximum(x, low, out=out), high, out=out)
+    return xp.clip(x, low, high, out=out)
 
 
-def at_least(xp: Any, x: Any, low: Any) -> Any:
+def at_least(xp: Any, x: Any, low: Any, out: Any = None) -> Any:
     """Return the larger of x and a number; nan stays nan.
 
     NumPy vectorises clip with numbers, but maximum only between two arrays.
     """
     if x.size < _LARGE_FOR_CLIP or x.dtype.kind != "f":
-        return xp.maximum(x, low)
-    return xp.clip(x, low, math.inf)
+        return xp.maximum(x, low, out=out)
+    return xp.clip(x, low, math.inf, out=out)
 
 
-def at_most(xp: Any, x: Any, high: Any) -> Any:
+def at_most(xp: Any, x: Any, high: Any, out: Any = None) -> Any:
     """Return the smaller of x and a number; nan stays nan."""
     if x.size < _LARGE_FOR_CLIP or x.dtype.kind != "f":
-        return xp.minimum(x, high)
-    return xp.clip(x, -math.inf, high)
+        return xp.minimum(x, high, out=out)
+    return xp.clip(x, -math.inf, high, out=out)
 
 
 def check_probabilities(xp: Any, op: str, argument: str, values: Any, mend: str) -> None:
@@ -103,17 +146,18 @@ _ERF_COEFFICIENTS = (
 )
 
 
-def erf(xp: Any, x: Any) -> Any:
-    """Return the error function of a real array, in fresh memory.
+def erf(xp: Any, x: Any, out: Any = None) -> Any:
+    """Return the error function of a real array, in fresh memory or in `out`, which is not x.
 
     SciPy's goes element by element; on many float32 numbers NumPy's vectorised tanh with a fitted
     polynomial is ten times quicker and within 4 units in the last place.
     """
     if x.size < _LARGE or xp is not np or x.dtype.char != "f":
-        return special(xp).erf(x)
+        return special(xp).erf(x, out=out)
     with np.errstate(over="ignore"):
-        square = at_most(xp, x * x, _ERF_LIMIT_SQUARED)
-    y = square * _ERF_COEFFICIENTS[0]
+        square = x * x
+    at_most(xp, square, _ERF_LIMIT_SQUARED, out=square)
+    y = np.multiply(square, _ERF_COEFFICIENTS[0], out=out)
     for coefficient in _ERF_COEFFICIENTS[1:-1]:
         y += coefficient
         y *= square

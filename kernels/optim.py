@@ -4,6 +4,7 @@ Hyperparameters come as 0-d float64 arrays. On the CPU they are read as Python f
 coefficients are computed in double precision at no cost; on CUDA they stay on the device.
 """
 
+from oneflow_lite.kernels.infer_rules import written
 from oneflow_lite.registry import register_kernel
 
 
@@ -21,7 +22,7 @@ def _not_0d(*arrays):
     return [None if array is None else array.reshape(1) for array in arrays]
 
 
-@register_kernel("sgd_update", mutates=("param", "momentum_buffer", "step"))
+@register_kernel("sgd_update", mutates=("param", "momentum_buffer", "step"), infer=written)
 def sgd_update(
     xp,
     param,
@@ -70,7 +71,9 @@ def sgd_update(
 
 
 @register_kernel(
-    "adam_update", mutates=("param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
+    "adam_update",
+    mutates=("param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"),
+    infer=written,
 )
 def adam_update(
     xp,

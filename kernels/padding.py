@@ -4,14 +4,19 @@
 it. None is negative here: the functor crops.
 """
 
+from oneflow_lite.kernels.infer_rules import padded
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("pad")
-def pad(xp, x, *, pad, mode="constant", value=0):
+@register_kernel("pad", infer=padded)
+def pad(xp, x, *, pad, mode="constant", value=0, out=None):
     pairs = _pairs(x.ndim, pad)
     shape = tuple([n + before + after for n, (before, after) in zip(x.shape, pairs, strict=True)])
-    if mode != "constant":
+    if out is not None:
+        y = out
+        if mode == "constant":
+            y[...] = value
+    elif mode != "constant":
         y = xp.empty(shape, x.dtype)
     elif value:
         y = xp.full(shape, value, x.dtype)

@@ -9,7 +9,9 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.index_arrays import add_at
+from oneflow_lite.kernels.index_arrays import add_at, take
+from oneflow_lite.kernels.infer_rules import gathered, pooled, pooled_with_index, unpooled
+from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
     along,
     inside,
@@ -23,7 +25,7 @@ from oneflow_lite.kernels.windows import (
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("max_pool")
+@register_kernel("max_pool", infer=pooled_with_index)
 def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
     """Return the maxima, and where in their plane they stand: the first of equals, or the last NaN.
 
@@ -54,18 +56,18 @@ def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
     return y, indices
 
 
-@register_kernel("plane_take")
-def plane_take(xp, x, indices, *, spatial):
+@register_kernel("plane_take", infer=gathered)
+def plane_take(xp, x, indices, *, spatial, out=None):
     """Return the elements at these positions of each plane."""
     lead, size = split(x.shape, spatial)
-    return x.reshape(x.size).take(indices + _starts(xp, lead, size))
+    return take(xp, x.reshape(x.size), indices + _starts(xp, lead, size), None, out)
 
 
-@register_kernel("plane_put")
-def plane_put(xp, y, indices, *, input_size, disjoint):
+@register_kernel("plane_put", infer=unpooled)
+def plane_put(xp, y, indices, *, input_size, disjoint, out=None):
     """Add y into planes of zeros at these positions; `disjoint`: no position occurs twice."""
     lead, _ = split(y.shape, len(input_size))
-    x = xp.zeros((*lead, *input_size), y.dtype)
+    x = zeros(xp, (*lead, *input_size), y.dtype, out)
     positions = indices + _starts(xp, lead, input_size)
     if disjoint:
         x.reshape(x.size)[positions.reshape(-1)] = y.reshape(-1)
@@ -74,7 +76,7 @@ def plane_put(xp, y, indices, *, input_size, disjoint):
     return x
 
 
-@register_kernel("avg_pool")
+@register_kernel("avg_pool", infer=pooled)
 @in_float32
 def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
     """Sum the windows one dimension after the other and divide by `divisor`.
@@ -97,7 +99,7 @@ def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
     return _divided(xp, y, divisor)
 
 
-@register_kernel("avg_pool_grad")
+@register_kernel("avg_pool_grad", infer=unpooled)
 @in_float32
 def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_size, divisor):
     lead, _ = split(dy.shape, len(kernel_size))

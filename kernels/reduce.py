@@ -6,6 +6,14 @@ import math
 
 import numpy as np
 
+from oneflow_lite.kernels.infer_rules import (
+    index_dtype,
+    reduction,
+    same_dtype,
+    sum_dtype,
+    truth_dtype,
+)
+from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.registry import register_kernel
 
 
@@ -16,53 +24,72 @@ def accumulator(dtype):
     return np.float32 if dtype.char == "e" else None
 
 
-@register_kernel("sum")
-def sum(xp, x, *, dim, keepdim):
-    y = x.sum(dim, accumulator(x.dtype), None, keepdim)
-    return y.astype(x.dtype) if x.dtype.char == "e" else y
+@register_kernel("sum", infer=reduction(sum_dtype))
+def sum(xp, x, *, dim, keepdim, out=None):
+    if x.dtype.char != "e":
+        return x.sum(dim, accumulator(x.dtype), out, keepdim)
+    return _narrowed(x.sum(dim, np.float32, None, keepdim), x.dtype, out)
 
 
-@register_kernel("mean")
-def mean(xp, x, *, dim, keepdim):
-    y = x.sum(dim, accumulator(x.dtype), None, keepdim)
+@register_kernel("mean", infer=reduction(same_dtype))
+def mean(xp, x, *, dim, keepdim, out=None):
+    half = x.dtype.char == "e"
+    y = x.sum(dim, accumulator(x.dtype), None if half else out, keepdim)
     count = math.prod(x.shape[d] for d in dim)
-    # 0 / 0 is NaN in PyTorch too, but there it does not warn.
-    y = y / count if count else y * math.nan
-    return y.astype(x.dtype) if x.dtype.char == "e" else y
+    if half:
+        return _narrowed(_quotient(xp, y, count, None), x.dtype, out)
+    return _quotient(xp, y, count, out)
 
 
-@register_kernel("prod")
-def prod(xp, x, *, dim, keepdim):
-    y = x.prod(dim, accumulator(x.dtype), None, keepdim)
-    return y.astype(x.dtype) if x.dtype.char == "e" else y
+@register_kernel("prod", infer=reduction(sum_dtype))
+def prod(xp, x, *, dim, keepdim, out=None):
+    if x.dtype.char != "e":
+        return x.prod(dim, accumulator(x.dtype), out, keepdim)
+    return _narrowed(x.prod(dim, np.float32, None, keepdim), x.dtype, out)
 
 
-@register_kernel("count_nonzero")
-def count_nonzero(xp, x, *, dim):
-    return (x != 0).sum(dim, np.int64)
+def _narrowed(y, dtype, out):
+    return y.astype(dtype) if out is None else copied(y, out)
 
 
-@register_kernel("any")
-def any(xp, x, *, dim, keepdim):
-    y = x.any(dim, keepdims=keepdim)
-    return y.astype(x.dtype) if x.dtype.char == "B" else y
+def _quotient(xp, y, count, out):
+    if count:
+        return xp.divide(y, count, out=out)
+    return xp.multiply(y, math.nan, out=out)  # 0 / 0 is NaN in PyTorch too, and does not warn
 
 
-@register_kernel("all")
-def all(xp, x, *, dim, keepdim):
-    y = x.all(dim, keepdims=keepdim)
-    return y.astype(x.dtype) if x.dtype.char == "B" else y
+@register_kernel("count_nonzero", infer=reduction(index_dtype))
+def count_nonzero(xp, x, *, dim, out=None):
+    return (x != 0).sum(dim, np.int64, out)
 
 
-@register_kernel("logsumexp")
-def logsumexp(xp, x, *, dim, keepdim):
+@register_kernel("any", infer=reduction(truth_dtype))
+def any(xp, x, *, dim, keepdim, out=None):
+    if x.dtype.char != "B":
+        return x.any(dim, out=out, keepdims=keepdim)
+    return _narrowed(x.any(dim, keepdims=keepdim), x.dtype, out)
+
+
+@register_kernel("all", infer=reduction(truth_dtype))
+def all(xp, x, *, dim, keepdim, out=None):
+    if x.dtype.char != "B":
+        return x.all(dim, out=out, keepdims=keepdim)
+    return _narrowed(x.all(dim, keepdims=keepdim), x.dtype, out)
+
+
+@register_kernel("logsumexp", infer=reduction(same_dtype))
+def logsumexp(xp, x, *, dim, keepdim, out=None):
     """m + log Σ exp(x − m) with m = max x; infinite maxima are not subtracted."""
     if x.size == 0:
-        zeros = x.sum(dim, None, None, keepdim)
-        return xp.full_like(zeros, -math.inf)
+        zeros = x.sum(dim, None, out, keepdim)
+        return xp.full_like(zeros, -math.inf) if out is None else copied(zeros - math.inf, out)
     top = x.max(dim, None, True) if x.ndim else x
     top = xp.where(xp.isfinite(top), top, 0)
     y = xp.exp(x - top).sum(dim, None, None, True)
     with np.errstate(divide="ignore"):  # log 0 = -inf is the value for a line of -inf
-        y = xp.log(y) + top
+        y = xp.log(y)
+    kept = out if out is None or keepdim else xp.expand_dims(out, dim)
+    y = xp.add(y, top, out=kept)
+    if out is not None:
+        return out
     return y if keepdim else y.squeeze(dim)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from oneflow_lite.kernels.infer_rules import accumulated, in_c_order, like_first, like_input
+from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.kernels.reduce import accumulator
 from oneflow_lite.registry import register_kernel
 
@@ -10,33 +12,38 @@ def _along(dim, place):
     return (slice(None),) * dim + (place,)
 
 
-@register_kernel("cumsum")
-def cumsum(xp, x, *, dim):
+@register_kernel("cumsum", infer=accumulated)
+def cumsum(xp, x, *, dim, out=None):
+    if out is not None and x.ndim and x.dtype.char != "e":
+        return x.cumsum(dim, accumulator(x.dtype), out)
     y = x.cumsum(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
+    if out is not None:
+        return copied(y, out)
     return y.astype(x.dtype) if x.dtype.char == "e" else y
 
 
-@register_kernel("cumsum_grad")
-def cumsum_grad(xp, dy, *, dim):
+@register_kernel("cumsum_grad", infer=in_c_order(like_first), reuses="dy")
+def cumsum_grad(xp, dy, *, dim, out=None):
     """dx_i = Σ_{k ≥ i} dy_k"""
     if not dy.ndim:
-        return dy.copy()
+        return copied(dy, out)
     wide = accumulator(dy.dtype)
-    dx = xp.empty(dy.shape, dy.dtype)
+    dx = xp.empty(dy.shape, dy.dtype) if out is None else out
     dx[...] = xp.flip(xp.flip(dy, dim).cumsum(dim, wide), dim)
     return dx
 
 
-@register_kernel("cumprod")
+@register_kernel("cumprod", infer=accumulated)
 def cumprod(xp, x, *, dim):
     y = x.cumprod(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
     return y.astype(x.dtype) if x.dtype.char == "e" else y
 
 
-@register_kernel("shift")
-def shift(xp, x, *, dim, offset, fill):
+@register_kernel("shift", infer=like_input)
+def shift(xp, x, *, dim, offset, fill, out=None):
     """y_i = x_{i - offset}, with `fill` in the place that is left free; offset is 1 or -1."""
-    y = xp.full(x.shape, fill, x.dtype)
+    y = xp.empty(x.shape, x.dtype) if out is None else out
+    y[...] = fill
     if x.ndim:
         first, rest = _along(dim, slice(None, -1)), _along(dim, slice(1, None))
         if offset > 0:
@@ -46,7 +53,7 @@ def shift(xp, x, *, dim, offset, fill):
     return y
 
 
-@register_kernel("recurrence")
+@register_kernel("recurrence", infer=in_c_order(like_first))
 def recurrence(xp, a, b, *, dim, reverse):
     """s_i = a_i s_{i-1} + b_i from s_{-1} = 0 (reverse: from the other end).
 

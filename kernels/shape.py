@@ -4,35 +4,45 @@ import math
 
 import numpy as np
 
+from oneflow_lite.kernels.infer_rules import (
+    converted,
+    in_c_order,
+    like_input,
+    of_shape,
+    register_view,
+    reshaped,
+    written,
+)
+from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("reshape", view_of="x")
+@register_kernel("reshape", view_of="x", infer=reshaped)
 def reshape(xp, x, *, shape):
     return x.reshape(shape)
 
 
-@register_kernel("transpose", view_of="x")
+@register_view("transpose")
 def transpose(xp, x, *, dim0, dim1):
     return x.swapaxes(dim0, dim1)
 
 
-@register_kernel("permute", view_of="x")
+@register_view("permute")
 def permute(xp, x, *, dims):
     return x.transpose(dims)
 
 
-@register_kernel("squeeze", view_of="x")
+@register_view("squeeze")
 def squeeze(xp, x, *, dim):
     return x.squeeze(dim)
 
 
-@register_kernel("unsqueeze", view_of="x")
+@register_view("unsqueeze")
 def unsqueeze(xp, x, *, dim):
     return xp.expand_dims(x, dim)
 
 
-@register_kernel("expand", view_of="x")
+@register_view("expand")
 def expand(xp, x, *, shape):
     extra = len(shape) - x.ndim
     if shape[extra:] == x.shape and math.prod(shape[:extra]) == 1:  # no element stands twice
@@ -40,57 +50,65 @@ def expand(xp, x, *, shape):
     return xp.broadcast_to(x, shape)
 
 
-@register_kernel("sum_to")
-def sum_to(xp, x, *, shape):
+@register_kernel("sum_to", infer=in_c_order(of_shape))
+def sum_to(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
     stretched = [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
-    return x.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
+    dims = (*range(extra), *stretched)
+    if out is None:
+        return x.sum(axis=dims, keepdims=True).reshape(shape)
+    x.sum(axis=dims, keepdims=True, out=out[(None,) * extra])
+    return out
 
 
 @register_kernel("sum_to", device="cpu")
-def sum_to_cpu(xp, x, *, shape):
+def sum_to_cpu(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
     if extra and x.shape[extra:] == shape and x.dtype.char in "fd" and x.size:
         # The gradient of a bias: BLAS adds rows up several times quicker than a reduction.
         rows = x.reshape(math.prod(x.shape[:extra]), math.prod(shape))
-        return np.ones(len(rows), x.dtype).dot(rows).reshape(shape)
-    return sum_to(np, x, shape=shape)
+        ones = np.ones(len(rows), x.dtype)
+        if out is None:
+            return ones.dot(rows).reshape(shape)
+        ones.dot(rows, out.reshape(rows.shape[1]))
+        return out
+    return sum_to(np, x, shape=shape, out=out)
 
 
-@register_kernel("clone")
-def clone(xp, x):
-    return x.copy()
+@register_kernel("clone", infer=like_input, reuses="x")
+def clone(xp, x, *, out=None):
+    return copied(x, out)
 
 
-@register_kernel("real", view_of="x")
+@register_view("real")
 def real(xp, x):
     return x.real
 
 
-@register_kernel("imag", view_of="x")
+@register_view("imag")
 def imag(xp, x):
     return x.imag
 
 
-@register_kernel("view_dtype", view_of="x")
+@register_view("view_dtype")
 def view_dtype(xp, x, *, dtype):
     return x.view(dtype)
 
 
-@register_kernel("cast")
-def cast(xp, x, *, dtype):
+@register_kernel("cast", infer=converted, reuses="x")
+def cast(xp, x, *, dtype, out=None):
     if x.dtype.kind == "c" and dtype.kind not in "bc":
         x = x.real
-    return x.astype(dtype)
+    return x.astype(dtype) if out is None else copied(x, out)
 
 
-@register_kernel("copy_", mutates="x")
+@register_kernel("copy_", mutates="x", infer=written)
 def copy_(xp, x, value):
     x[...] = value
     return x
 
 
-@register_kernel("fill_", mutates="x")
+@register_kernel("fill_", mutates="x", infer=written)
 def fill_(xp, x, value):
     x[...] = value
     return x

@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("softmax")
+@register_kernel("softmax", infer=in_c_order(like_first), reuses="x")
 @in_float32
-def softmax(xp, x, *, dim):
+def softmax(xp, x, *, dim, out=None):
     if x.size == 0:
-        return xp.empty_like(x)
-    t = x - x.max(axis=dim, keepdims=True)
+        return xp.empty_like(x) if out is None else out
+    t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
     xp.exp(t, out=t)
     t /= t.sum(axis=dim, keepdims=True)
     return t
 
 
-@register_kernel("softmax_grad")
+@register_kernel("softmax_grad", infer=in_c_order(like_first))
 @in_float32
-def softmax_grad(xp, dy, y, *, dim):
+def softmax_grad(xp, dy, y, *, dim, out=None):
     """y (dy - Σ dy y)."""
-    t = dy * y
+    t = xp.multiply(dy, y, out=out)
     total = t.sum(axis=dim, keepdims=True)
     xp.subtract(dy, total, out=t)
     t *= y
     return t
 
 
-@register_kernel("log_softmax")
+@register_kernel("log_softmax", infer=in_c_order(like_first), reuses="x")
 @in_float32
-def log_softmax(xp, x, *, dim):
+def log_softmax(xp, x, *, dim, out=None):
     if x.size == 0:
-        return xp.empty_like(x)
-    t = x - x.max(axis=dim, keepdims=True)
+        return xp.empty_like(x) if out is None else out
+    t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
     t -= xp.log(xp.exp(t).sum(axis=dim, keepdims=True))
     return t
 
 
-@register_kernel("log_softmax_grad")
+@register_kernel("log_softmax_grad", infer=in_c_order(like_first), reuses="y")
 @in_float32
-def log_softmax_grad(xp, dy, y, *, dim):
+def log_softmax_grad(xp, dy, y, *, dim, out=None):
     """dy - exp(y) Σ dy."""
-    t = xp.exp(y)
+    t = xp.exp(y, out=out)
     t *= dy.sum(axis=dim, keepdims=True)
     return xp.subtract(dy, t, out=t)

@@ -4,10 +4,11 @@ NaN counts as the greatest value, as in PyTorch, and equal elements keep their o
 always stable, so that both devices and PyTorch agree on the indices.
 """
 
+from oneflow_lite.kernels.infer_rules import order_of, ordered
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("argsort")
+@register_kernel("argsort", infer=order_of)
 def argsort(xp, x, *, dim, descending=False):
     if not x.ndim:
         return xp.zeros((), xp.int64)
@@ -18,7 +19,7 @@ def argsort(xp, x, *, dim, descending=False):
     return x.shape[dim] - 1 - order
 
 
-@register_kernel("sort")
+@register_kernel("sort", infer=ordered)
 def sort(xp, x, *, dim, descending=False):
     if not x.ndim:
         return x.copy(), xp.zeros((), xp.int64)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oneflow_lite.kernels.infer_rules import broadcast, real_dtype, reduction
 from oneflow_lite.registry import register_kernel
 
 
@@ -33,17 +34,17 @@ def _variance(xp, x, dim, correction, keepdim):
         return squares * math.inf
 
 
-@register_kernel("var")
+@register_kernel("var", infer=reduction(real_dtype))
 def var(xp, x, *, dim, correction, keepdim):
     return _variance(xp, x, dim, correction, keepdim).astype(x.real.dtype, copy=False)
 
 
-@register_kernel("std")
+@register_kernel("std", infer=reduction(real_dtype))
 def std(xp, x, *, dim, correction, keepdim):
     return xp.sqrt(_variance(xp, x, dim, correction, keepdim)).astype(x.real.dtype, copy=False)
 
 
-@register_kernel("norm")
+@register_kernel("norm", infer=reduction(real_dtype))
 def norm(xp, x, *, p, dim, keepdim):
     """(Σ |x|^p)^(1/p); its limits max |x| and min |x|, and the count of non-zeros for p = 0."""
     if p == 0:
@@ -71,8 +72,12 @@ def _sum_of_squares(x, dim, keepdim):
     return (x * x).sum(dim, None, None, keepdim)
 
 
-@register_kernel("safe_divide")
-def safe_divide(xp, x, y):
+@register_kernel("safe_divide", infer=broadcast, reuses=("x", "y"))
+def safe_divide(xp, x, y, *, out=None):
     """x / y, and 0 where y is 0: the quotient of norm and std at their kink."""
     zero = y == 0
-    return xp.where(zero, 0, x / (y + zero))
+    quotient = xp.divide(x, y + zero, out=out)
+    if out is None:
+        return xp.where(zero, 0, quotient)
+    xp.copyto(out, 0, where=zero)
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import broadcast, like_first, of_ufunc
 from oneflow_lite.kernels.numerics import erf as erf_of, quiet_overflow
 from oneflow_lite.kernels.special_functions import special
 from oneflow_lite.registry import register_kernel, register_ufunc
@@ -23,53 +24,54 @@ _BINARY = {
 }
 
 for _op, _function in _UNARY.items():
-    register_ufunc(_op, _function, inputs=1)
+    register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
 for _op, _function in _BINARY.items():
-    register_ufunc(_op, _function, inputs=2)
+    register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
 
 
-@register_kernel("tanh_grad")
-def tanh_grad(xp, dy, y):
+@register_kernel("tanh_grad", infer=like_first)
+def tanh_grad(xp, dy, y, *, out=None):
     # dy (1 - y²), with arrays alone: a Python scalar would double the cost on a small array.
-    t = dy * y
+    t = xp.multiply(dy, y, out=out)
     t *= y
-    return dy - t
+    return xp.subtract(dy, t, out=out)
 
 
-@register_kernel("sigmoid")
+@register_kernel("sigmoid", infer=like_first, reuses="x")
 @quiet_overflow
 @in_float32
-def sigmoid(xp, x):
+def sigmoid(xp, x, *, out=None):
     # Where exp overflows, the reciprocal of inf is the right answer, 0.
-    t = xp.exp(-x)
+    t = xp.negative(x, out=out)
+    t = xp.exp(t, out=out)
     t += 1
-    return xp.reciprocal(t)
+    return xp.reciprocal(t, out=out)
 
 
-@register_kernel("sigmoid_grad")
+@register_kernel("sigmoid_grad", infer=like_first)
 @in_float32
-def sigmoid_grad(xp, dy, y):
+def sigmoid_grad(xp, dy, y, *, out=None):
     # dy y (1 - y)
-    t = y * y
-    t = y - t
+    t = xp.multiply(y, y, out=out)
+    t = xp.subtract(y, t, out=out)
     t *= dy
     return t
 
 
-@register_kernel("erf")
+@register_kernel("erf", infer=like_first)
 @in_float32
-def erf(xp, x):
-    return erf_of(xp, x)
+def erf(xp, x, *, out=None):
+    return erf_of(xp, x, out=out)
 
 
-@register_kernel("erfc")
+@register_kernel("erfc", infer=like_first, reuses="x")
 @in_float32
-def erfc(xp, x):
-    return special(xp).erfc(x)
+def erfc(xp, x, *, out=None):
+    return special(xp).erfc(x, out=out)
 
 
-@register_kernel("xlogy")
-def xlogy(xp, x, y):
+@register_kernel("xlogy", infer=broadcast, reuses=("x", "y"))
+def xlogy(xp, x, y, *, out=None):
     # 0 log y is 0 for every y but nan: log 1 stands in where log y may not be finite.
     zero = (x == 0) & ~xp.isnan(y)
-    return x * xp.log(xp.where(zero, 1, y))
+    return xp.multiply(x, xp.log(xp.where(zero, 1, y)), out=out)

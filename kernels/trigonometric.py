@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first, of_ufunc
 from oneflow_lite.registry import register_kernel, register_ufunc
 
 # Ops that are one function of the array module: op name to function name.
@@ -26,23 +27,23 @@ _BINARY = {
 }
 
 for _op, _function in _UNARY.items():
-    register_ufunc(_op, _function, inputs=1)
+    register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
 for _op, _function in _BINARY.items():
-    register_ufunc(_op, _function, inputs=2)
+    register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
 
 
-@register_kernel("atan2")
-def atan2(xp, y, x):
-    return xp.arctan2(y, x)
+@register_kernel("atan2", infer=of_ufunc("arctan2"), reuses=("y", "x"))
+def atan2(xp, y, x, *, out=None):
+    return xp.arctan2(y, x, out=out)
 
 
-@register_kernel("sinc")
+@register_kernel("sinc", infer=in_c_order(like_first))
 @in_float32
 def sinc(xp, x):
     return xp.sinc(x)
 
 
-@register_kernel("sinc_grad")
+@register_kernel("sinc_grad", infer=in_c_order(like_first))
 @in_float32
 def sinc_grad(xp, dy, x, *, order):
     """dy times the derivative of sin(πx)/(πx) of this order (at least 1).

@@ -1,10 +1,12 @@
 """Windows along one dimension, as a view of the input."""
 
 from oneflow_lite.kernels.index_arrays import on_host
+from oneflow_lite.kernels.infer_rules import of_shape, register_view
+from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("unfold", view_of="x")
+@register_view("unfold")
 def unfold(xp, x, *, dimension, size, step):
     if x.ndim == 0:
         return x[None][:size]
@@ -18,10 +20,10 @@ def unfold(xp, x, *, dimension, size, step):
     return y
 
 
-@register_kernel("unfold_grad")
-def unfold_grad(xp, dy, *, dimension, size, step, shape):
+@register_kernel("unfold_grad", infer=of_shape)
+def unfold_grad(xp, dy, *, dimension, size, step, shape, out=None):
     """Return zeros of `shape` with the windows dy added where they came from."""
-    dx = xp.zeros(shape, dy.dtype)
+    dx = zeros(xp, shape, dy.dtype, out)
     if not shape:
         dx[...] = dy.sum()
         return dx

@@ -13,6 +13,7 @@ from oneflow_lite import (
     errors as errors,
     nn as nn,
     optim as optim,
+    static as static,
     testing as testing,
     utils as utils,
 )

@@ -10,13 +10,19 @@ again; whatever is unusual leaves them for the general path.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.autograd.annotations import annotate
-from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
+from oneflow_lite.autograd.function_node import (
+    NO_EDGE,
+    Edge,
+    FunctionNode,
+    make_node,
+    tensor_info,
+)
 from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local, with_grad_mode
 from oneflow_lite.device import CPU, Device, on_device
@@ -62,6 +68,35 @@ class Interpreter:
         """Run one op: tensors (or None) and attributes in, a Tensor or a tuple of them out."""
         assert self.inner is not None
         return self.inner.apply(op_expr, inputs, attrs)
+
+    def read(self, op: str, tensor: Tensor) -> None:
+        """Take note that values of a tensor leave for Python, by a method such as `item`.
+
+        Raises
+        ------
+        CaptureError
+            When a Program is captured, which knows no values.
+        """
+        if self.inner is not None:
+            self.inner.read(op, tensor)
+
+    def constant(self, tensor: Tensor) -> None:
+        """Take note of a tensor that was just made from Python numbers."""
+        if self.inner is not None:
+            self.inner.constant(tensor)
+
+    def backward(self, nodes: Sequence[FunctionNode]) -> None:
+        """Take note of the nodes that a backward pass is about to run, the latest first."""
+        if self.inner is not None:
+            self.inner.backward(nodes)
+
+    def before_run(self, callback: Callable[[], None]) -> None:
+        """Ask for a call before each run of what is being captured, as to bring inputs up to date.
+
+        Nothing is called while ops run at once.
+        """
+        if self.inner is not None:
+            self.inner.before_run(callback)
 
 
 class EagerInterpreter(Interpreter):
@@ -214,6 +249,8 @@ def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATT
     top = state.interpreter
     if top is None:
         return DEFAULT_STACK.apply(op, inputs, attrs)
+    if type(top) is AutogradInterpreter:  # a whole stack of its own, as while a Program is captured
+        return top.apply(op, inputs, attrs)
     # While an interpreter works, its own ops go to the one below it.
     below = top.inner
     local.state = state.replace(interpreter=None if below is DEFAULT_STACK else below)

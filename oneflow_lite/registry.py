@@ -74,6 +74,7 @@ class Registry(Generic[T]):
 
 Kernel = Callable[..., Any]
 InferRule = Callable[..., Any]
+DynamicShape = bool | Callable[..., bool]
 
 
 class Schema:
@@ -96,15 +97,25 @@ class Schema:
     random : bool
         Whether the kernel draws random numbers.
     infer : callable or None
-        Shape and dtype of the outputs without running the kernel.
+        Shape and dtype of the outputs without running the kernel; see `static/infer.py`.
+    dynamic_shape : bool or callable
+        Whether the shape of an output depends on the values of the inputs; a callable is asked with
+        the inputs and attributes of a call (`static.infer.has_dynamic_shape` does).
+    out : bool
+        Whether the kernel takes `out=`, an array of the result's shape and dtype to write to.
+    reuses : tuple of str
+        Inputs that may themselves be given as `out`, where shape and dtype agree.
     """
 
     __slots__ = (
         "attrs",
+        "dynamic_shape",
         "infer",
         "inputs",
         "mutates",
+        "out",
         "random",
+        "reuses",
         "variadic",
         "view_of",
         "written",
@@ -117,6 +128,8 @@ class Schema:
         view_of: str | None = None,
         infer: InferRule | None = None,
         random: bool = False,
+        dynamic_shape: DynamicShape = False,
+        reuses: tuple[str, ...] = (),
     ) -> None:
         positional = (
             inspect.Parameter.POSITIONAL_ONLY,
@@ -126,7 +139,8 @@ class Schema:
         self.inputs = tuple(p.name for p in parameters if p.kind in positional)
         self.variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self.attrs = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-        for name in (*mutates, *((view_of,) if view_of else ())):
+        self.out = self.attrs.pop("out", self) is None  # where the kernel may write its result
+        for name in (*mutates, *reuses, *((view_of,) if view_of else ())):
             if name not in self.inputs:
                 raise RegistrationError(
                     f"the schema names {name!r}, which is no array parameter of the kernel; "
@@ -137,6 +151,8 @@ class Schema:
         self.view_of = view_of
         self.random = random
         self.infer = infer
+        self.dynamic_shape = dynamic_shape
+        self.reuses = reuses
 
 
 class KernelEntry:
@@ -168,11 +184,14 @@ def register_kernel(
     view_of: str | None = None,
     infer: InferRule | None = None,
     random: bool = False,
+    dynamic_shape: DynamicShape = False,
+    reuses: str | tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Register the arithmetic of an op.
 
     The kernel's first parameter `xp` is numpy or cupy, its positional parameters are arrays (or
-    None for an optional input), its keyword-only parameters are attributes.
+    None for an optional input), its keyword-only parameters are attributes. A keyword-only
+    `out=None` is none: it says that the kernel can write its result to memory it is given.
 
     Parameters
     ----------
@@ -181,7 +200,7 @@ def register_kernel(
     device : {None, "cpu", "cuda"}
         None serves both devices; a kernel for one device is preferred there. Its schema must be
         declared by the kernel that is registered first.
-    mutates, view_of, infer, random
+    mutates, view_of, infer, random, dynamic_shape, reuses
         See `Schema`.
 
     Raises
@@ -194,7 +213,8 @@ def register_kernel(
 
     def decorator(kernel: Function) -> Function:
         mutated = (mutates,) if isinstance(mutates, str) else tuple(mutates)
-        schema = Schema(kernel, mutated, view_of, infer, random)
+        reused = (reuses,) if isinstance(reuses, str) else tuple(reuses)
+        schema = Schema(kernel, mutated, view_of, infer, random, dynamic_shape, reused)
         entry = KERNELS.find(op_type_name)
         if entry is None:
             entry = KernelEntry(schema)
@@ -217,23 +237,26 @@ def register_kernel(
     return decorator
 
 
-def register_ufunc(op_type_name: str, ufunc: str, inputs: int) -> None:
+def register_ufunc(
+    op_type_name: str, ufunc: str, inputs: int, infer: InferRule | None = None
+) -> None:
     """Register an op whose kernel is one function of the array module, such as `add`.
 
     The parameters are called `x`, or `x` and `y`. Dispatch calls the function directly, without a
     Python frame in between.
     """
+    names = ("x", "y")[:inputs]
     if inputs == 1:
 
-        def kernel(xp: Any, x: Any) -> Any:
-            return getattr(xp, ufunc)(x)
+        def kernel(xp: Any, x: Any, *, out: Any = None) -> Any:
+            return getattr(xp, ufunc)(x, out=out)
     else:
 
-        def kernel(xp: Any, x: Any, y: Any) -> Any:  # type: ignore[misc]
-            return getattr(xp, ufunc)(x, y)
+        def kernel(xp: Any, x: Any, y: Any, *, out: Any = None) -> Any:  # type: ignore[misc]
+            return getattr(xp, ufunc)(x, y, out=out)
 
     kernel.__name__ = op_type_name
-    register_kernel(op_type_name)(kernel)
+    register_kernel(op_type_name, infer=infer, reuses=names)(kernel)
     KERNELS.get(op_type_name).ufunc = ufunc
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from oneflow_lite.device import CPU, Device, to_device
 from oneflow_lite.dtype import SUPPORTED, DType, scalar_dtype
 from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensor import Tensor, as_constant, make_constant, make_tensor
 
 scalars: dict[tuple[Any, DType], Tensor] = {}
 _SCALARS_KEPT = 1024
@@ -42,11 +42,11 @@ def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) 
     if dtype is None:
         dtype = scalar_dtype(value)
     if dtype.kind in "iu" and not _INT_RANGE[dtype][0] <= value <= _INT_RANGE[dtype][1]:
-        return make_tensor(_wrapped(value, dtype, device))
+        return make_constant(_wrapped(value, dtype, device))
     if device is not CPU:
-        return make_tensor(to_device(np.array(value, dtype=dtype), device))
+        return make_constant(to_device(np.array(value, dtype=dtype), device))
     if not value or value != value:
-        return make_tensor(np.array(value, dtype=dtype))
+        return make_constant(np.array(value, dtype=dtype))
     found = scalars.get((value, dtype))
     if found is None:
         array = np.array(value, dtype=dtype)
@@ -54,4 +54,4 @@ def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) 
         if len(scalars) >= _SCALARS_KEPT:
             scalars.clear()
         found = scalars[value, dtype] = make_tensor(array)
-    return found
+    return as_constant(found)

@@ -23,11 +23,13 @@ from oneflow_lite.autograd.hooks import (
     register_post_accumulate_hook,
     register_tensor_hook,
 )
+from oneflow_lite.autograd.mode import local
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, to_complex
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    CaptureError,
     DimError,
     DTypeError,
     GradientError,
@@ -60,6 +62,7 @@ class Tensor:
     _view: ViewInfo | None = None
     _layout: Layout | None = None  # of a base whose shape was changed in place
     _meta: AutogradMeta | None = None  # of a leaf, once someone looked
+    _name: str | None = None  # of the variable of a Program that a tensor with values became
 
     # NumPy leaves `array + tensor` to the tensor's reflected operator.
     __array_priority__: ClassVar[int] = 1000
@@ -71,6 +74,7 @@ class Tensor:
         else:
             array = np.empty(data or (0,), default_float())
         self._data = array if target is CPU else to_device(array, target)
+        as_constant(self)
 
     # The array
 
@@ -103,6 +107,11 @@ class Tensor:
     def device(self) -> Device:
         """Where the array lives."""
         return device_of(self._data)
+
+    @property
+    def name(self) -> str | None:
+        """The variable of a Program that this tensor is; None for other tensors."""
+        return self._name or getattr(self._data, "name", None)
 
     @property
     def is_cuda(self) -> bool:
@@ -150,6 +159,7 @@ class Tensor:
         Works on tensors that require a gradient too, as in OneFlow. What is written into the array
         is not seen by version counters.
         """
+        self._leave("numpy")
         return self._data if isinstance(self._data, np.ndarray) else self._data.get()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -158,6 +168,7 @@ class Tensor:
                 f"a tensor on {self.device} is not converted to a NumPy array implicitly; "
                 "call .cpu() or .numpy() first"
             )
+        self._leave("__array__")
         return np.array(self._data, dtype=dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -165,6 +176,7 @@ class Tensor:
             raise GradientError(
                 "__dlpack__(): a tensor that requires a gradient is not exported; detach() it first"
             )
+        self._leave("__dlpack__")
         return self._data.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -181,10 +193,12 @@ class Tensor:
                 got=f"shape {self.shape}",
                 mend="index the tensor, or use tolist()",
             )
+        self._leave("item")
         return self._data.item()
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers."""
+        self._leave("tolist")
         return self._data.tolist()
 
     def __bool__(self) -> bool:
@@ -197,6 +211,7 @@ class Tensor:
                 got=f"shape {self.shape}",
                 mend="use .any() or .all()",
             )
+        self._leave("bool")
         return bool(self._data.item())
 
     def __float__(self) -> float:
@@ -237,6 +252,9 @@ class Tensor:
         return format(self.item(), spec) if self._data.ndim == 0 else format(repr(self), spec)
 
     def __repr__(self) -> str:
+        name = getattr(self._data, "name", None)
+        if name is not None:  # a variable of a Program has no values to show
+            return f"tensor(name={name!r}, shape={self.shape}, dtype={self.dtype})"
         facts = []
         if self.is_cuda:
             facts.append(f"device='{self.device}'")
@@ -257,6 +275,17 @@ class Tensor:
         return tensor_text(self.numpy(), facts)
 
     __hash__ = object.__hash__
+
+    def _leave(self, op: str) -> None:
+        """Tell a pushed interpreter that the values leave for Python."""
+        interpreter = local.state.interpreter
+        if interpreter is not None:
+            interpreter.read(op, self)
+        elif type(self._data) is not np.ndarray and self.name is not None:
+            raise CaptureError(
+                f"{op}(): {self.name!r} is a variable of a Program and has no value of its own; "
+                "fetch it with Executor.run, or look it up in the scope"
+            )
 
     # The place in the graph
 
@@ -539,6 +568,7 @@ class Tensor:
         if id(self) in memo:
             return memo[id(self)]  # type: ignore[no-any-return]
         extra = {k: v for k, v in vars(self).items() if k not in _OWN_FIELDS}
+        self._leave("copy.deepcopy")
         clone = make_tensor(self._data.copy(), type(self))
         memo[id(self)] = clone
         vars(clone).update(copy.deepcopy(extra, memo))
@@ -588,7 +618,7 @@ class Tensor:
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
 
-_OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_layout", "_meta"})
+_OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_name"})
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
@@ -610,6 +640,19 @@ def make_tensor(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     """Wrap an array, without copying, as a leaf that requires no gradient."""
     tensor = cls.__new__(cls)
     tensor._data = array
+    return tensor
+
+
+def make_constant(array: Any) -> Tensor:
+    """Wrap an array that was made from Python numbers, and tell a pushed interpreter of it."""
+    return as_constant(make_tensor(array))
+
+
+def as_constant(tensor: Tensor) -> Tensor:
+    """Tell a pushed interpreter of a tensor that was made from Python numbers."""
+    interpreter = local.state.interpreter
+    if interpreter is not None:
+        interpreter.constant(tensor)
     return tensor
 
 

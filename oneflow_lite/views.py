@@ -28,6 +28,11 @@ def link_view(
         and not _shares(y._data, data)
     ):
         return
+    link(op, x, y, attrs, origin)
+
+
+def link(op: OpExpr, x: Tensor, y: Tensor, attrs: dict[str, Any], origin: Origin | None) -> None:
+    """Make `y`, whose memory lies in that of `x`, a view of it."""
     storage = y._storage = x._storage or x.storage
     parent = x._view
     if parent is None:

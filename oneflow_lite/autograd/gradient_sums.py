@@ -32,6 +32,7 @@ class GradientSums(TaskGraph):
     gradients: Any
     not_ready: dict[FunctionNode, Any]
     owned: set[FunctionNode]
+    hooks_at_inputs = True  # a captured gradient is the one after the hooks of its tensor
     _seen: dict[FunctionNode, list[Any]] | None = None  # complete gradients, for hooks to look at
 
     # What arrives at a node
@@ -141,9 +142,9 @@ class GradientSums(TaskGraph):
             if grad is None:
                 continue
             meta = metas[index] if metas else None
-            if meta is not None and meta.hooks:
-                grad = grads[index] = self._run_hooks(node, index, meta, grad)
             captured = [position for i, position in captures if i == index]
+            if meta is not None and meta.hooks and (self.hooks_at_inputs or not captured):
+                grad = grads[index] = self._run_hooks(node, index, meta, grad)
             if not self.accumulate:
                 ours = self.recorded or (node in self.owned and len(captured) == 1)
                 for position in captured:
@@ -184,20 +185,26 @@ class GradientSums(TaskGraph):
         """Add a complete gradient to `acc_grad`, in memory that no other gradient shares."""
         with _accumulate_lock:
             before = meta.acc_grad
-            if self.recorded and self.create_graph:
-                clone = FUNCTORS_F.clone
-                meta.acc_grad = clone(grad) if before is None else FUNCTORS_F.add(before, grad)
-                return
-            array = grad._data if self.recorded else grad
-            if before is None:
-                if self.recorded or type(node) is not AccumulateGrad or node not in self.owned:
-                    array = array.copy()
-                meta.acc_grad = make_tensor(array)
+            if self.recorded:
+                meta.acc_grad = self._recorded_sum(node, before, grad)
+            elif before is None:
+                if type(node) is not AccumulateGrad or node not in self.owned:
+                    grad = grad.copy()
+                meta.acc_grad = make_tensor(grad)
             elif before._edge is not None:
-                meta.acc_grad = make_tensor(before._data + array)
+                meta.acc_grad = make_tensor(before._data + grad)
             else:
-                before._data += array
+                before._data += grad
                 (before._storage or before.storage).version += 1
+
+    def _recorded_sum(self, node: FunctionNode, before: Tensor | None, grad: Tensor) -> Any:
+        """Do the same in ops, which a pushed interpreter sees."""
+        F = FUNCTORS_F
+        if before is None:
+            return grad.detach() if node in self.owned else F.clone(grad)
+        if self.create_graph or before._edge is not None:
+            return F.add(before, grad)
+        return F.add_(before, grad)
 
     def current_grad(self, meta: AutogradMeta) -> Tensor | None:
         """Return the partial sum for one value, while this task sums into it."""

@@ -57,8 +57,8 @@ class RecordedGradients:
 
     def zeros(self, info: TensorInfo) -> Tensor:
         """Return zeros for an output that got no gradient."""
-        with on_device(info.device) as xp:
-            return make_tensor(xp.zeros(info.shape, info.dtype))
+        made: Tensor = FUNCTORS_F.zeros(info.shape, dtype=info.dtype, device=info.device)
+        return made
 
     def add(self, a: Tensor, b: Tensor) -> Any:
         """Return the recorded sum."""
@@ -82,6 +82,9 @@ def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[An
     memory. So an array that owns its memory is new, unless it is an incoming gradient or a saved
     array handed through, or the rule returned it, or a view of it, for another input as well.
     """
+    if isinstance(grad, Tensor):  # what tensors share is what their arrays share
+        grad, out_grad = grad._data, out_grad._data
+        siblings = siblings and [getattr(other, "_data", None) for other in siblings]
     if grad.base is not None or grad is out_grad or node.infos is not None:
         return False
     if node.grad_function.shows_gradients:

@@ -50,6 +50,7 @@ from oneflow_lite.device import (
     wait_for_stream,
 )
 from oneflow_lite.errors import AnomalyError
+from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.tensor import Tensor
 
 ndarray = np.ndarray
@@ -122,6 +123,8 @@ class GraphTask(GradientSums):
         self.state = state
         # A pushed interpreter sees the backward ops too, so they go through the functors then.
         self.recorded = create_graph or state.interpreter is not None
+        # While a Program is captured nobody else sees them, so what is new belongs to the task.
+        self.captured = type(state.interpreter) is AutogradInterpreter and not create_graph
         self.gradients: Any = RECORDED if self.recorded else RAW
 
     def set_roots(self, roots: Sequence[Edge], root_grads: Sequence[Tensor]) -> FunctionNode:
@@ -173,6 +176,8 @@ class GraphTask(GradientSums):
         nodes = self.order([])
         if not nodes:  # the root leads to no input
             return
+        if self.state.interpreter is not None:
+            self.state.interpreter.backward(nodes)
         if self.state.anomaly is not None:
             self.evaluating = {}
         streams = {
@@ -190,6 +195,7 @@ class GraphTask(GradientSums):
         not_ready, owned = self.not_ready, self.owned
         exec_info, targets = self.exec_info, self._targets
         recorded, retain_graph = self.recorded, self.retain_graph
+        owns = not recorded or self.captured
         F: Any = self.gradients.F
         node = None
         try:
@@ -238,12 +244,14 @@ class GraphTask(GradientSums):
                     ):
                         if next_node not in not_ready:
                             not_ready[next_node] = in_grad
-                            if not (next_node.edges or recorded) and is_fresh(
+                            if owns and not next_node.edges and is_fresh(
                                 in_grad, out_grad, node, in_grads
                             ):
                                 owned.add(next_node)
                         elif recorded:
                             not_ready[next_node] = FUNCTORS_F.add(not_ready[next_node], in_grad)
+                            if owns:
+                                owned.add(next_node)
                         elif next_node in owned:
                             not_ready[next_node] += in_grad
                         else:

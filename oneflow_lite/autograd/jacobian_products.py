@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -241,5 +242,6 @@ def _units(x: Tensor) -> Iterator[Tensor]:
     """Yield the tensors like x that are 1 in one place and 0 elsewhere."""
     for k in range(x.numel()):
         unit = zeros(x.numel(), dtype=x.dtype, device=x.device)
-        unit._data[k] = 1
+        with no_grad():
+            unit[k] = 1
         yield unit.reshape(x.shape)

@@ -24,7 +24,7 @@ class Adam(Optimizer):
 
     Parameters
     ----------
-    params : iterable
+    params : iterable, optional
         Of tensors, of pairs (name, tensor), or of dicts (see `Optimizer`).
     lr : float or Tensor
         The learning rate.
@@ -64,7 +64,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Any = None,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -168,7 +168,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Any,
+        params: Any = None,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,

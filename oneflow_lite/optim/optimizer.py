@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from oneflow_lite.autograd.mode import enable_grad, no_grad
+from oneflow_lite.autograd.mode import enable_grad, local, no_grad
 from oneflow_lite.device import Device, on_device
 from oneflow_lite.dtype import float32, float64
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, bad_argument
@@ -29,9 +29,10 @@ class Optimizer:
 
     Parameters
     ----------
-    params : iterable
+    params : iterable or None
         Of tensors, of pairs (name, tensor), or of dicts with the key `params` and options that
-        differ from the defaults.
+        differ from the defaults. With None, `minimize` takes the parameters of the Program that
+        is captured.
     defaults : dict
         The options of groups that do not set their own.
 
@@ -49,6 +50,8 @@ class Optimizer:
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
         self._check_options(defaults)
+        if params is None:
+            return
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
             raise bad_argument(
                 ArgumentTypeError,
@@ -137,6 +140,9 @@ class Optimizer:
 
         All state is made here, before the first update is dispatched.
         """
+        if not self.param_groups:
+            op = type(self).__name__
+            raise _bad_params(op, "parameters to update", "none", "pass module.parameters()")
         work: list[Work] = []
         for position, group in enumerate(self.param_groups):
             scalars: list[Any] = []
@@ -151,7 +157,27 @@ class Optimizer:
                 state = self.state[param]
                 self._prepare_state(group, param, state)
                 work.append((group, scalars, param, grad, state))
+        interpreter = local.state.interpreter
+        if interpreter is not None:
+            interpreter.before_run(self.refresh_options)
         return work
+
+    def refresh_options(self) -> None:
+        """Bring the tensors from which updates read the options up to date."""
+        for position, device in list(self._scalars):
+            group = self.param_groups[position]
+            self._tensors(position, device, self._scalar_options(group))
+
+    def option_tensors(self) -> list[Tensor | None]:
+        """Return the tensors from which updates read the options, in an order that stays."""
+        return [tensor for _, tensors in self._scalars.values() for tensor in tensors]
+
+    def own_tensors(self) -> Iterator[Tensor]:
+        """Go through the tensors of the state, and those that hold options."""
+        for kept in self.state.values():
+            yield from (value for value in kept.values() if isinstance(value, Tensor))
+        for _, tensors in self._scalars.values():
+            yield from (tensor for tensor in tensors if tensor is not None)
 
     def _scalar_options(self, group: Group) -> tuple[Any, ...]:
         """Return the options that the update op takes as 0-d tensors, None for an unused one."""
@@ -183,6 +209,10 @@ class Optimizer:
                     fresh.append(tensors[i])
         self._scalars[position, device] = (values, fresh)
         return fresh
+
+    if TYPE_CHECKING:
+        # Attached when static Programs load; written there because it captures ops.
+        minimize: ClassVar[Callable[..., tuple[list[Any], list[tuple[Tensor, Tensor]]]]]
 
     # State
 

@@ -24,7 +24,7 @@ class SGD(Optimizer):
 
     Parameters
     ----------
-    params : iterable
+    params : iterable, optional
         Of tensors, of pairs (name, tensor), or of dicts (see `Optimizer`).
     lr : float or Tensor
         The learning rate.
@@ -57,7 +57,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Any = None,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,

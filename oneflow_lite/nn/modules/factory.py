@@ -9,14 +9,14 @@ from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensor import Tensor, make_constant
 
 
 def filled(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = None) -> Tensor:
     """Return a tensor of one value; the default dtype is the default floating point one."""
     chosen = default_float() if dtype is None else as_dtype("nn.Module", dtype)
     with on_device(as_device(device)) as xp:
-        return make_tensor(xp.full(shape, value, dtype=chosen))
+        return make_constant(xp.full(shape, value, dtype=chosen))
 
 
 def parameter(

@@ -1,0 +1,368 @@
+"""Shared infer rules: what an op would give, told from descriptions of its inputs.
+
+A rule takes an `ArraySpec` for each array parameter of the kernel (None for one left out) and the
+attributes, and returns an ArraySpec or a tuple of them. Where it returns None, the kernel is run on
+stand-ins instead: most rules do so unless all inputs lie in C order, for then the result does too.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.registry import register_kernel
+
+
+def in_c_order(rule):
+    """Let a rule answer for inputs in C order alone."""
+
+    @functools.wraps(rule)
+    def checked(*arrays, **attrs):
+        if any(x is not None and x.strides is not None for x in arrays):
+            return None
+        return rule(*arrays, **attrs)
+
+    return checked
+
+
+def _spread(arrays, dtype):
+    """Describe what a ufunc makes of these: they broadcast, and their common layout is kept."""
+    first = arrays[0]
+    if all(x.strides is None and x.shape == first.shape for x in arrays):
+        return ArraySpec(first.shape, dtype)
+    operands = [x.phantom() for x in arrays]
+    if any(x.size == 0 for x in operands):
+        return ArraySpec(np.broadcast_shapes(*[x.shape for x in operands]), dtype)
+    flags = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
+    made = np.nditer([*operands, None], op_flags=flags, op_dtypes=[None] * len(operands) + [dtype])
+    return ArraySpec.of(made.operands[-1])
+
+
+def of_ufunc(name):
+    """Return the rule of a kernel that does what one function of NumPy does, elementwise."""
+    ufunc = getattr(np, name)
+
+    def rule(*arrays, **attrs):
+        dtypes = ufunc.resolve_dtypes((*[x.dtype for x in arrays], None))
+        return _spread(arrays, dtypes[-1])
+
+    return rule
+
+
+def like_first(x, *others, **attrs):
+    """Elementwise in the first input; the others have its shape, or none at all."""
+    if any(y is not None and y.strides is not None for y in others):
+        return None
+    return _spread([x], x.dtype)
+
+
+def _broadcast_shape(arrays):
+    return np.broadcast_shapes(*[x.shape for x in arrays if x is not None])
+
+
+@in_c_order
+def broadcast(*arrays, **attrs):
+    """The common shape of all inputs, the dtype of the first."""
+    return ArraySpec(_broadcast_shape(arrays), arrays[0].dtype)
+
+
+@in_c_order
+def broadcast_to_last(*arrays, **attrs):
+    """The common shape of all inputs, the dtype of the last."""
+    return ArraySpec(_broadcast_shape(arrays), arrays[-1].dtype)
+
+
+@in_c_order
+def broadcast_to_bool(*arrays, **attrs):
+    return ArraySpec(_broadcast_shape(arrays), np.dtype(bool))
+
+
+def like_input(x, **attrs):
+    """C order with shape and dtype of the one input."""
+    return ArraySpec(x.shape, x.dtype)
+
+
+def converted(x, *, dtype):
+    """The layout of the input, in another dtype."""
+    if x.strides is not None and x.dtype.kind == "c" and dtype.kind not in "bc":
+        return None
+    return _spread([x], dtype)
+
+
+def written(x, *others, **attrs):
+    """The first input, in which the kernel writes."""
+    return x
+
+
+def made(*, shape, dtype, **attrs):
+    """An array made from attributes."""
+    return ArraySpec(tuple(shape), np.dtype(dtype))
+
+
+def made_list(*, n, dtype, **attrs):
+    return ArraySpec((n,), np.dtype(dtype))
+
+
+def of_shape(x, *others, shape, **attrs):
+    """C order, the dtype of the first input, the shape given by an attribute."""
+    return ArraySpec(tuple(shape), x.dtype)
+
+
+@in_c_order
+def loss_of_classes(x, target, weight, *, reduction, **attrs):
+    return ArraySpec(target.shape if reduction == "none" else (), x.dtype)
+
+
+def masked(x, mask):
+    """The shape of the mask, the dtype of the first input."""
+    return ArraySpec(mask.shape, x.dtype)
+
+
+def mask_of_shape(*arrays, shape, **attrs):
+    return ArraySpec(tuple(shape), np.dtype(bool))
+
+
+@in_c_order
+def mask_like(index, **attrs):
+    return ArraySpec(index.shape, np.dtype(bool))
+
+
+@in_c_order
+def indices_like(index, **attrs):
+    return ArraySpec(index.shape, np.dtype(np.int64))
+
+
+def mask_of_dim(index, *, dim, shape):
+    """A mask along one dimension that broadcasts to `shape`."""
+    return ArraySpec((shape[dim],) + (1,) * (len(shape) - 1 - dim), np.dtype(bool))
+
+
+def scalar_bool(*arrays, **attrs):
+    return ArraySpec((), np.dtype(bool))
+
+
+def reduced_shape(shape, dim, keepdim):
+    """Return a shape without the dimensions `dim`: one, several, or None for all."""
+    if dim is None:
+        dims = set(range(len(shape)))
+    else:
+        dims = {d % len(shape) for d in ((dim,) if isinstance(dim, int) else dim) if shape}
+    if keepdim:
+        return tuple([1 if d in dims else n for d, n in enumerate(shape)])
+    return tuple([n for d, n in enumerate(shape) if d not in dims])
+
+
+def reduction(dtype_of):
+    """Return the rule of a reduction whose result has the dtype `dtype_of(dtype)`."""
+
+    @in_c_order
+    def rule(x, *, dim, keepdim=False, **attrs):
+        return ArraySpec(reduced_shape(x.shape, dim, keepdim), np.dtype(dtype_of(x.dtype)))
+
+    return rule
+
+
+def same_dtype(dtype):
+    return dtype
+
+
+def real_dtype(dtype):
+    """Return the dtype of an absolute value."""
+    return dtype.type(0).real.dtype
+
+
+def sum_dtype(dtype):
+    return np.int64 if dtype.kind in "iub" else dtype
+
+
+@in_c_order
+def accumulated(x, *, dim):
+    return ArraySpec(x.shape, np.dtype(sum_dtype(x.dtype)))
+
+
+def index_dtype(dtype):
+    return np.int64
+
+
+def truth_dtype(dtype):
+    return dtype if dtype.char == "B" else np.bool_
+
+
+def normalized(op_type_name):
+    """Return the rule of a normalization: (y,) z, a variance (and a mean), in float32 of halves."""
+    arrays, statistics = {"standardize": (1, 1), "batch_norm": (2, 2)}.get(op_type_name, (2, 1))
+
+    @in_c_order
+    def rule(x, *scale, dim, eps):
+        dtype = np.dtype(np.float32) if x.dtype.char == "e" else x.dtype
+        kept = ArraySpec(reduced_shape(x.shape, dim, True), dtype)
+        return (ArraySpec(x.shape, x.dtype),) * arrays + (kept,) * statistics
+
+    return rule
+
+
+@in_c_order
+def extreme_with_index(x, *, dim, keepdim):
+    shape = reduced_shape(x.shape, dim, keepdim)
+    return ArraySpec(shape, x.dtype), ArraySpec(shape, np.dtype(np.int64))
+
+
+def of_view(view):
+    """Return the rule of a kernel that always gives a view: `view(x, **attrs)` of such an array."""
+
+    def rule(x, **attrs):
+        return ArraySpec.of(view(np, x.phantom(), **attrs))
+
+    return rule
+
+
+def register_view(op_type_name):
+    """Register a kernel that always returns a view of its input x."""
+
+    def decorator(kernel):
+        return register_kernel(op_type_name, view_of="x", infer=of_view(kernel))(kernel)
+
+    return decorator
+
+
+def reshaped(x, *, shape):
+    # In C order this is a view for sure, which reads nothing; else it may be a copy.
+    array = x.phantom() if x.strides is None else x.allocate()
+    return ArraySpec.of(array.reshape(shape))
+
+
+def _product(x, y):
+    """Describe x (..., M, K) times y (..., K, N)."""
+    if x.shape[-1] != y.shape[-2]:
+        raise ValueError(f"{x.shape} and {y.shape} have no product: the inner sizes differ")
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    return ArraySpec((*batch, x.shape[-2], y.shape[-1]), np.result_type(x.dtype, y.dtype))
+
+
+def _turned(x):
+    return ArraySpec((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+
+
+@in_c_order
+def product(x, y):
+    return _product(x, y)
+
+
+@in_c_order
+def product_nt(x, y):
+    return _product(x, _turned(y))
+
+
+@in_c_order
+def product_tn(x, y, *, merge):
+    if merge:
+        x, y = _rows(x), _rows(y)
+    return _product(_turned(x), y)
+
+
+def _rows(x):
+    return ArraySpec((math.prod(x.shape[:-1]), x.shape[-1]), x.dtype)
+
+
+@in_c_order
+def concatenated(*xs, dim):
+    for x in xs[1:]:
+        if x.shape[:dim] + x.shape[dim + 1 :] != xs[0].shape[:dim] + xs[0].shape[dim + 1 :]:
+            return None  # the kernel says what is wrong
+    shape = (*xs[0].shape[:dim], sum(x.shape[dim] for x in xs), *xs[0].shape[dim + 1 :])
+    return ArraySpec(shape, np.result_type(*[x.dtype for x in xs]))
+
+
+@in_c_order
+def stacked(*xs, dim):
+    if any(x.shape != xs[0].shape for x in xs):
+        return None
+    shape = (*xs[0].shape[:dim], len(xs), *xs[0].shape[dim:])
+    return ArraySpec(shape, np.result_type(*[x.dtype for x in xs]))
+
+
+@in_c_order
+def taken(x, index, *, dim):
+    """Entries of one dimension, named by an index of any number of dimensions."""
+    if dim >= x.ndim:
+        return None
+    return ArraySpec((*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]), x.dtype)
+
+
+@in_c_order
+def chosen(x, *indices, dims):
+    """x[index] with one array of integers; for more of them NumPy is asked."""
+    return taken(x, *indices, dim=dims[0]) if len(indices) == 1 else None
+
+
+@in_c_order
+def looked_up(index, weight, **attrs):
+    return ArraySpec((*index.shape, *weight.shape[1:]), weight.dtype)
+
+
+def one_hot_rows(x, *, num_classes):
+    return ArraySpec((*x.shape, num_classes), np.dtype(np.int64))
+
+
+@in_c_order
+def gathered(x, index, **attrs):
+    return ArraySpec(index.shape, x.dtype)
+
+
+@in_c_order
+def convolved(x, weight, bias, *, stride, padding, dilation, groups):
+    geometry = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
+    size = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in geometry]
+    return ArraySpec((x.shape[0], weight.shape[0], *size), x.dtype)
+
+
+@in_c_order
+def kernel_of_windows(dy, x, *, kernel_size, groups, **attrs):
+    return ArraySpec((dy.shape[1], x.shape[1] // groups, *kernel_size), x.dtype)
+
+
+@in_c_order
+def input_of_windows(dy, weight, *, input_size, groups, **attrs):
+    return ArraySpec((dy.shape[0], groups * weight.shape[1], *input_size), dy.dtype)
+
+
+@in_c_order
+def pooled(x, *, output_size, **attrs):
+    return ArraySpec((*x.shape[: x.ndim - len(output_size)], *output_size), x.dtype)
+
+
+def pooled_with_index(x, **attrs):
+    y = pooled(x, **attrs)
+    return y and (y, ArraySpec(y.shape, np.dtype(np.int64)))
+
+
+@in_c_order
+def unpooled(dy, *others, input_size, **attrs):
+    return ArraySpec((*dy.shape[: dy.ndim - len(input_size)], *input_size), dy.dtype)
+
+
+@in_c_order
+def padded(x, *, pad, **attrs):
+    shape = list(x.shape)
+    for i in range(len(pad) // 2):
+        shape[-1 - i] += pad[2 * i] + pad[2 * i + 1]
+    return ArraySpec(tuple(shape), x.dtype)
+
+
+@in_c_order
+def tiled(x, *, sizes):
+    front = (1,) * (len(sizes) - x.ndim)
+    return ArraySpec(tuple([n * k for n, k in zip(front + x.shape, sizes, strict=True)]), x.dtype)
+
+
+@in_c_order
+def ordered(x, *, dim, descending=False):
+    return ArraySpec(x.shape, x.dtype), ArraySpec(x.shape, np.dtype(np.int64))
+
+
+@in_c_order
+def order_of(x, *, dim, descending=False):
+    return None if descending else ArraySpec(x.shape, np.dtype(np.int64))

@@ -1,0 +1,1 @@
+"""`flow.compile`: record while running, replay behind guards."""

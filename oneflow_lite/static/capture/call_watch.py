@@ -1,0 +1,120 @@
+"""What runs while `flow.compile` records: the users' code that is entered, and what it calls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from oneflow_lite.registry import KERNELS
+from oneflow_lite.static.capture.code_walk import nested_codes, walk
+from oneflow_lite.static.capture.trusted import (
+    call_reason,
+    has_own_effect,
+    is_reflective,
+    may_enter,
+    origin,
+)
+
+if TYPE_CHECKING:
+    from oneflow_lite.static.capture.outside import Outside
+
+Profile = Callable[[FrameType, str, Any], object]
+
+
+class CallWatch:
+    """A context manager that notes, on this thread, which code runs and what users' code calls.
+
+    Attributes
+    ----------
+    entered : dict of code to list of dict
+        The users' code objects that ran, with their global names.
+    own : set of code
+        The package's code objects that ran.
+
+    Examples
+    --------
+    >>> from oneflow_lite.static.capture.call_watch import CallWatch
+    >>> def shout():
+    ...     print("hey")
+    >>> watch = CallWatch()
+    >>> with watch:
+    ...     shout()
+    hey
+    >>> [code.co_name for code in watch.entered], len(watch.calls)
+    (['shout'], 1)
+    """
+
+    def __init__(self) -> None:
+        self.entered: dict[CodeType, list[dict[str, Any]]] = {}
+        self.own: set[CodeType] = set()
+        self.calls: dict[str, None] = {}
+        self.any_attribute = False
+        self._previous: Profile | None = None
+        self._muted: FrameType | None = None  # the frame of a kernel: what it calls is the op's own
+        self._kernels = {
+            code
+            for name in KERNELS
+            for kernel in KERNELS.get(name).by_device.values()
+            if (code := getattr(kernel, "__code__", None)) is not None and origin(code) != "own"
+        }
+
+    def __enter__(self) -> CallWatch:
+        self._previous = sys.getprofile()
+        sys.setprofile(self._event)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        sys.setprofile(self._previous)
+        self._muted = None
+
+    def reasons(self, outside: Outside) -> list[str]:
+        """Return why the call cannot be replayed, as far as code and calls say."""
+        found = list(self.calls)
+        known = {inner for code in outside.codes for inner in nested_codes(code)}
+        for code in self.entered:
+            found += walk(code).reasons
+            if code not in known:
+                found.append(
+                    f"{code.co_name}() ({code.co_filename}:{code.co_firstlineno}) "
+                    "was reached in a way that is not understood"
+                )
+        return list(dict.fromkeys([*found, *outside.unknown(self)]))
+
+    def _event(self, frame: FrameType, event: str, arg: Any) -> None:
+        if self._previous is not None:
+            self._previous(frame, event, arg)
+        if self._muted is not None:
+            if event == "return" and frame is self._muted:
+                self._muted = None
+        elif event == "call":
+            self._enter(frame)
+        elif event == "c_call" and origin(frame.f_code) == "user":
+            if is_reflective(arg):
+                self.any_attribute = True
+            elif (reason := call_reason(arg)) is not None:
+                self._note(frame, reason)
+
+    def _enter(self, frame: FrameType) -> None:
+        code = frame.f_code
+        whose = origin(code)
+        if code in self._kernels:
+            self._muted = frame
+        elif whose == "own":
+            if code not in self.own:
+                self.own.add(code)
+                if has_own_effect(code):
+                    self._note(frame.f_back or frame, f"{code.co_name}()")
+        elif whose == "user":
+            scopes = self.entered.setdefault(code, [])
+            if not any(scope is frame.f_globals for scope in scopes):
+                scopes.append(frame.f_globals)
+        elif not may_enter(code):
+            caller = frame.f_back
+            if caller is not None and origin(caller.f_code) == "user":
+                self._note(caller, f"{code.co_qualname}()")
+
+    def _note(self, caller: FrameType, called: str) -> None:
+        where = f"line {caller.f_lineno} of {caller.f_code.co_filename}"
+        self.calls[f"{caller.f_code.co_name}() calls {called} in {where}"] = None

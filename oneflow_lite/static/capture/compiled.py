@@ -1,0 +1,291 @@
+"""`flow.compile`: calls are recorded while they run, and replayed while their guards hold."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError, bad_argument
+from oneflow_lite.interpreter import AutogradInterpreter
+from oneflow_lite.locks import make_lock
+from oneflow_lite.nn.module import Module
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.capture.arguments import Arguments
+from oneflow_lite.static.capture.call_watch import CallWatch
+from oneflow_lite.static.capture.outside import Outside
+from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, describe
+from oneflow_lite.static.capture.recording import Recording
+from oneflow_lite.static.capture.results import NotReplayable
+from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.interpreter_core import MODES
+from oneflow_lite.tensor import Tensor
+
+RECORDINGS_KEPT = 16  # per function; the one used longest ago goes
+ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
+
+
+@attrs.define
+class Explanation:
+    """How the calls of a compiled function went.
+
+    Attributes
+    ----------
+    captures, hits, fallbacks : int
+        Calls that were recorded, replayed, and run eagerly for good.
+    reasons : list of str
+        Why calls were not replayed, without repetitions.
+    """
+
+    captures: int = 0
+    hits: int = 0
+    fallbacks: int = 0
+    reasons: list[str] = attrs.field(factory=list)
+
+
+class CompiledFunction:
+    """What `flow.compile` returns for a function.
+
+    Attributes
+    ----------
+    fullgraph : bool
+        Whether `CaptureError` is raised where a call would run eagerly.
+    """
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.function = function
+        self.fullgraph = fullgraph
+        self.mode = mode
+        self._recordings: list[Recording] = []
+        self._eager: list[tuple[Arguments, str]] = []
+        self._attempts = 0
+        self._explanation = Explanation()
+        self._lock = make_lock()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.general or local.task is not None:  # somebody looks at every op, or a hook runs
+            return self.function(*args, **kwargs)
+        for position, recording in enumerate(self._recordings):
+            tensors = recording.match(args, kwargs)
+            if tensors is not None:
+                if position:
+                    self._move_to_front(recording)
+                self._explanation.hits += 1
+                return recording.replay(tensors)
+        for arguments, reason in self._eager:
+            if arguments.match(args, kwargs) is not None:
+                return self._run_eagerly(reason, args, kwargs)
+        return self._record(args, kwargs)
+
+    def explain(self) -> Explanation:
+        """Return how the calls went so far.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> double = flow.compile(lambda x: x * 2)
+        >>> for k in range(3):
+        ...     y = double(flow.ones(k + 1))
+        >>> y = double(flow.ones(3))
+        >>> double.explain().captures, double.explain().hits
+        (3, 1)
+        """
+        return attrs.evolve(self._explanation, reasons=list(self._explanation.reasons))
+
+    def _move_to_front(self, recording: Recording) -> None:
+        with self._lock:
+            if recording in self._recordings:
+                self._recordings.remove(recording)
+                self._recordings.insert(0, recording)
+
+    def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.fullgraph:
+            raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
+        self._explanation.fallbacks += 1
+        return self.function(*args, **kwargs)
+
+    # Recording
+
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call and keep its recording, when a replay can stand for calls like it."""
+        arguments = Arguments(args, kwargs)
+        outside = Outside.of(self.function, args, kwargs)
+        reachable = [tensor for tensor, _ in outside.tensors.values()]
+        tensors = {id(t): t for t in (*arguments.tensors, *reachable)}
+        states = [TensorState.of(tensor) for tensor in tensors.values()]
+        recorder = RecordingInterpreter(self.fullgraph, _sources(states))
+        for i, tensor in enumerate(arguments.tensors):
+            desc = describe(f"argument_{i}", tensor, need_check_feed=True)
+            recorder.declare(tensor._data, desc)
+        watch = CallWatch()
+        stack = AutogradInterpreter(recorder)
+        with StateChange(interpreter=stack), watch:
+            value = self.function(*args, **kwargs)
+        try:
+            reasons = [*([recorder.stopped] if recorder.stopped else ()), *watch.reasons(outside)]
+            if reasons:
+                raise NotReplayable(reasons[0])
+            late = _optimizer_tensors(recorder)
+            changes = outside.changes()
+            if changes:
+                raise NotReplayable(changes[0])
+            guards = outside.guards(watch)
+            with StateChange(interpreter=stack):
+                recording = Recording(
+                    self.__name__,
+                    recorder,
+                    arguments,
+                    states,
+                    late,
+                    guards,
+                    value,
+                    self.mode,
+                )
+        except NotReplayable as stop:
+            self._give_up(arguments, str(stop), bool(reasons))
+        else:
+            with self._lock:
+                self._recordings.insert(0, recording)
+                del self._recordings[RECORDINGS_KEPT:]
+            self._explanation.captures += 1
+        return value
+
+    def _give_up(self, arguments: Arguments, reason: str, for_good: bool) -> None:
+        """Note why a call was not kept; calls like it stay eager once that is sure."""
+        if reason not in self._explanation.reasons:
+            self._explanation.reasons.append(reason)
+        self._attempts += 1
+        if self.fullgraph:
+            raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
+        if not for_good and self._attempts < ATTEMPTS:
+            return  # what a first call sets up may stay as it is from now on
+        self._attempts = 0
+        self._explanation.fallbacks += 1
+        self._eager.append((arguments, reason))
+        del self._eager[:-RECORDINGS_KEPT]
+        warnings.warn(
+            f"flow.compile: {self.__name__}() runs eagerly for such arguments: {reason}",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _sources(states: list[TensorState]) -> dict[int, Source]:
+    found: dict[int, Source] = {}
+    for state in states:
+        found.setdefault(id(state.data), Source(state.tensor, "tensor"))
+    for state in states:
+        if state.grad is not None:
+            found.setdefault(id(state.grad._data), Source(state.tensor, "grad"))
+    return found
+
+
+def _optimizer_tensors(recorder: RecordingInterpreter) -> list[Tensor]:
+    """Return the tensors of optimizers that took part; they may have been made by this call."""
+    found: dict[int, Tensor] = {}
+    for callback in recorder.callbacks:
+        owner = getattr(callback, "__self__", None)
+        if isinstance(owner, Optimizer):
+            found.update({id(tensor): tensor for tensor in owner.own_tensors()})
+    return list(found.values())
+
+
+
+def compile(
+    model: Callable[..., Any] | None = None, *, fullgraph: bool = False, mode: str | None = None
+) -> Any:
+    """Return a function, or a module, that replays what calls of `model` have done before.
+
+    The first call with arguments of certain shapes runs eagerly and is recorded; later ones that
+    agree in everything the function read run the recorded Program. Others are recorded anew. A
+    call that cannot be repeated without running the function, because it reads values or changes
+    objects outside, stays eager, with one warning.
+
+    Parameters
+    ----------
+    model : callable or Module
+        What to compile; left out, `compile` is a decorator with options. A Module is returned as
+        an object of the same class and content: parameters, state dict and train/eval are shared.
+    fullgraph : bool
+        Whether to raise `CaptureError` instead of running eagerly.
+    mode : {None, "straight_line", "work_queue", "cuda_graph"}
+        How the Program is run, see `static.InterpreterCore`; None takes the first.
+
+    Returns
+    -------
+    callable
+        With `explain()`, which counts captures, hits and fallbacks and gives reasons.
+
+    Raises
+    ------
+    ArgumentTypeError
+        When `model` cannot be called.
+    ArgumentError
+        For another mode.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> w = flow.ones(2, requires_grad=True)
+    >>> @flow.compile
+    ... def step(x):
+    ...     loss = (w * x).sum()
+    ...     loss.backward()
+    ...     with flow.no_grad():
+    ...         w.sub_(w.grad * 0.1)
+    ...     w.grad = None
+    ...     return loss
+    >>> for _ in range(4):
+    ...     print(round(step(flow.ones(2)).item(), 4))
+    2.0
+    1.8
+    1.6
+    1.4
+    >>> step.explain().captures, step.explain().hits
+    (1, 3)
+    """
+    if mode is not None and mode not in MODES:
+        raise bad_argument(
+            ArgumentError,
+            "compile",
+            "mode",
+            expected=f"None or one of {', '.join(map(repr, MODES))}",
+            got=repr(mode),
+            mend="leave it out",
+        )
+    if model is None:
+        return functools.partial(compile, fullgraph=fullgraph, mode=mode)
+    if not callable(model):
+        raise bad_argument(
+            ArgumentTypeError,
+            "compile",
+            "model",
+            expected="a function or a Module",
+            got=type(model).__name__,
+            mend="pass what is called, not its result",
+        )
+    function = CompiledFunction(model, fullgraph, mode)
+    return _compiled_module(model, function) if isinstance(model, Module) else function
+
+
+def _compiled_module(module: Module, function: CompiledFunction) -> Module:
+    """Return a module that shares everything with another one and is called compiled."""
+    kind = type(module)
+
+    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    names = {"__call__": call, "explain": staticmethod(function.explain), "__module__": __name__}
+    compiled = kind.__new__(type(kind.__name__, (kind,), names))
+    compiled.__dict__ = module.__dict__
+    return compiled

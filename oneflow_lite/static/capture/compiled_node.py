@@ -1,0 +1,240 @@
+"""The one node that a compiled function is in the eager graph.
+
+While a call is recorded, its backward pass is recorded as well, with gradients that stand for
+those to come; what it reads of the forward pass becomes results of the forward Program, kept by
+the node. A backward pass that is itself recorded takes the other way: it runs the recorded ops
+once more, through dispatch, and differentiates that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.function_node import Edge, FunctionNode
+from oneflow_lite.autograd.grad_function import AutoGradCaptureState, OpExprGradFunction
+from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.mode import enable_grad, is_grad_enabled, no_grad
+from oneflow_lite.autograd.saved_tensor import SavedTensor, stale, unpack
+from oneflow_lite.device import on_device
+from oneflow_lite.errors import GradientError
+from oneflow_lite.interpreter import dispatch
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.static.aliases import memory_roots
+from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
+from oneflow_lite.static.interpreter_core import InterpreterCore
+from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.tensor import Tensor, make_tensor
+
+_RESHAPE = op_expr("reshape")
+
+
+class Differentiated:
+    """The recorded backward pass of one recording.
+
+    Parameters
+    ----------
+    recorder : RecordingInterpreter
+        Which gets the ops of the backward pass appended.
+    outputs : sequence of Tensor
+        What the call returned that has a place in the graph.
+    edges : sequence of (node, output index)
+        The places of the inputs.
+
+    Attributes
+    ----------
+    saved : list of str
+        The variables of the forward pass that the backward pass reads.
+    again : list of str
+        The variables from which the forward pass can be run once more: the arguments and captured
+        tensors that it reads, and what its random ops drew.
+    """
+
+    def __init__(
+        self,
+        recorder: RecordingInterpreter,
+        outputs: Sequence[Tensor],
+        inputs: Sequence[str],
+        edges: Sequence[Edge],
+    ) -> None:
+        block = recorder.block
+        self.inputs = inputs
+        self.forward_ops = list(block.ops)
+        self.outputs = [recorder.name_of(y) for y in outputs]
+        grads = self._stand_ins(recorder, outputs)
+        task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
+        task.hooks_at_inputs = False  # they run when the gradient arrives there
+        root = task.set_roots([y._edge for y in outputs if y._edge is not None], grads)
+        task.compute_dependencies_and_prune_node(root, edges)
+        with no_grad():
+            task.run(root)
+        self.grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
+        ops = block.ops[len(self.forward_ops) :]
+        del block.ops[len(self.forward_ops) :]
+        made = {name for op in ops for name in op.new_outputs}
+        read = dict.fromkeys(name for op in ops for name in op.reads)
+        read.update(dict.fromkeys(name for name in self.grads if name is not None))
+        self.saved = [
+            name
+            for name in read
+            if name not in made and name not in self.given and block.var(name).value is None
+        ]
+        self.again = self._needed_again(block)
+        self.core = self._core(recorder, ops)
+
+    def _stand_ins(
+        self, recorder: RecordingInterpreter, outputs: Sequence[Tensor]
+    ) -> list[Tensor]:
+        self.given: list[str] = []
+        grads = []
+        for y in outputs:
+            with on_device(y.device) as xp:
+                grad = make_tensor(xp.ones(y.shape, y.dtype))
+            name = recorder.program.unique_name("out_grad")
+            self.given.append(recorder.declare(grad._data, describe(name, grad)))
+            grads.append(grad)
+        return grads
+
+    def _needed_again(self, block: Block) -> list[str]:
+        """Find what the forward pass reads of others, and whether it can be run again at all."""
+        roots = memory_roots(self.forward_ops)
+        found: dict[str, None] = {}
+        made: set[str] = set()
+        self.unrepeatable: str | None = None
+        self.constants: dict[str, Any] = {}
+        self.effects = [
+            op
+            for op in self.forward_ops
+            if any(not block.var(roots[name]).is_temporary for name in op.written)
+        ]
+        written = {roots[name] for op in self.effects for name in op.written}
+        for op in self.forward_ops:
+            if op in self.effects:
+                continue
+            for name in op.reads:
+                if roots[name] in written:
+                    self.unrepeatable = "reads what it writes outside"
+                if block.var(name).value is not None:
+                    self.constants[name] = block.var(name).value
+                elif name not in made:
+                    found[name] = None
+            made.update(op.new_outputs)
+            if op.schema.random:
+                found.update(dict.fromkeys(op.outputs))
+        found.update(dict.fromkeys(self.inputs))
+        return list(found)
+
+    def run_again(self, variables: dict[str, Tensor]) -> None:
+        """Dispatch the recorded ops, but for the writes to what is outside and random draws."""
+        for name, value in self.constants.items():
+            variables[name] = make_tensor(value)
+        for op in self.forward_ops:
+            if op in self.effects or (op.schema.random and set(op.outputs) <= set(variables)):
+                continue
+            inputs = tuple([None if name is None else variables[name] for name in op.inputs])
+            result = dispatch(op_expr(op.type), inputs, op.attrs)
+            results = result if type(result) is tuple else (result,)
+            variables.update(zip(op.outputs, results, strict=True))
+
+    def _core(self, recorder: RecordingInterpreter, ops: list[OpDesc]) -> InterpreterCore:
+        program = Program()
+        block = program.global_block()
+        block.ops = ops
+        source = recorder.block
+        names = {name for op in ops for name in (*op.reads, *op.outputs)}
+        names.update(self.saved, self.given, [name for name in self.grads if name is not None])
+        for name in names:
+            desc = source.var(name)
+            block.vars[name] = as_fed(desc) if name in self.saved else desc
+        feeds = [*self.saved, *self.given]
+        for name in self.given:
+            block.vars[name] = as_fed(block.vars[name])
+        fetches = dict.fromkeys(name for name in self.grads if name is not None)
+        self.fetches = list(fetches)
+        device = next((source.var(name).device for name in self.given))
+        return InterpreterCore(program, feeds, self.fetches, device)
+
+
+def as_fed(desc: VarDesc) -> VarDesc:
+    """Return the description of a variable as one that is given at each run."""
+    return attrs.evolve(desc, persistable=False, need_check_feed=True, value=None)
+
+
+class CompiledGradFunction(OpExprGradFunction):
+    """Takes the gradients of a compiled function's inputs.
+
+    A node saves the variables in `differentiated.saved`, then those in `differentiated.again`.
+    """
+
+    materialize = False
+    shows_gradients = True  # what it returns may be memory that it saved
+
+    def __init__(self, name: str, differentiated: Differentiated | None) -> None:
+        self.node_name = f"{name}_backward"
+        self.differentiated = differentiated
+
+    def open(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
+    ) -> AutoGradCaptureState:
+        """Return the `ctx` for `apply`; versions are checked where the way is known."""
+        state = AutoGradCaptureState()
+        state.__dict__.update(node=node, saved=saved, recorded=recorded)
+        return state
+
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
+        """Return one gradient or None per input."""
+        d = self.differentiated
+        assert d is not None  # a freed node does not run
+        node, saved = state.node, state.saved
+        here = saved[: len(d.saved)]
+        if state.recorded or any([g is None for g in out_grads]):
+            rest = saved[len(d.saved) :]
+            return self._through_dispatch(d, node, rest, out_grads, state.recorded)
+        for s in here:
+            if s[2].version != s[3]:
+                raise stale(s, node)
+        with on_device(node.device) as xp:
+            given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
+        found = d.core.run([*[s[1] for s in here], *given], ())
+        by_name = dict(zip(d.fetches, found, strict=True))
+        return tuple([None if name is None else by_name[name] for name in d.grads])
+
+    def _through_dispatch(
+        self,
+        d: Differentiated,
+        node: FunctionNode,
+        saved: tuple[SavedTensor, ...],
+        out_grads: tuple[Any, ...],
+        recorded: bool,
+    ) -> tuple[Any, ...]:
+        """Run the recorded ops once more and take the gradient of that."""
+        if d.unrepeatable is not None:
+            raise GradientError(
+                f"{self.node_name}: a compiled function that {d.unrepeatable} has no second "
+                "derivative, nor one for some of its outputs alone; write it without that, or "
+                "call it without flow.compile"
+            )
+        create_graph = is_grad_enabled()
+        variables: dict[str, Tensor] = {}
+        with enable_grad():
+            for name, s in zip(d.again, saved, strict=True):
+                if s[2].version != s[3]:
+                    raise stale(s, node)
+                # A place of its own in the graph: hooks on the input run when the gradient is
+                # there, and not here as well.
+                x = unpack(s, node)
+                variables[name] = dispatch(_RESHAPE, (x,), {"shape": x.shape})
+            d.run_again(variables)
+        roots, grads = [], []
+        for name, g in zip(d.outputs, out_grads, strict=True):
+            if g is not None:
+                roots.append(variables[name])
+                grads.append(g if recorded else make_tensor(g))
+        wanted = [variables[name] for name in d.inputs]
+        found = grad(roots, wanted, grads, create_graph=create_graph, allow_unused=True)
+        if recorded:
+            return found
+        return tuple([None if g is None else g._data for g in found])

@@ -1,0 +1,201 @@
+"""Writes the guards of one recorded call: the second walk, over what the entered code names."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.capture.call_watch import CallWatch
+from oneflow_lite.static.capture.code_walk import walk
+from oneflow_lite.static.capture.guards import Guard, Guards
+from oneflow_lite.static.capture.traversal import MISSING, Traversal, container_base
+from oneflow_lite.static.capture.trusted import BUILTINS, origin_of_class
+from oneflow_lite.tensor import Tensor
+
+_FEW = 8  # elements that are asked for one by one
+# Options that every update reads anew; of the second kind, zero means that an input is left out.
+_STEP_OPTIONS = {"lr": False, "betas": False, "eps": False}
+_STEP_OPTIONS |= {"momentum": True, "dampening": True, "weight_decay": True}
+_NUMBERS = (bool, int, float)
+
+
+class GuardBuilder(Traversal):
+    """Turns holders into guards, of the names that the code entered in a call mentions."""
+
+    def __init__(self, watch: CallWatch, any_attribute: bool) -> None:
+        super().__init__()
+        self._watch = watch
+        self.any_attribute = any_attribute
+        self._users = {name for code in watch.entered for name in walk(code).attributes}
+        self._names = self._users.union(*(walk(code).attributes for code in watch.own))
+        self._guards: list[Guard] = []
+        self._holders: dict[str, Any] = {"type": type, "hasattr": hasattr, "plain": _is_plain}
+        self._name_of: dict[tuple[int, bool], str] = {}
+        self._known: set[tuple[str, str]] = set()
+
+    def wants(self, name: str) -> bool:
+        """Return whether the entered code mentions an attribute of this name."""
+        return self.any_attribute or name in self._names
+
+    def enters(self, code: CodeType) -> bool:
+        """Return whether this code was entered."""
+        return code in self._watch.entered
+
+    def guards(self) -> Guards:
+        """Return the guards."""
+        return Guards(self._guards, self._holders)
+
+    # One kind of holder after the other
+
+    def hold(self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str) -> None:
+        """Write the guards of one holder."""
+        if kind == "globals":
+            self._guard_globals(self._holder(owner), owner, wanted, path)
+        elif kind == "attributes":
+            self._guard_attributes(owner, content, wanted, path)
+        elif kind == "class":
+            self._guard_class(owner, content, wanted, path)
+        elif kind == "function":
+            for name in wanted:
+                self._is(f"{self._holder(owner)}.{name}", content[name], f"{path}.{name}")
+        elif kind == "cell":
+            if content[""] is MISSING:
+                self.unknown.append(f"the closure variable {path} has no value")
+            else:
+                self._is(f"{self._holder(owner)}.cell_contents", content[""], path)
+        elif kind not in ("tuple", "frozenset"):  # which change only with the one who holds them
+            self._guard_elements(owner, path)
+
+    def _guard_globals(self, holder: str, scope: dict[str, Any], wanted: Any, path: str) -> None:
+        for name in wanted:
+            where = f"{path}.{name}" if path else name
+            if name in scope:
+                self._is(f"{holder}[{name!r}]", scope[name], where)
+            else:
+                self._equal(f"{name!r} in {holder}", False, where)
+                if name in BUILTINS:
+                    self._is(f"{self._holder(BUILTINS)}[{name!r}]", BUILTINS[name], where)
+
+    def _guard_attributes(self, owner: Any, content: dict[str, Any], wanted: Any, path: str) -> None:
+        holder = self._holder(owner)
+        if isinstance(owner, Tensor):
+            for name in wanted:
+                self._is(f"{holder}.__dict__[{name!r}]", content[name], f"{path}.{name}")
+            return
+        self._is(f"{holder}.__class__", type(owner), f"{path}.__class__")
+        own = getattr(owner, "__dict__", None)
+        if own is not None:
+            fields = self._holder(own)
+            self._is(f"{holder}.__dict__", own, f"{path}.__dict__")
+            self._equal(f"[*{fields}]", list(own), path)
+        for name in wanted:
+            if own is not None and name in own:
+                self._is(f"{fields}[{name!r}]", own[name], f"{path}.{name}")
+            elif content[name] is MISSING:
+                self._equal(f"hasattr({holder}, {name!r})", False, f"{path}.{name}")
+            else:
+                self._is(f"{holder}.{name}", content[name], f"{path}.{name}")
+
+    def _guard_class(self, cls: type, content: dict[str, Any], wanted: Any, path: str) -> None:
+        members = self._holder(vars(cls), cls)
+        if origin_of_class(cls) == "user":
+            self._is(f"{self._holder(cls)}.__mro__", cls.__mro__, f"{path}.__mro__")
+            self._equal(f"[*{members}]", list(content), path)
+        for name in wanted:
+            self._is(f"{members}[{name!r}]", content[name], f"{path}.{name}")
+
+    def _guard_elements(self, owner: Any, path: str) -> None:
+        holder = self._holder(owner)
+        base = container_base(owner)
+        exact = type(owner).__module__ in ("builtins", "collections")
+        if base is dict:
+            keys = list(dict.keys(owner))
+            words = exact and all([type(key) is str for key in keys])
+            if words:
+                self._equal(f"[*{holder}]", keys, path)
+            else:
+                self._all(f"(*dict.keys({holder}),)", keys, f"the keys of {path}")
+            if words and len(keys) <= _FEW:
+                for key in keys:
+                    self._is(f"{holder}[{key!r}]", owner[key], f"{path}[{key!r}]")
+            else:
+                self._all(f"(*dict.values({holder}),)", list(dict.values(owner)), path)
+        elif base is list and exact and len(owner) <= _FEW:
+            self._equal(f"len({holder})", len(owner), f"len({path})")
+            for i, value in enumerate(owner):
+                self._is(f"{holder}[{i}]", value, f"{path}[{i}]")
+        else:
+            assert base is not None
+            elements = list(base.__iter__(owner))
+            iterate = f"{self._holder(base)}.__iter__" if not exact else ""
+            self._all(f"(*{iterate}({holder}),)", elements, path)
+
+    # Optimizers
+
+    def optimizer(self, optimizer: Optimizer, path: str) -> None:
+        """Write the guards of groups, state and option tensors."""
+        groups = optimizer.param_groups
+        self._equal(f"len({self._holder(groups)})", len(groups), f"len({path}.param_groups)")
+        for i, group in enumerate(groups):
+            where = f"{path}.param_groups[{i}]"
+            self._is(f"{self._holder(groups)}[{i}]", group, where)
+            self._guard_group(group, where)
+        state = optimizer.state
+        self._all(f"{self._holder(state)}.values()", list(state.values()), f"{path}.state")
+        for kept in state.values():
+            self.later(kept, f"{path}.state[...]")
+        options = self._holder(optimizer._scalars)
+        for i, (_, tensors) in enumerate(optimizer._scalars.values()):
+            read = f"[*{options}.values()][{i}][1]"
+            self._all(read, tensors, f"the option tensors of {path}")
+
+    def _guard_group(self, group: dict[str, Any], path: str) -> None:
+        holder = self._holder(group)
+        self._equal(f"[*{holder}]", list(group), path)
+        read_by_user = self.any_attribute or "param_groups" in self._users
+        for name, value in group.items():
+            read, where = f"{holder}[{name!r}]", f"{path}[{name!r}]"
+            if name in _STEP_OPTIONS and not read_by_user and _is_plain(value):
+                if type(value) is tuple:
+                    self._equal(f"plain({read})", True, f"whether {where} is of numbers")
+                else:
+                    known = self._holder(type(value))
+                    self._equal(f"type({read}) is {known}", True, f"the type of {where}")
+                if _STEP_OPTIONS[name]:
+                    self._equal(f"not {read}", not value, f"whether {where} is 0")
+            else:
+                self._is(read, value, where)
+                self.later(value, where)
+
+    # Writing
+
+    def _holder(self, value: Any, key: Any = None) -> str:
+        """Return the name of an object in the guards' expressions; `key` is what stands for it."""
+        identity = id(value if key is None else key), key is None
+        known = self._name_of.get(identity)
+        if known is None:
+            known = self._name_of[identity] = f"h{len(self._name_of)}"
+            self._holders[known] = value
+        return known
+
+    def _is(self, read: str, value: Any, path: str) -> None:
+        self._add(Guard("is", read, value, path))
+
+    def _equal(self, read: str, value: Any, path: str) -> None:
+        self._add(Guard("equal", read, value, path))
+
+    def _all(self, read: str, values: Any, path: str) -> None:
+        self._add(Guard("all", read, tuple(values), path))
+
+    def _add(self, guard: Guard) -> None:
+        if (guard.kind, guard.read) not in self._known:
+            self._known.add((guard.kind, guard.read))
+            self._guards.append(guard)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether an option is a number or a tuple of numbers."""
+    if type(value) is tuple:
+        return all([type(v) in _NUMBERS for v in value])
+    return type(value) in _NUMBERS

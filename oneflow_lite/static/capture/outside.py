@@ -1,0 +1,211 @@
+"""What a function can reach outside its arguments: looked at before, and again after, it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
+from types import CodeType, FunctionType
+from typing import Any
+
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.registry import GRAD_FUNCS
+from oneflow_lite.static.capture.call_watch import CallWatch as CallWatch
+from oneflow_lite.static.capture.code_walk import walk
+from oneflow_lite.static.capture.guard_builder import GuardBuilder
+from oneflow_lite.static.capture.guards import Guards, describe, same
+from oneflow_lite.static.capture.traversal import MISSING, Traversal, content_of
+from oneflow_lite.static.capture.trusted import origin, origin_of_class, origin_of_module
+from oneflow_lite.tensor import Tensor
+
+
+class Snapshot(Traversal):
+    """Copies what every holder holds, and says later what is different."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._holders: dict[tuple[int, str], tuple[str, Any, dict[Any, Any], str]] = {}
+        self._states: list[tuple[Optimizer, str]] = []
+
+    def hold(self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str) -> None:
+        """Copy the content of one holder."""
+        key = (id(owner), kind)
+        if key not in self._holders:
+            self._holders[key] = (kind, owner, _content(kind, owner), path)
+
+    def optimizer(self, optimizer: Optimizer, path: str) -> None:
+        """Copy an optimizer's groups and state."""
+        self.later(optimizer.param_groups, f"{path}.param_groups")
+        self._states.append((optimizer, path))
+        self.hold("items", optimizer.state, {}, (), f"{path}.state")
+        for kept in optimizer.state.values():
+            self.later(kept, f"{path}.state[...]")
+
+    def changes(self, made_state_allowed: bool) -> Iterator[str]:
+        """Go through what is different now, in words."""
+        states = {id(o.state) for o, _ in self._states}
+        states |= {id(kept) for o, _ in self._states for kept in o.state.values()}
+        for kind, owner, before, path in self._holders.values():
+            after = _content(kind, owner)
+            added_allowed = made_state_allowed and id(owner) in states
+            if kind == "globals" and origin_of_module(owner.get("__name__")) != "user":
+                added_allowed = True  # a library may load parts of itself late
+            for key, value in before.items():
+                if not same(value, after.get(key, MISSING)):
+                    yield f"changed {_place(kind, path, key)}"
+            added = [key for key in after if key not in before]
+            if added and not added_allowed:
+                yield from (f"added {_place(kind, path, key)}" for key in added)
+            elif not added and not all(map(is_, before, after)):
+                yield f"changed the order of {path}"
+
+
+class Outside:
+    """All Python objects that a function reaches, as they were before a call of it.
+
+    Attributes
+    ----------
+    codes : set of code
+        The code objects of users' functions among them.
+    tensors : dict of int to (Tensor, str)
+        The tensors among them, by id, and where each was found.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> from oneflow_lite.static.capture.outside import CallWatch, Outside
+    >>> options = {"scale": 2.0}
+    >>> def double(x):
+    ...     return x * options["scale"]
+    >>> x = flow.ones(2)
+    >>> outside = Outside.of(double, (x,), {})
+    >>> with CallWatch() as watch:
+    ...     y = double(x)
+    >>> [*watch.reasons(outside), *outside.changes(watch)]
+    []
+    >>> guards = outside.guards(watch)
+    >>> options["scale"] = 3.0
+    >>> guards.check(), guards.why()
+    (False, "`options['scale']` was 2.0, is 3.0")
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        self._fn = fn
+        self._arguments = (tuple(args), dict(kwargs))
+        self._snapshot = Snapshot()
+        roots = ((fn, _name(fn)), *_registered_rules(), *_arguments(args, kwargs))
+        for value, path in roots:
+            self._snapshot.walk(value, path)
+        self._built: tuple[CallWatch, GuardBuilder] | None = None
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Outside:
+        """Look at everything that `fn(*args, **kwargs)` can reach."""
+        return cls(fn, args, kwargs)
+
+    @property
+    def codes(self) -> set[CodeType]:
+        """The code objects of users' functions."""
+        return self._snapshot.codes
+
+    @property
+    def tensors(self) -> dict[int, tuple[Tensor, str]]:
+        """The tensors by id, and where each was found."""
+        return self._snapshot.tensors
+
+    def changes(self, watch: CallWatch | None = None) -> list[str]:
+        """Say what the call changed, tensors apart: a replay would not change it.
+
+        State that an optimizer made for its parameters is no change, unless the users' code that
+        `watch` saw mentions that state itself.
+        """
+        touched = watch is not None and any("state" in walk(c).attributes for c in watch.entered)
+        return list(dict.fromkeys(self._snapshot.changes(not touched)))
+
+    def unknown(self, watch: CallWatch) -> list[str]:
+        """Say what the entered code names and cannot be guarded."""
+        found = list(dict.fromkeys(self._builder(watch).unknown))
+        return found if self._snapshot.too_many is None else [*found, self._snapshot.too_many]
+
+    def guards(self, watch: CallWatch) -> Guards:
+        """Return the guards of a call: what the code that it entered names, as it is now."""
+        return self._builder(watch).guards()
+
+    def _builder(self, watch: CallWatch) -> GuardBuilder:
+        if self._built is None or self._built[0] is not watch:
+            any_attribute = watch.any_attribute
+            any_attribute |= any(walk(code).any_attribute for code in watch.entered)
+            builder = self._build(watch, any_attribute)
+            if builder.any_attribute and not any_attribute:  # seen on the way: once more with all
+                builder = self._build(watch, True)
+            self._built = (watch, builder)
+        return self._built[1]
+
+    def _build(self, watch: CallWatch, any_attribute: bool) -> GuardBuilder:
+        builder = GuardBuilder(watch, any_attribute)
+        builder.walk(self._fn, _name(self._fn))
+        for code, scopes in watch.entered.items():
+            for scope in scopes:
+                builder.globals(code, scope)
+        for function, path in self._snapshot.functions:
+            if builder.enters(function.__code__):
+                builder.walk(function, path)
+        for value, path in _leaves(self._arguments, "arguments"):
+            builder.walk(value, path)
+        if builder.too_many is not None:
+            builder.unknown.append(builder.too_many)
+        return builder
+
+
+def _registered_rules() -> Iterator[tuple[Any, str]]:
+    """Go through the gradient rules that users have registered: no name leads to them."""
+    for name in GRAD_FUNCS:
+        entry = GRAD_FUNCS.get(name)
+        if origin_of_class(type(entry)) == "user":
+            yield entry, f"the gradient of {name}"
+        rules = [getattr(entry, "whole_rule", None), *getattr(entry, "by_name", {}).values()]
+        for rule in filter(None, rules):
+            if isinstance(rule[0], FunctionType) and origin(rule[0].__code__) == "user":
+                yield rule[0], f"the gradient of {name}"
+
+
+def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    for position, value in enumerate(args):
+        yield value, f"argument {position}"
+    for name, value in kwargs.items():
+        yield value, name
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """Go through the objects in nested containers of arguments, which differ from call to call."""
+    if type(value) in (list, tuple):
+        for element in value:
+            yield from _leaves(element, path)
+    elif type(value) is dict:
+        for key, element in value.items():
+            yield from _leaves(element, str(key))
+    elif not isinstance(value, Tensor):
+        yield value, path
+
+
+def _content(kind: str, owner: Any) -> dict[Any, Any]:
+    if kind == "globals":  # Python and its tools keep notes of their own under such names
+        return {name: value for name, value in owner.items() if not name.startswith("__")}
+    return content_of(kind, owner)
+
+
+def _place(kind: str, path: str, key: Any) -> str:
+    """Say where in a holder something is."""
+    if kind == "globals":
+        return f"{path}.{key}" if path else f"the global {key}"
+    if kind in ("attributes", "class", "function"):
+        return f"{path}.{key}"
+    if kind in ("cell", "set"):
+        return path
+    return f"{path}[{describe(key)}]"
+
+
+def _name(fn: Any) -> str:
+    name = getattr(fn, "__name__", None)
+    return name if isinstance(name, str) else type(fn).__name__

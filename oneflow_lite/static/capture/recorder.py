@@ -1,0 +1,211 @@
+"""RecordingInterpreter: runs ops eagerly and writes them down in a Program.
+
+It stands below the AutogradInterpreter, where every kernel call passes, those of a backward pass
+too. Memory is known by the identity of arrays: what came from outside is an argument or a captured
+tensor, what an op made is a variable, and what else turns up was made from Python numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from oneflow_lite.autograd.function_node import FunctionNode, next_sequence_nr
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.interpreter import EagerInterpreter, Interpreter
+from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.static.location import user_location
+from oneflow_lite.static.program import OpDesc, Program, VarDesc
+from oneflow_lite.tensor import Tensor
+
+
+@attrs.frozen(eq=False)
+class Source:
+    """Where an array from outside is found again: in a tensor, or in its gradient."""
+
+    tensor: Tensor
+    kind: str  # "tensor" or "grad"
+
+    @property
+    def array(self) -> Any:
+        """The array that is there now."""
+        if self.kind == "tensor":
+            return self.tensor._data
+        grad = self.tensor.grad
+        assert grad is not None  # a guard has seen to it
+        return grad._data
+
+
+class RecordingInterpreter(Interpreter):
+    """Executes and appends.
+
+    Parameters
+    ----------
+    fullgraph : bool
+        Whether to raise `CaptureError` where the recording has to end.
+
+    outside : dict of int to Source
+        By the identity of an array that existed before: where to find it again.
+
+    Attributes
+    ----------
+    program : Program
+    stopped : str or None
+        Why the recording ended.
+    arrays : dict of str to array
+        What each variable held; kept so that no identity is used twice.
+    externals : dict of str to Source
+        The variables that came from outside and are no arguments.
+    unknown : dict of str to Tensor
+        Tensors that turned up from nowhere, by variable.
+    callbacks : dict
+        What to call before each replay; a dict for its order.
+    """
+
+    def __init__(self, fullgraph: bool, outside: dict[int, Source]) -> None:
+        self.inner: Interpreter = EagerInterpreter()
+        self.fullgraph = fullgraph
+        self.program = Program()
+        self.block = self.program.global_block()
+        self.stopped: str | None = None
+        self.arrays: dict[str, Any] = {}
+        self.externals: dict[str, Source] = {}
+        self.unknown: dict[str, Tensor] = {}
+        self.callbacks: dict[Callable[[], None], None] = {}
+        self._outside = outside
+        self._constants: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
+        self._first_nr = next_sequence_nr()
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run the op and write it down."""
+        if self.stopped is not None:
+            return self.inner.apply(op_expr, inputs, attrs)
+        op = op_expr.op_type_name
+        schema = op_expr.schema
+        if schema.dynamic_shape:
+            self.stop(f"the output shape of {op}() depends on values")
+        elif any(map(_holds_array, attrs.values())):
+            self.stop(f"{op}() keeps an array among its attributes")
+        names = tuple([None if x is None else self.name_of(x) for x in inputs])
+        result = self.inner.apply(op_expr, inputs, attrs)
+        if self.stopped is None:
+            outputs = result if type(result) is tuple else (result,)
+            found = tuple([self._output(op, y, inputs, names) for y in outputs])
+            if not schema.mutates and found[0] in names:  # it was handed through
+                return result
+            location = user_location()
+            self.block.append_op(
+                OpDesc(op, names, found, attrs, location, returns_tuple=type(result) is tuple)
+            )
+        return result
+
+    def read(self, op: str, tensor: Tensor) -> None:
+        """End the recording: what happens next may depend on the value."""
+        self.stop(f"{op}() reads a value" if op.isidentifier() else f"{op} reads a value")
+
+    def constant(self, tensor: Tensor) -> None:
+        """Keep a tensor that was made from Python numbers, which guards watch."""
+        self._constants[id(tensor._data)] = tensor._data
+
+    def backward(self, nodes: Sequence[FunctionNode]) -> None:
+        """End the recording when a backward pass goes through what was recorded before it."""
+        for node in nodes:
+            if node.edges and node.sequence_nr < self._first_nr:
+                self.stop(f"a backward pass goes through {node.name()}, recorded outside")
+
+    def before_run(self, callback: Callable[[], None]) -> None:
+        """Have a function called before each replay."""
+        self.callbacks[callback] = None
+
+    def stop(self, reason: str) -> None:
+        """End the recording.
+
+        Raises
+        ------
+        CaptureError
+            Under `fullgraph`.
+        """
+        if self.stopped is not None:
+            return
+        location = user_location()
+        self.stopped = reason if location is None else f"{reason}, at {location}"
+        if self.fullgraph:
+            raise CaptureError(
+                f"flow.compile(fullgraph=True): {self.stopped}; keep values inside tensors, as "
+                "with where(), or leave fullgraph out"
+            )
+
+    # Variables
+
+    def declare(self, array: Any, desc: VarDesc) -> str:
+        """Make an array from outside a variable; the first name that it gets stays."""
+        found = self._names.get(id(array))
+        if found is not None:
+            return found
+        self.block.create_var(desc)
+        self._names[id(array)] = desc.name
+        self.arrays[desc.name] = array
+        return desc.name
+
+    def find(self, array: Any) -> str | None:
+        """Return the variable that an array is."""
+        return self._names.get(id(array))
+
+    def name_of(self, tensor: Tensor) -> str:
+        """Return the variable that a tensor is, a new one when nobody has seen its array."""
+        array = tensor._data
+        name = self._names.get(id(array))
+        if name is not None:
+            return name
+        source = self._outside.get(id(array))
+        if source is not None:
+            name = self.program.unique_name(source.kind)
+            self.externals[name] = source
+            desc = describe(name, tensor, persistable=True)
+        else:
+            name = self.program.unique_name("constant")
+            desc = describe(name, tensor)
+            if id(array) in self._constants or _is_number(array):
+                desc.value = array.copy()
+            else:
+                self.unknown[name] = tensor
+        return self.declare(array, desc)
+
+    def _output(
+        self, op: str, tensor: Tensor, inputs: tuple[Any, ...], names: tuple[str | None, ...]
+    ) -> str:
+        for x, name in zip(inputs, names, strict=True):
+            if x is not None and name is not None and x._data is tensor._data:
+                return name  # it was written, or handed through
+        name = self.program.unique_name(op)
+        return self.declare(tensor._data, describe(name, tensor))
+
+
+def _is_number(array: Any) -> bool:
+    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`: nobody writes it."""
+    return not array.ndim and isinstance(array, np.ndarray) and not array.flags.writeable
+
+
+def describe(name: str, tensor: Tensor, **options: Any) -> VarDesc:
+    """Return the description of a tensor as a variable."""
+    array = tensor._data
+    return VarDesc(
+        name, array.shape, array.dtype, strides=layout(array), device=tensor.device, **options
+    )
+
+
+def layout(array: Any) -> tuple[int, ...] | None:
+    """Return the strides of an array, None for C order."""
+    return None if array.flags.c_contiguous else array.strides
+
+
+def _holds_array(value: Any) -> bool:
+    if isinstance(value, (np.ndarray, Tensor)):
+        return True
+    if isinstance(value, (tuple, list)):
+        return any(map(_holds_array, value))
+    return type(value).__module__.startswith("cupy") and hasattr(value, "__cuda_array_interface__")

@@ -1,0 +1,354 @@
+"""Recording: one recorded call of a compiled function, and how it is replayed for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
+from oneflow_lite.autograd.mode import local
+from oneflow_lite.device import CPU, Device
+from oneflow_lite.dtype import default_float
+from oneflow_lite.errors import FlowError, FreedGraphError
+from oneflow_lite.static.capture.arguments import Arguments
+from oneflow_lite.static.capture.compiled_node import CompiledGradFunction, Differentiated
+from oneflow_lite.static.capture.memory import MemoryClasses
+from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source
+from oneflow_lite.static.capture.results import (
+    Aliased,
+    Given,
+    GradientOf,
+    Made,
+    NotReplayable,
+    Results,
+    taken_view,
+)
+from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState
+from oneflow_lite.static.capture.tree import unflatten
+from oneflow_lite.static.interpreter_core import InterpreterCore
+from oneflow_lite.storage import Storage
+from oneflow_lite.tensor import Tensor
+
+_new = Tensor.__new__
+_NEVER_WRITTEN = Storage()  # of what only a node holds
+
+
+class Recording:
+    """A Program with all that a replay needs besides.
+
+    Parameters
+    ----------
+    name : str
+        Of the function.
+    recorder : RecordingInterpreter
+        After the call.
+    arguments : Arguments
+    states : sequence of TensorState
+        Of all tensors within reach, the arguments among them, before the call.
+    late : sequence of Tensor
+        The state and options of optimizers that took part.
+    guards : object
+        With `check()` and `why()`: what else the function read.
+    value : object
+        What the call returned.
+    mode : str, optional
+        Of the InterpreterCore.
+
+    Raises
+    ------
+    NotReplayable
+        When a replay could not do what the call did.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        recorder: RecordingInterpreter,
+        arguments: Arguments,
+        states: Sequence[TensorState],
+        late: Sequence[Tensor],
+        guards: Any,
+        value: Any,
+        mode: str | None = None,
+    ) -> None:
+        self.mode = mode or "straight_line"
+        self.arguments = arguments
+        self.guards = guards
+        self.callbacks = list(recorder.callbacks)
+        self.default_float = default_float()
+        self.grad_enabled = local.state.grad_enabled
+        given = {id(tensor) for tensor in arguments.tensors}
+        outside = [state for state in states if id(state.tensor) not in given]
+        _settle(recorder, late)
+        for state in states:
+            change = state.change()
+            if change is not None:
+                raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
+        self.results = results = Results(recorder, arguments.tensors)
+        results.take(states, value)
+        self.outside = OutsideTensors([*outside, *_states_of(late, outside)])
+        self.versions = _versions(arguments.tensors, states, late)
+        self._take_inputs(recorder, arguments, states)
+        self._differentiate(name, recorder)
+        self._plan(recorder)
+        written = self.core.written
+        self.memory = MemoryClasses(
+            self.feed_positions,
+            arguments.tensors,
+            self.outside.tensors,
+            [source.array for source in self.sources],
+            [i for i, name in enumerate(self.feeds) if name in written],
+            [i for i, name in enumerate(self.core.external_names) if name in written],
+        )
+
+    # What goes in
+
+    def _take_inputs(
+        self,
+        recorder: RecordingInterpreter,
+        arguments: Arguments,
+        states: Sequence[TensorState],
+    ) -> None:
+        """Find the feeds, the captured tensors, and which of them have a place in the graph."""
+        feeds: dict[str, int] = {}
+        for position, tensor in enumerate(arguments.tensors):
+            name = recorder.find(tensor._data)
+            assert name is not None
+            feeds.setdefault(name, position)
+        self.feeds = list(feeds)
+        self.feed_positions = list(feeds.values())
+        self.external_sources = recorder.externals
+        used = {name for op in recorder.block.ops for name in op.reads}
+        edges: dict[str, Edge] = {}
+        self.places: list[tuple[int, Tensor | None]] = []
+        for state in states:
+            found = recorder.find(state.data)
+            if found is None or found not in used or state.edge is None:
+                continue
+            if found in edges:
+                if edges[found] is not state.edge:
+                    raise NotReplayable("two tensors around one array require a gradient each")
+                continue
+            edges[found] = state.edge
+            position = next(
+                (i for i, t in enumerate(arguments.tensors) if t is state.tensor), -1
+            )
+            self.places.append((position, None if position >= 0 else state.tensor))
+        self.differentiable = edges
+
+    def _differentiate(self, name: str, recorder: RecordingInterpreter) -> None:
+        """Record the backward pass of the tensors that were returned."""
+        made = self.results.differentiable
+        self.saved: list[str] = []
+        self.freed: set[int] = set()
+        self.function = CompiledGradFunction(name, None)
+        if not made:
+            return
+        if any(isinstance(e, Made) and e.requires_grad == "leaf" for e in self.results.entries):
+            raise NotReplayable("it returned a new leaf beside what may have come from it")
+        edges = list(self.differentiable.values())
+        alive = [y for y in made if not self._is_freed(y, edges)]
+        self.freed = {i for i, y in enumerate(made) if not any(y is z for z in alive)}
+        if not edges:
+            raise NotReplayable("it returned what requires a gradient because of an inner leaf")
+        if not alive:
+            return
+        try:
+            found = Differentiated(recorder, alive, list(self.differentiable), edges)
+        except FlowError as error:
+            raise NotReplayable(f"its backward pass raised {type(error).__name__}: {error}") from error
+        if recorder.stopped is not None:
+            raise NotReplayable(recorder.stopped)
+        self.function = CompiledGradFunction(name, found)
+        self.saved = [*found.saved, *found.again]
+
+    def _is_freed(self, y: Tensor, edges: Sequence[Edge]) -> bool:
+        """Return whether a backward pass inside the call released the graph of an output."""
+        from oneflow_lite.autograd.graph_task import GraphTask
+
+        task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
+        if not edges:
+            return False
+        assert y._edge is not None
+        task.compute_dependencies_and_prune_node(y._edge[0], edges)
+        try:
+            task.order([])
+        except FreedGraphError:
+            return True
+        return False
+
+    def _plan(self, recorder: RecordingInterpreter) -> None:
+        block = recorder.block
+        extra = dict.fromkeys(name for name in self.saved if block.var(name).is_temporary)
+        fetches = [*dict.fromkeys([*self.results.fetches, *extra])]
+        self.fetch_index = {name: i for i, name in enumerate(fetches)}
+        device = next((desc.device for desc in block.vars.values()), CPU)
+        if any(desc.device != device for desc in block.vars.values()):
+            raise NotReplayable("it works on more than one device")
+        self.device: Device = device
+        self.core = InterpreterCore(
+            recorder.program, self.feeds, fetches, device, mode=self.mode
+        )
+        self.sources: list[Source] = [
+            self.external_sources[name] for name in self.core.external_names
+        ]
+        self.infos = [tensor_info(tensor) for tensor in self.results.differentiable]
+
+    # Replaying
+
+    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
+        """Return the tensors among the arguments; None when this recording is for other calls."""
+        tensors = self.arguments.match(args, kwargs)
+        if (
+            tensors is None
+            or local.state.grad_enabled is not self.grad_enabled
+            or default_float() is not self.default_float
+            or not self.guards.check()
+        ):
+            return None
+        if not self.outside.check():
+            if self.outside.why() is not None:
+                return None
+            self.outside.renew()
+            self.memory.renew([source.array for source in self.sources])
+        return tensors if self.memory.check(tensors) else None
+
+    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Say why a call does not fit."""
+        if self.arguments.match(args, kwargs) is None:
+            return "the arguments differ in structure, plain values, shape, dtype or layout"
+        if local.state.grad_enabled is not self.grad_enabled:
+            return "grad mode differs"
+        if default_float() is not self.default_float:
+            return "the default dtype differs"
+        return (
+            self.guards.why()
+            or self.outside.why()
+            or "the arguments share memory in another way"
+        )
+
+    def replay(self, tensors: Sequence[Tensor]) -> Any:
+        """Run the Program for these arguments; return what the function returns."""
+        for callback in self.callbacks:
+            callback()
+        feeds = [tensors[i]._data for i in self.feed_positions]
+        found = self.core.run(feeds, [source.array for source in self.sources])
+        for position, tensor, count in self.versions:
+            storage = (tensors[position] if tensor is None else tensor).storage
+            storage.version += count
+        made = self._make(tensors, found)
+        for owner, gradient in self.results.gradients:
+            made[owner].autograd_meta.acc_grad = None if gradient is None else made[gradient]
+        return unflatten(self.results.spec, made.__getitem__)
+
+    def _make(self, tensors: Sequence[Tensor], found: Sequence[Any]) -> list[Tensor]:
+        made: list[Tensor] = []
+        outputs: list[Tensor] = []
+        for entry in self.results.entries:
+            if type(entry) is Made:
+                y = _new(entry.cls)
+                y._data = found[entry.fetch]
+                if entry.requires_grad == "leaf":
+                    y.requires_grad = True
+                elif entry.requires_grad == "node":
+                    outputs.append(y)
+            elif type(entry) is Given:
+                y = tensors[entry.argument] if entry.tensor is None else entry.tensor
+            elif type(entry) is Aliased:
+                y = made[entry.source].detach()
+            elif type(entry) is GradientOf:
+                grad = made[entry.owner].grad
+                assert grad is not None
+                y = grad
+            else:
+                if outputs:
+                    self._join(tensors, found, outputs)
+                    outputs = []
+                y = taken_view(made[entry.base], entry.chain)
+            made.append(y)
+        if outputs:
+            self._join(tensors, found, outputs)
+        return made
+
+    def _join(
+        self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]
+    ) -> None:
+        """Make the node of this call and give the outputs their places."""
+        edges = tuple(
+            [
+                (tensors[position] if tensor is None else tensor)._edge or NO_EDGE
+                for position, tensor in self.places
+            ]
+        )
+        first = self.infos[0]
+        number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
+        node = make_node(self.function, edges, number, (), {}, first.shape, first.dtype)
+        alive = [y for i, y in enumerate(outputs) if i not in self.freed]
+        if len(alive) > 1 or self.device is not CPU:
+            node.infos = [tensor_info(y) for y in alive]
+        if alive:
+            node.shape, node.dtype = alive[0].shape, alive[0].dtype
+            for i, y in enumerate(alive):
+                y._edge = (node, i)
+            node.saved = self._saved(tensors, found, alive)
+        for i in self.freed:
+            y = outputs[i]
+            gone = make_node(self.function, edges, number, None, {}, y.shape, y.dtype)
+            if self.device is not CPU:
+                gone.infos = [tensor_info(y)]
+            y._edge = (gone, 0)
+
+    def _saved(
+        self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]
+    ) -> tuple[Any, ...]:
+        by_array = {id(y._data): y for y in outputs}
+        saved = []
+        for name in self.saved:
+            if name in self.fetch_index:
+                array = found[self.fetch_index[name]]
+                y = by_array.get(id(array))
+                storage = _NEVER_WRITTEN if y is None else y.storage
+                saved.append((name, array, storage, storage.version, None))
+                continue
+            if name in self.feeds:
+                tensor: Any = tensors[self.feed_positions[self.feeds.index(name)]]
+            else:
+                source = self.external_sources[name]
+                tensor = source.tensor if source.kind == "tensor" else source.tensor.grad
+            storage = tensor.storage
+            saved.append((name, tensor._data, storage, storage.version, tensor._edge))
+        return tuple(saved)
+
+
+def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:
+    """Recognise the tensors that optimizers made while the call ran."""
+    known = {id(tensor._data): tensor for tensor in late}
+    for name, tensor in list(recorder.unknown.items()):
+        if id(tensor._data) not in known:
+            raise NotReplayable(
+                f"a tensor of shape {tensor.shape} was used that came from where the recording "
+                "cannot see"
+            )
+        recorder.block.var(name).persistable = True
+        recorder.externals[name] = Source(known[id(tensor._data)], "tensor")
+        del recorder.unknown[name]
+
+
+def _states_of(late: Sequence[Tensor], states: Sequence[TensorState]) -> list[TensorState]:
+    known = {id(state.tensor) for state in states}
+    return [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
+
+
+def _versions(
+    arguments: Sequence[Tensor], states: Sequence[TensorState], late: Sequence[Tensor]
+) -> list[tuple[int, Tensor | None, int]]:
+    """Find how often the call wrote to each storage: (argument or -1, tensor, count)."""
+    found: dict[int, tuple[int, Tensor | None, int]] = {}
+    positions = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
+    before = {id(state.tensor): state.version for state in states}
+    for tensor in (*[state.tensor for state in states], *late):
+        count = tensor._version - before.get(id(tensor), 0)
+        if count and id(tensor.storage) not in found:
+            position = positions.get(id(tensor), -1)
+            found[id(tensor.storage)] = (position, None if position >= 0 else tensor, count)
+    return list(found.values())

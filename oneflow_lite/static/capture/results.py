@@ -1,0 +1,213 @@
+"""What a compiled function returns and leaves behind: described once, made again at every replay.
+
+A tensor of the result is new memory that the Program computed, the very object that was an
+argument or stood outside, an alias of such a one, a view of another tensor, or a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
+from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
+from oneflow_lite.static.program import OpDesc
+from oneflow_lite.tensor import Tensor
+
+
+class NotReplayable(Exception):
+    """Why a recording cannot stand for later calls."""
+
+
+@attrs.frozen(eq=False)
+class Made:
+    """A tensor around the array that a fetch gives.
+
+    Attributes
+    ----------
+    fetch : int
+    requires_grad : {"no", "leaf", "node", "freed"}
+        What its place in the graph is: none, a new leaf, an output of the compiled function's
+        node, or one whose graph a backward pass inside has freed.
+    cls : type
+    """
+
+    fetch: int
+    requires_grad: str
+    cls: type
+
+
+@attrs.frozen(eq=False)
+class Given:
+    """A tensor that was there before: the argument at a position, or one from outside."""
+
+    argument: int
+    tensor: Tensor | None
+
+
+@attrs.frozen(eq=False)
+class Aliased:
+    """What `detach` made of a tensor."""
+
+    source: int
+
+
+@attrs.frozen(eq=False)
+class Viewed:
+    """A view, by the ops that lead to it from another tensor of the list."""
+
+    base: int
+    chain: tuple[Any, ...]
+
+
+@attrs.frozen(eq=False)
+class GradientOf:
+    """What a tensor's `.grad` is after the call."""
+
+    owner: int
+
+
+class Results:
+    """The tensors that a call returned or left as gradients, in a list without repetitions.
+
+    Attributes
+    ----------
+    spec : object
+        The structure of the returned value; its leaves are positions in `entries`.
+    entries : list
+        How each tensor is made; later ones may refer to earlier ones.
+    fetches : list of str
+        The variables that the Program has to give.
+    gradients : list of (owner, gradient or None)
+        Positions in `entries`: what becomes the `.grad` of what.
+    differentiable : list of Tensor
+        The tensors whose `requires_grad` is "node", in order.
+    """
+
+    def __init__(self, recorder: RecordingInterpreter, arguments: Sequence[Tensor]) -> None:
+        self._recorder = recorder
+        self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
+        self._outside: dict[int, Tensor] = {}
+        self._by_array: dict[int, Tensor] = {id(tensor._data): tensor for tensor in arguments}
+        self._gradients: dict[int, Tensor] = {}
+        self._found: dict[int, int] = {}
+        self._kept: list[Tensor] = []  # so that no identity is used twice
+        self.entries: list[Any] = []
+        self.fetches: list[str] = []
+        self.gradients: list[tuple[int, int | None]] = []
+        self.differentiable: list[Tensor] = []
+        self.made: list[tuple[int, Tensor]] = []
+        self.spec: Any = None
+
+    def take(self, states: Sequence[TensorState], value: Any) -> None:
+        """Describe the returned value, and the gradients that are others than before."""
+        for state in states:
+            self._outside[id(state.tensor)] = state.tensor
+            self._by_array.setdefault(id(state.data), state.tensor)
+        changed = [state for state in states if state.tensor.grad is not state.grad]
+        for state in changed:
+            grad = state.tensor.grad
+            if grad is not None:
+                self._gradients[id(grad)] = state.tensor
+                if grad.requires_grad:
+                    raise NotReplayable("a gradient with a graph of its own was left in .grad")
+        leaves: list[Tensor] = []
+        spec = flatten(value, leaves)
+        for fixed in fixed_values(spec):
+            if not fixed.is_plain:
+                raise NotReplayable(f"it returned an object of type {type(fixed.value).__name__}")
+        positions = [self.position(tensor) for tensor in leaves]
+        self.spec = placed(spec, positions)
+        for state in changed:
+            grad = state.tensor.grad
+            position = None if grad is None else self._gradient(grad)
+            self.gradients.append((self.position(state.tensor), position))
+
+    def position(self, tensor: Tensor) -> int:
+        """Return where a tensor stands in `entries`, after adding it where it is new."""
+        found = self._found.get(id(tensor))
+        if found is None:
+            entry = self._entry(tensor)
+            self._kept.append(tensor)
+            self.entries.append(entry)
+            found = self._found[id(tensor)] = len(self.entries) - 1
+            if isinstance(entry, Made):
+                self.made.append((found, tensor))
+        return found
+
+    def _gradient(self, grad: Tensor) -> int:
+        if grad._view is not None:
+            raise NotReplayable("a view was left in .grad")
+        return self.position(grad)
+
+    def _entry(self, tensor: Tensor) -> Any:
+        if id(tensor) in self._arguments:
+            return Given(self._arguments[id(tensor)], None)
+        if id(tensor) in self._outside:
+            return Given(-1, tensor)
+        owner = next((t for t in self._outside.values() if t.grad is tensor), None)
+        if owner is not None and id(tensor) not in self._gradients:
+            return GradientOf(self.position(owner))
+        view = tensor._view
+        if view is not None:
+            if view.origin is not None:
+                raise NotReplayable(f"it returned a view that was made {view.origin.how}")
+            base = self.position(view.base)
+            return Viewed(base, view.chain())
+        source = self._by_array.get(id(tensor._data))
+        if source is not None:
+            if tensor._edge is not None or tensor._storage is not source._storage:
+                raise NotReplayable("it returned another tensor around the memory of an argument")
+            return Aliased(self.position(source))
+        return self._made(tensor)
+
+    def _made(self, tensor: Tensor) -> Made:
+        recorder = self._recorder
+        name = recorder.find(tensor._data)
+        if name is None or recorder.block.var(name).value is not None:
+            name = self._copied(tensor)
+        desc = recorder.block.var(name)
+        if desc.persistable or desc.need_check_feed or name in recorder.unknown:
+            raise NotReplayable("it returned memory that came from outside")
+        if name in self.fetches:
+            raise NotReplayable("it returned two tensors around one piece of memory")
+        self.fetches.append(name)
+        edge = tensor._edge
+        kind = "no"
+        if edge is not None:
+            kind = "leaf" if isinstance(edge[0], AccumulateGrad) else "node"
+            if edge[0].metas is not None and (tensor.grad is not None or tensor.retains_grad):
+                raise NotReplayable("it returned a tensor whose gradient it kept")
+            if kind == "leaf" and _has_hooks(tensor):
+                raise NotReplayable("it returned a leaf with hooks")
+        if kind == "node":
+            self.differentiable.append(tensor)
+        return Made(len(self.fetches) - 1, kind, type(tensor))
+
+    def _copied(self, tensor: Tensor) -> str:
+        """Have a constant copied, for what is returned must be new at every call."""
+        recorder = self._recorder
+        source = recorder.find(tensor._data)
+        if source is None:
+            source = recorder.name_of(tensor)
+        copy = recorder.program.unique_name("clone")
+        recorder.block.create_var(describe(copy, tensor))
+        recorder.block.append_op(OpDesc("clone", (source,), (copy,)))
+        return copy
+
+
+def _has_hooks(tensor: Tensor) -> bool:
+    meta = tensor.autograd_meta
+    return bool(meta.hooks or meta.post_accumulate_hooks)
+
+
+def taken_view(base: Tensor, chain: tuple[Any, ...]) -> Tensor:
+    """Return a view of a tensor, by its ops."""
+    for op, attrs_ in chain:
+        base = dispatch1(op, base, attrs_)
+    return base

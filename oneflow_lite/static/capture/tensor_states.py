@@ -1,0 +1,145 @@
+"""What autograd keeps of tensors outside a compiled function, before and after its call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.tensor import Tensor
+
+
+@attrs.frozen(eq=False)
+class TensorState:
+    """One tensor at one moment."""
+
+    tensor: Tensor
+    data: Any
+    edge: Any
+    view: Any
+    version: int
+    grad: Tensor | None
+    retains_grad: bool
+    hooks: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> TensorState:
+        """Look at a tensor; nothing is made that was not there."""
+        edge = tensor._edge
+        return cls(
+            tensor,
+            tensor._data,
+            edge,
+            tensor._view,
+            tensor._version,
+            tensor.grad,
+            edge is not None and edge[0].metas is not None and tensor.retains_grad,
+            hooks_of(tensor),
+        )
+
+    def change(self) -> str | None:
+        """Say what changed that a replay would not repeat."""
+        tensor = self.tensor
+        if tensor._data is not self.data:
+            return "got another array"
+        if tensor._edge is not self.edge and (tensor._edge is None) is not (self.edge is None):
+            return "began or ceased to require a gradient"
+        if tensor._edge is not self.edge:
+            return "got another place in the graph, as by an in-place op"
+        if tensor._view is not self.view:
+            return "became a view, or another one"
+        if self.edge is not None and hooks_of(tensor) != self.hooks:
+            return "got or lost a hook"
+        if self.edge is not None and TensorState.of(tensor).retains_grad is not self.retains_grad:
+            return "was told to retain its gradient"
+        return None
+
+
+def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
+    """Return the hooks on a tensor's gradient and on a leaf's node."""
+    edge = tensor._edge
+    if edge is None:
+        return ()
+    node, index = edge
+    found: list[Any] = []
+    meta = None if node.metas is None else node.metas[index]
+    if meta is not None:
+        found += [*(meta.hooks or {}).values(), *(meta.post_accumulate_hooks or {}).values()]
+    if isinstance(node, AccumulateGrad) and node.hooks is not None:
+        found += [*node.hooks.pre.values(), *node.hooks.post.values()]
+    return tuple(found)
+
+
+class OutsideTensors:
+    """The tensors that a compiled function can reach besides its arguments, guarded together.
+
+    Parameters
+    ----------
+    states : sequence of TensorState
+        Before the call that was recorded.
+    """
+
+    def __init__(self, states: Sequence[TensorState]) -> None:
+        self.states = states
+        self.tensors = [state.tensor for state in states]
+        self.shapes = [_description(state.data) for state in states]
+        self._namespace: dict[str, Any] = {}
+        self._source = self._write()
+        self.renew()
+
+    def _write(self) -> str:
+        tests = []
+        for i, state in enumerate(self.states):
+            self._namespace[f"t{i}"] = state.tensor
+            tests.append(f"t{i}._data is a{i} and t{i}._edge is e{i}")
+            edge = state.edge
+            if edge is not None and isinstance(edge[0], AccumulateGrad):
+                self._namespace[f"n{i}"] = edge[0]
+                self._namespace[f"m{i}"] = meta = edge[0].meta
+                relation = "is" if state.grad is None else "is not"
+                tests.append(f"m{i}.acc_grad {relation} None")
+                if not state.hooks:
+                    tests.append(f"not m{i}.hooks and not m{i}.post_accumulate_hooks")
+                    tests.append(f"n{i}.hooks is None")
+                del meta
+            elif state.grad is not None:
+                tests.append(f"t{i}.grad is not None")
+        body = " and\n    ".join(tests) or "True"
+        return f"def check():\n  return (\n    {body})\n"
+
+    def renew(self) -> None:
+        """Take the tensors' present arrays and places in the graph for those to look for."""
+        for i, tensor in enumerate(self.tensors):
+            self._namespace[f"a{i}"] = tensor._data
+            self._namespace[f"e{i}"] = tensor._edge
+        if "check" not in self._namespace:
+            exec(compile(self._source, "<outside tensors>", "exec"), self._namespace)
+        self.check = self._namespace["check"]
+
+    def why(self) -> str | None:
+        """Say which tensor a recording does not fit any more; None when all do, once renewed."""
+        for state, shape in zip(self.states, self.shapes, strict=True):
+            tensor = state.tensor
+            what = f"a tensor of shape {state.data.shape} from outside"
+            tensor.refresh_view()
+            if _description(tensor._data) != shape:
+                return f"{what} changed its shape, dtype, layout or device"
+            if (tensor._edge is None) is not (state.edge is None):
+                return f"{what} began or ceased to require a gradient"
+            if tensor._edge is not None:
+                leaf = isinstance(state.edge[0], AccumulateGrad)
+                if isinstance(tensor._edge[0], AccumulateGrad) is not leaf:
+                    return f"{what} became a leaf, or ceased to be one"
+                if hooks_of(tensor) != state.hooks:
+                    return f"{what} got or lost a hook on its gradient"
+                if leaf and tensor._edge[0] is not state.edge[0]:
+                    return f"{what} got another node"
+            if (tensor.grad is None) is not (state.grad is None):
+                return f"the .grad of {what} was " + ("None" if state.grad is None else "there")
+        return None
+
+
+def _description(array: Any) -> tuple[Any, ...]:
+    return (type(array), array.shape, array.dtype, array.strides, getattr(array, "device", None))

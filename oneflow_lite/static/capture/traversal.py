@@ -1,0 +1,419 @@
+"""The walk over Python objects from a function to all that it can read.
+
+`outside.py` walks twice: before the recorded call over everything, to see afterwards what changed,
+and after it over what the entered code names, to guard it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import functools
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.device import Device
+from oneflow_lite.nn.module import Module
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.capture.code_walk import Path, nested_codes, walk
+from oneflow_lite.static.capture.trusted import (
+    BUILTINS,
+    PURE_MODULES,
+    call_reason,
+    is_reflective,
+    origin,
+    origin_of_class,
+    origin_of_module,
+)
+from oneflow_lite.tensor import Tensor
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
+LIMIT = 200_000  # objects; more than that is no state that a training step reads
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
+
+_LEAVES = {
+    type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range,
+    slice, object, Device, CodeType, GetSetDescriptorType, MemberDescriptorType,
+    WrapperDescriptorType, MethodDescriptorType, enum.property,
+}  # fmt: skip
+SCALARS = (bool, int, float, complex, str, bytes, type(None))
+_PLAIN = (SimpleNamespace, argparse.Namespace)  # library classes that only hold attributes
+_BASE_OF = (list, tuple, deque, dict, set, frozenset)
+CONTAINERS = {*_BASE_OF, OrderedDict, defaultdict}
+_BASES = {*CONTAINERS, object, str, int, float, complex, bytes, Exception, BaseException, *_PLAIN}
+_HARMLESS = ("typing", "abc", "enum", "collections.abc")  # bases without state of their own
+_OPAQUE = ("functors", "op_expr", "extend", "device", "dtype", "registry", "autograd.mode")
+_WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.cached_property)
+_WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "args", "keywords")
+_PLAIN_CLASS_KEYS = frozenset({"__class__", "__new__", "__init_subclass__", "__class_getitem__"})
+
+
+class Traversal:
+    """Goes through objects; a subclass says which names count and what to do with each holder.
+
+    Attributes
+    ----------
+    unknown : list of str
+        What was met and cannot be followed.
+    tensors : dict of int to (Tensor, str)
+        The tensors that were met, by id, and where.
+    codes : set of code
+        The users' code objects that were met.
+    functions : list of (function, str)
+        Those that are called, and where.
+    any_attribute : bool
+        Whether something was met that reads attributes by names that are values.
+    too_many : str or None
+        Why the walk ended early.
+    """
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        self.tensors: dict[int, tuple[Tensor, str]] = {}
+        self.codes: set[CodeType] = set()
+        self.functions: list[tuple[FunctionType, str]] = []
+        self.any_attribute = False
+        self.too_many: str | None = None
+        self._seen: dict[int, Any] = {}  # the objects themselves, so that no id is used again
+        self._work: list[tuple[Any, str]] = []
+
+    # What a subclass decides
+
+    def wants(self, name: str) -> bool:
+        """Return whether attributes of this name are read."""
+        return True
+
+    def enters(self, code: CodeType) -> bool:
+        """Return whether functions of this code are called."""
+        return True
+
+    def hold(self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str) -> None:
+        """Take note of an object that holds others: `wanted` are the keys that count."""
+
+    # The walk
+
+    def walk(self, value: Any, path: str) -> None:
+        """Go through a value and all that it leads to."""
+        self._work.append((value, path))
+        while self._work:
+            if len(self._seen) > LIMIT:
+                self._work.clear()
+                self.too_many = f"more than {LIMIT} objects can be reached, as {path}"
+                return
+            value, path = self._work.pop()
+            if type(value) in _LEAVES or isinstance(value, (np.generic, np.dtype)):
+                continue
+            if id(value) not in self._seen:
+                self._seen[id(value)] = value
+                self._visit(value, path)
+
+    def later(self, value: Any, path: str) -> None:
+        """Put a value on the list of those to visit."""
+        if type(value) not in SCALARS:
+            self._work.append((value, path))
+
+    def _visit(self, value: Any, path: str) -> None:
+        kind = type(value)
+        if isinstance(value, Tensor):
+            self._tensor(value, path)
+        elif kind is FunctionType:
+            self._function(value, path)
+        elif kind is MethodType:
+            self.later(value.__func__, path)
+            self.later(value.__self__, path)
+        elif kind in _WRAPPERS:
+            for name in _WRAPPED:
+                self.later(getattr(value, name, None), path)
+        elif kind is BuiltinFunctionType or isinstance(value, np.ufunc):
+            self._builtin(value, path)
+        elif kind is ModuleType:
+            self.module(value, (), path)
+        elif isinstance(value, type):
+            self._class(value, path)
+        elif not self._container(value, path):
+            self._instance(value, path)
+
+    def _tensor(self, tensor: Tensor, path: str) -> None:
+        self.tensors[id(tensor)] = (tensor, path)
+        extra = {k: v for k, v in vars(tensor).items() if not k.startswith("_")}
+        if extra:
+            self._held("attributes", tensor, extra, filter(self.wants, extra), path)
+        meta = tensor._meta
+        for name in ("hooks", "post_accumulate_hooks"):
+            hooks = getattr(meta, name, None)
+            if hooks is not None:
+                self.later(hooks, f"{path}.{name}")
+        if type(tensor) is not Tensor:
+            self.later(type(tensor), type(tensor).__qualname__)
+
+    # Functions and names
+
+    def _function(self, function: FunctionType, path: str) -> None:
+        code = function.__code__
+        whose = origin(code)
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        if whose == "own":  # a decorator of the package: what it wraps is followed, its own is not
+            for name, cell in cells:
+                inner = _contents(cell)
+                if _is_users(inner):
+                    self._held("cell", cell, {"": inner}, ("",), f"{name} of {path}")
+            return
+        codes = list(nested_codes(code)) if whose == "user" else []
+        self.codes.update(codes)
+        entered = [c for c in codes if self.enters(c)]
+        if whose == "user":
+            extra = attributes_of(function)
+            wanted = [name for name in extra if self.wants(name)]
+            self._held("attributes", function, extra, wanted, path)
+            if not entered:
+                return
+        self.functions.append((function, path))
+        content = content_of("function", function)
+        self._held("function", function, content, content, path)
+        free = {path for c in codes for path in walk(c).free}
+        for name, cell in cells:
+            inner = _contents(cell)
+            self.hold("cell", cell, {"": inner}, ("",), name)
+            if type(inner) is ModuleType:
+                for names in free:
+                    if names[0] == name:
+                        self.module(inner, names[1:], name)
+            elif inner is not MISSING:
+                self.later(inner, name)
+        for c in entered:
+            self.globals(c, function.__globals__)
+
+    def globals(self, code: CodeType, scope: dict[str, Any]) -> None:
+        """Follow the global names of a code object."""
+        paths = walk(code).globals
+        names = dict.fromkeys(path[0] for path in paths)
+        self.hold("globals", scope, scope, names, "")
+        for path in paths:
+            name = path[0]
+            value = scope.get(name, BUILTINS.get(name, MISSING))
+            if type(value) is ModuleType:
+                self.module(value, path[1:], name)
+            elif value is not MISSING:
+                self.later(value, name)
+
+    def module(self, module: ModuleType, names: Path, path: str) -> None:
+        """Follow what is taken of a Python module."""
+        whose = origin_of_module(module.__name__)
+        pure = whose == "own" or module.__name__ in PURE_MODULES
+        if not names:
+            if not pure:
+                self.unknown.append(f"{path} is a module that is handed on")
+            return
+        content = vars(module)
+        value = content.get(names[0], MISSING)
+        path = f"{path}.{names[0]}"
+        if value is MISSING and "__getattr__" in content:
+            self.unknown.append(f"{path} is made when it is read")
+            return
+        self.hold("globals", content, content, names[:1], path.rpartition(".")[0])
+        if type(value) is ModuleType:
+            self.module(value, names[1:], path)
+        elif whose == "library" and not pure:
+            kind = value if isinstance(value, type) else type(value)
+            constant = kind in SCALARS or issubclass(kind, (np.generic, np.dtype, np.ndarray))
+            if not constant or isinstance(value, np.ndarray):
+                self._later_unless_pure(value, path)
+        elif value is not MISSING:
+            self.later(value, path)
+
+    def _later_unless_pure(self, value: Any, path: str) -> None:
+        """Follow what a library module holds: a Python function is judged when it is entered."""
+        if type(value) is not FunctionType:
+            self.unknown.append(f"{path} belongs to a library")
+
+    def _builtin(self, function: Any, path: str) -> None:
+        if is_reflective(function):
+            self.any_attribute = True
+        elif (reason := call_reason(function)) is not None:
+            self.unknown.append(f"{path} is {reason}, which may have effects")
+        owner = getattr(function, "__self__", None)
+        if owner is not None and type(owner) is not ModuleType:
+            self.later(owner, path)
+
+    # Classes and objects
+
+    def _class(self, cls: type, path: str) -> None:
+        if cls.__module__ in ("operator", "_operator"):  # attrgetter, itemgetter, methodcaller
+            self.any_attribute = True
+        whose = origin_of_class(cls)
+        content = dict(cls.__dict__) if whose != "library" else {}
+        if whose == "user":
+            wanted = [n for n, v in content.items() if self._wants_member(n, v)]
+            self._held("class", cls, content, wanted, cls.__qualname__)
+            if "__getattribute__" in content:
+                self.unknown.append(f"{cls.__qualname__} has a __getattribute__ of its own")
+        elif whose == "own":  # a method that a user has put in the place of the package's
+            wanted = [n for n, v in content.items() if n == "forward" or _is_users(v)]
+            self._held("class", cls, content, wanted, cls.__qualname__)
+        for base in (*cls.__mro__[1:], type(cls)):
+            if origin_of_class(base) != "library":
+                self.later(base, base.__qualname__)
+        if whose == "library" and not _is_library_constant(cls):
+            self.unknown.append(f"{path} is {cls.__module__}.{cls.__qualname__}")
+
+    def _wants_member(self, name: str, value: Any) -> bool:
+        if name.startswith("__") and name.endswith("__"):  # operators call them without naming them
+            return name not in _PLAIN_CLASS_KEYS and (callable(value) or self._named(name))
+        return name != "_abc_impl" and self.wants(name)
+
+    def _named(self, name: str) -> bool:
+        return not self.any_attribute and self.wants(name) and name not in ("__dict__", "__doc__")
+
+    def _container(self, value: Any, path: str) -> bool:
+        """Follow a container's elements; return whether it is one and nothing else."""
+        base = container_base(value)
+        if base is None:
+            return False
+        content = content_of("items" if base is dict else "sequence", value)
+        self._held(base.__name__, value, content, content, path)
+        if base is dict:
+            for key in content:
+                self.later(key, f"a key of {path}")
+        return type(value) in CONTAINERS
+
+    def _instance(self, value: Any, path: str) -> None:
+        cls = type(value)
+        whose = origin_of_class(cls)
+        name = cls.__module__
+        if isinstance(value, enum.Enum):
+            self.later(cls, cls.__qualname__)
+        elif isinstance(value, Optimizer):
+            self._optimizer(value, path)
+        elif whose == "own" and not isinstance(value, Module):
+            part = name.partition(".")[2]
+            if part.startswith(("nn", "optim")):
+                self._attributes(value, path)
+            elif part.startswith("static") and hasattr(value, "__wrapped__"):
+                self.later(value.__wrapped__, path)
+            elif not part.startswith(_OPAQUE):
+                self.unknown.append(f"{path} is a {cls.__qualname__}")
+        elif whose == "library" and cls not in _PLAIN:
+            if name not in ("typing", "types"):
+                self.unknown.append(f"{path} is a {name}.{cls.__qualname__}")
+        else:
+            self._attributes(value, path)
+
+    def _attributes(self, value: Any, path: str) -> None:
+        cls = type(value)
+        for base in cls.__mro__:
+            known = base in _BASES or base.__module__ in _HARMLESS
+            if not known and origin_of_class(base) == "library":
+                    self.unknown.append(f"{path} is a {base.__module__}.{base.__qualname__}")
+        content = attributes_of(value)
+        wanted = [n for n in content if self.wants(n) or (isinstance(value, Module) and _vital(n))]
+        self._held("attributes", value, content, wanted, path)
+        self.later(cls, cls.__qualname__)
+
+    def _optimizer(self, optimizer: Optimizer, path: str) -> None:
+        content = attributes_of(optimizer)
+        internal = {"state", "param_groups", "_scalars", "defaults"}
+        wanted = [n for n in content if n in ("state", "param_groups") or self.wants(n)]
+        self.hold("attributes", optimizer, content, wanted, path)
+        for name in wanted:
+            if name not in internal:
+                self.later(content[name], f"{path}.{name}")
+        self.later(type(optimizer), type(optimizer).__qualname__)
+        self.optimizer(optimizer, path)
+
+    def optimizer(self, optimizer: Optimizer, path: str) -> None:
+        """Take note of an optimizer's groups and state."""
+
+    def _held(
+        self, kind: str, owner: Any, content: dict[Any, Any], wanted: Iterable[Any], path: str
+    ) -> None:
+        """Take note of a holder, and follow what it holds."""
+        wanted = list(wanted)
+        self.hold(kind, owner, content, wanted, path)
+        dotted = kind in ("attributes", "class", "function")
+        for key in wanted:
+            inner = f"{path}.{key}" if dotted else path if kind == "cell" else f"{path}[{key!r}]"
+            self.later(content[key], inner)
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object itself holds, those in slots included."""
+    content = dict(getattr(value, "__dict__", ()))
+    for cls in type(value).__mro__:
+        for name, member in vars(cls).items() if cls.__flags__ & _HEAP_TYPE else ():
+            if type(member) is MemberDescriptorType:
+                try:
+                    content.setdefault(name, member.__get__(value))
+                except AttributeError:
+                    content.setdefault(name, MISSING)
+    return content
+
+
+def container_base(value: Any) -> type | None:
+    """Return which built-in container a value is, or is a subclass of."""
+    return next((base for base in _BASE_OF if isinstance(value, base)), None)
+
+
+def content_of(kind: str, owner: Any) -> dict[Any, Any]:
+    """Return what a holder holds at present; a user's methods are not called for it."""
+    if kind == "attributes":
+        content = attributes_of(owner)
+        if isinstance(owner, Tensor):  # the others belong to the tensor's own state
+            content = {k: v for k, v in content.items() if not k.startswith("_")}
+        return content
+    if kind in ("items", "dict"):
+        return dict(dict.items(owner))
+    if kind == "cell":
+        return {"": _contents(owner)}
+    if kind == "function":
+        names = ("__code__", "__defaults__", "__kwdefaults__")
+        return {name: getattr(owner, name) for name in names}
+    if kind == "class":
+        return dict(vars(owner))
+    base = container_base(owner)
+    assert base is not None
+    return dict(enumerate(base.__iter__(owner)))
+
+
+def _vital(name: str) -> bool:
+    """Return whether the package reads this attribute of every module."""
+    return name in ("training", "_parameters", "_buffers", "_modules") or name.endswith("_hooks")
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def _is_users(value: Any) -> bool:
+    """Return whether a value is a user's function or method, or an object of a user's class."""
+    value = getattr(value, "__func__", value)
+    if type(value) is FunctionType:
+        return origin(value.__code__) == "user"
+    if isinstance(value, Callable):  # type: ignore[arg-type]
+        return origin_of_class(value if isinstance(value, type) else type(value)) == "user"
+    return False
+
+
+def _is_library_constant(cls: type) -> bool:
+    """Return whether using a class of a library has no effects beyond its own objects."""
+    if cls.__module__ in PURE_MODULES or cls.__module__ == "builtins":
+        return True
+    return issubclass(cls, (np.generic, np.dtype, np.ndarray, *_PLAIN))

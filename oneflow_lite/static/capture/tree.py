@@ -1,0 +1,106 @@
+"""Nested containers of tensors: taken apart, and put together again around other tensors."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from oneflow_lite.device import Device
+from oneflow_lite.tensor import Tensor
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), np.dtype, Device, enum.Enum)
+
+
+@attrs.frozen
+class Leaf:
+    """Stands for a tensor: the one at this position."""
+
+    position: int
+
+
+@attrs.frozen(eq=False)
+class Fixed:
+    """A value that is neither tensor nor container."""
+
+    value: Any
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the value is what its type and content say, whoever made it."""
+        value = self.value
+        if isinstance(value, (slice, range)):
+            return all(type(v) in (int, type(None)) for v in (value.start, value.stop, value.step))
+        return isinstance(value, PLAIN)
+
+
+@attrs.frozen(eq=False)
+class Node:
+    """A list, tuple, named tuple or dict; `keys` of a dict, in order."""
+
+    kind: type
+    children: tuple[Any, ...]
+    keys: tuple[Any, ...] = ()
+
+
+def is_namedtuple(kind: type) -> bool:
+    """Return whether a type was made by namedtuple()."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def flatten(value: Any, leaves: list[Tensor]) -> Leaf | Fixed | Node:
+    """Take a value apart, appending its tensors to `leaves`."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        leaves.append(value)
+        return Leaf(len(leaves) - 1)
+    if kind in (list, tuple) or is_namedtuple(kind):
+        return Node(kind, tuple([flatten(item, leaves) for item in value]))
+    if kind is dict:
+        return Node(dict, tuple([flatten(v, leaves) for v in value.values()]), tuple(value))
+    return Fixed(value)
+
+
+def unflatten(spec: Any, leaf: Callable[[int], Any]) -> Any:
+    """Put a value together; `leaf` gives what stands at a position."""
+    if isinstance(spec, Leaf):
+        return leaf(spec.position)
+    if isinstance(spec, Fixed):
+        return spec.value
+    children = [unflatten(child, leaf) for child in spec.children]
+    if spec.kind is dict:
+        return dict(zip(spec.keys, children, strict=True))
+    if spec.kind is list:
+        return children
+    return tuple(children) if spec.kind is tuple else spec.kind(*children)
+
+
+def placed(spec: Any, positions: Sequence[int]) -> Any:
+    """Return the structure with other positions for its tensors."""
+    if isinstance(spec, Leaf):
+        return Leaf(positions[spec.position])
+    if isinstance(spec, Fixed):
+        return spec
+    children = tuple([placed(child, positions) for child in spec.children])
+    return Node(spec.kind, children, spec.keys)
+
+
+def fixed_values(spec: Any) -> Iterator[Fixed]:
+    """Go through what is neither tensor nor container."""
+    if isinstance(spec, Fixed):
+        yield spec
+    elif isinstance(spec, Node):
+        for child in spec.children:
+            yield from fixed_values(child)
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Return whether two plain values agree in type and content, the sign of zero and NaN too."""
+    if type(a) is not type(b):
+        return False
+    if type(a) in (float, complex):
+        return bool(repr(a) == repr(b))
+    return bool(a == b)

@@ -1,0 +1,74 @@
+"""`data`: the variables of a Program that are fed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from oneflow_lite.dtype import as_dtype
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.functors.checks import check_int
+from oneflow_lite.static.default_programs import lazy_interpreter
+from oneflow_lite.static.program import VarDesc
+from oneflow_lite.tensor import Tensor
+
+
+def data(name: str, shape: Iterable[int], dtype: Any = "float32") -> Tensor:
+    """Add a variable that every run is fed, and return it as a symbolic tensor.
+
+    Parameters
+    ----------
+    name : str
+        The key of the feed.
+    shape : sequence of int
+        The sizes, all of them known: there is one Program for each shape.
+    dtype : dtype or str
+
+    Raises
+    ------
+    CaptureError
+        Outside `program_guard`.
+    ArgumentError
+        When the name is taken, or a size is None or negative.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> with flow.static.program_guard(flow.static.Program()):
+    ...     x = flow.static.data("x", [4, 2])
+    >>> x.name, x.shape, x.dtype
+    ('x', (4, 2), dtype('float32'))
+    """
+    lazy = lazy_interpreter("data")
+    if not isinstance(name, str) or not name:
+        raise bad_argument(
+            ArgumentTypeError,
+            "data",
+            "name",
+            expected="a str that is not empty",
+            got=repr(name),
+            mend="name the variable as it is fed",
+        )
+    if isinstance(shape, int) or not isinstance(shape, Iterable):
+        raise bad_argument(
+            ArgumentTypeError,
+            "data",
+            "shape",
+            expected="a sequence of ints",
+            got=repr(shape),
+            mend="pass a list such as [64, 16]",
+        )
+    sizes = tuple(shape)
+    if any(size is None or (isinstance(size, int) and size < 0) for size in sizes):
+        raise bad_argument(
+            ArgumentError,
+            "data",
+            "shape",
+            expected="sizes that are known",
+            got=list(sizes),
+            mend="capture one Program for each shape, or use flow.compile, which records again "
+            "for a new one by itself",
+        )
+    sizes = tuple([check_int("data", "shape", size, 0) for size in sizes])
+    desc = VarDesc(name, sizes, as_dtype("data", dtype), need_check_feed=True)
+    return lazy.data(desc)

@@ -1,0 +1,110 @@
+"""The programs that are captured into: `program_guard` and the default pair."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.errors import ArgumentTypeError, CaptureError, bad_argument
+from oneflow_lite.interpreter import AutogradInterpreter
+from oneflow_lite.static.lazy_interpreter import LazyInterpreter
+from oneflow_lite.static.program import Program
+
+_defaults = [Program(), Program()]
+
+
+def default_main_program() -> Program:
+    """Return the program that is being captured; outside `program_guard` one for all."""
+    lazy = find_lazy_interpreter()
+    return _defaults[0] if lazy is None else lazy.main
+
+
+def default_startup_program() -> Program:
+    """Return the startup program of what is being captured; outside `program_guard` one for all."""
+    lazy = find_lazy_interpreter()
+    return _defaults[1] if lazy is None else lazy.startup
+
+
+class program_guard:
+    """Capture the ops of a `with` block in a program instead of running them.
+
+    Parameters
+    ----------
+    main_program : Program
+        Where the ops of every run go.
+    startup_program : Program, optional
+        Where ops go that give parameters, buffers and optimizer state their first values; by
+        default `default_startup_program()`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        When one is no Program.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> main, startup = flow.static.Program(), flow.static.Program()
+    >>> with flow.static.program_guard(main, startup):
+    ...     x = flow.static.data("x", [4, 2])
+    ...     y = flow.nn.Linear(2, 3)(x)
+    >>> y.shape, [op.type for op in startup.global_block().ops]
+    ((4, 3), ['fill_constant', 'uniform_', 'fill_constant', 'uniform_'])
+    """
+
+    def __init__(self, main_program: Program, startup_program: Program | None = None) -> None:
+        if startup_program is None:
+            startup_program = default_startup_program()
+        for name, program in (("main", main_program), ("startup", startup_program)):
+            if not isinstance(program, Program):
+                raise bad_argument(
+                    ArgumentTypeError,
+                    "program_guard",
+                    f"{name}_program",
+                    expected="a Program",
+                    got=type(program).__name__,
+                    mend="make one with flow.static.Program()",
+                )
+        self._programs = (main_program, startup_program)
+        self._changes: list[StateChange] = []
+
+    def __enter__(self) -> None:
+        lazy = LazyInterpreter(*self._programs, outermost=sys._getframe(1))
+        change = StateChange(interpreter=AutogradInterpreter(lazy))
+        change.__enter__()
+        self._changes.append(change)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._changes.pop().__exit__(kind, error, traceback)
+
+
+def find_lazy_interpreter() -> LazyInterpreter | None:
+    """Return the LazyInterpreter that captures on this thread, if one does."""
+    interpreter: Any = local.state.interpreter
+    while interpreter is not None and not isinstance(interpreter, LazyInterpreter):
+        interpreter = interpreter.inner
+    return interpreter  # type: ignore[no-any-return]
+
+
+def lazy_interpreter(op: str) -> LazyInterpreter:
+    """Return the LazyInterpreter that captures on this thread.
+
+    Raises
+    ------
+    CaptureError
+        Outside `program_guard`.
+    """
+    found = find_lazy_interpreter()
+    if found is None:
+        raise CaptureError(
+            f"{op}(): no Program is being captured; call it inside "
+            "'with flow.static.program_guard(main, startup):'"
+        )
+    return found

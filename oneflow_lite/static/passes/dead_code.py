@@ -1,0 +1,37 @@
+"""Dead code: ops whose results reach neither a fetched variable nor memory from outside go."""
+
+from __future__ import annotations
+
+from oneflow_lite.static.passes.effects import is_control_flow, is_library, writes
+from oneflow_lite.static.passes.storage import Storage
+from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
+
+
+def run(plan: ExecutionPlan) -> PassReport:
+    """Remove ops that nobody needs; `saved` counts them and the bytes of their outputs.
+
+    An op that draws random numbers stays, for the numbers after it would be others. A write stays
+    while its memory is read later under any name.
+    """
+    block = plan.block
+    storage = Storage(plan)
+    needed = set(plan.fetches)
+    read = set(map(storage.of, plan.fetches))  # memory whose content matters afterwards
+    kept: list[OpDesc] = []
+    nbytes = 0
+    for op in reversed(block.ops):
+        if (
+            op.schema.random
+            or is_control_flow(op)
+            or not is_library(op)
+            or any([n in needed or not block.var(n).is_temporary for n in op.outputs])
+            or any([storage.of(n) in read or storage.is_held(n) for n in writes(op)])
+        ):
+            kept.append(op)
+            needed.update(op.reads)
+            read.update(map(storage.of, op.reads))
+        else:
+            nbytes += sum(block.var(n).nbytes for n in op.new_outputs if op.viewed is None)
+    removed = len(block.ops) - len(kept)
+    block.ops[:] = kept[::-1]
+    return PassReport("dead_code", removed, {"ops": removed, "bytes": nbytes})

@@ -1,0 +1,242 @@
+"""Tensors with values that a captured op takes: which variables of the Programs they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.static.infer import infer_outputs
+from oneflow_lite.static.location import user_location
+from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.tensor import Tensor
+from oneflow_lite.views import same_memory
+
+
+class Persistables:
+    """The variables that tensors with values become in a main and a startup Program.
+
+    What is trained, or written by a captured op, is persistable: its content at that time is what
+    an op in the startup Program gives it, and afterwards it lives in the scope. Anything else is a
+    constant with the content that it has when it is first used.
+    """
+
+    def __init__(self, main: Program, startup: Program) -> None:
+        self.main = main
+        self.startup = startup
+        self._kept: dict[int, tuple[Any, VarDesc]] = {}
+        self._constants: dict[tuple[int, Any], tuple[Any, VarDesc]] = {}
+        self._made_here: dict[int, tuple[Any, Block]] = {}
+        self._read: dict[int, Any] = {}
+        variables = startup.global_block().vars
+        for name, tensor in startup.parameters.items():
+            self._kept[id(tensor._data)] = (tensor._data, variables[name])
+
+    def note_made(self, block: Block, tensor: Tensor) -> None:
+        """Take note of a tensor that was made from data in a block: new whenever that runs."""
+        self._made_here[id(tensor._data)] = (tensor._data, block)
+
+    def note_read(self, tensor: Tensor) -> None:
+        """Take note that Python saw the values of a tensor, which must stay what they are."""
+        self._read[id(tensor._data)] = tensor._data
+
+    def find(self, tensor: Tensor) -> VarDesc | None:
+        """Return the persistable variable that a tensor with values is."""
+        known = self._kept.get(id(tensor._data))
+        return None if known is None else known[1]
+
+    def name(self, block: Block, tensor: Tensor, written: bool) -> str:
+        """Return the name of the variable that a tensor is, in a block that can use it."""
+        program = block.program
+        kept = self.find(tensor)
+        made_here = id(tensor._data) in self._made_here
+        if kept is None and (is_trained(tensor) or (written and not made_here)):
+            kept = self.keep(tensor)
+        if kept is not None:
+            return self.declare(program, kept, tensor)
+        return self._constant(program, tensor, written)
+
+    def declare(self, program: Program, desc: VarDesc, tensor: Tensor) -> str:
+        """Make a persistable variable known to a program."""
+        variables = program.global_block().vars
+        found = variables.get(desc.name)
+        if found is None:
+            variables[desc.name] = desc
+            program.parameters[desc.name] = tensor
+        elif not found.persistable or program.parameters.get(desc.name) is not tensor:
+            same = program.parameters.get(desc.name)
+            if found is not desc and (same is None or same._data is not tensor._data):
+                raise CaptureError(
+                    f"two variables of the Program would be called {desc.name!r}: they come from "
+                    "different startup programs; capture both with the same startup program"
+                )
+        return desc.name
+
+    def keep(self, tensor: Tensor, prefix: str | None = None) -> VarDesc:
+        """Make a tensor a persistable variable that begins with the content it has now."""
+        known = self.find(tensor)
+        if known is not None:
+            return known
+        array = tensor._data
+        if id(array) in self._read:
+            raise CaptureError(
+                f"a tensor of shape {tensor.shape} is written by a captured op, and its values "
+                "were read before while capturing, which would freeze them; read it before the "
+                f"program_guard, or compute with it as a tensor{_at()}"
+            )
+        twin = self._twin(array)
+        if twin is not None:
+            self._kept[id(array)] = (array, twin)
+            return twin
+        trained = is_trained(tensor)
+        name = self._new_name(prefix or ("parameter" if trained else "buffer"))
+        desc = VarDesc(
+            name,
+            array.shape,
+            array.dtype,
+            persistable=True,
+            stop_gradient=tensor._edge is None,
+            is_parameter=trained,
+            device=tensor.device,
+        )
+        block = self.startup.global_block()
+        block.append_op(self._initialise(block, desc, tensor))
+        block.create_var(desc)
+        self._kept[id(array)] = (array, desc)
+        self.startup.parameters[name] = tensor
+        tensor._name = name
+        frozen = self._constants.pop((id(self.main), id(array)), None)
+        if frozen is not None:  # it was only read so far
+            del self.main.global_block().vars[frozen[1].name]
+            _rename(self.main, frozen[1].name, name)
+            self.declare(self.main, desc, tensor)
+        return desc
+
+    def _initialise(self, block: Block, desc: VarDesc, tensor: Tensor) -> OpDesc:
+        """Return the op that gives a variable the content of a tensor."""
+        array = tensor._data
+        host = array if isinstance(array, np.ndarray) else array.get()
+        first = host.reshape(-1)[:1]
+        if host.size and host.tobytes() == first.tobytes() * host.size:
+            attrs = {"shape": desc.shape, "value": first.item(), "dtype": desc.dtype}
+            attrs["device"] = tensor.device
+            return OpDesc("fill_constant", (), (desc.name,), attrs, user_location())
+        source = self._constant(self.startup, tensor, written=False)
+        (spec,) = infer_outputs(op_expr("clone"), [array], {})
+        desc.strides = spec.strides
+        return OpDesc("clone", (source,), (desc.name,), {}, user_location())
+
+    def _constant(self, program: Program, tensor: Tensor, written: bool) -> str:
+        array = tensor._data
+        made = self._made_here.get(id(array))
+        block = made[1] if made and made[1].program is program else program.global_block()
+        key: tuple[int, Any] = (id(program), id(array))
+        if not array.ndim and isinstance(array, np.ndarray) and not array.flags.writeable:
+            key = (id(program), (array.dtype.str, array.tobytes()))  # a number in an expression
+        known = self._constants.get(key)
+        if known is None:
+            self._twin(array)
+            value = array.copy()
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            desc = VarDesc(program.unique_name("constant"), array.shape, array.dtype, value=value)
+            desc.strides = None if value.flags.c_contiguous else value.strides
+            desc.device = tensor.device
+            block.create_var(desc)
+            known = self._constants[key] = (array, desc)
+        if written:
+            _make_temporary(block, known[1])
+        return known[1].name
+
+    def _twin(self, array: Any) -> VarDesc | None:
+        """Return the variable that has the very memory of an array; raise for part of it."""
+        if not isinstance(array, np.ndarray):
+            return None
+        for other, desc in self._kept.values():
+            if isinstance(other, np.ndarray) and np.may_share_memory(array, other):
+                if same_memory(array, other):
+                    return desc
+                raise CaptureError(
+                    f"a tensor of shape {array.shape} shares memory with the variable "
+                    f"{desc.name!r}; make the view while capturing, so that the Program knows "
+                    f"that it is one{_at()}"
+                )
+        return None
+
+    def _new_name(self, prefix: str) -> str:
+        while True:
+            name = self.startup.unique_name(prefix)
+            if not any(name in block.vars for block in self.main.blocks):
+                return name
+
+    def promote(self, desc: VarDesc, tensor: Tensor) -> None:
+        """Move what makes a variable from the main to the startup Program; it is persistable then.
+
+        Raises
+        ------
+        CaptureError
+            When it is computed from data or from what every run changes.
+        """
+        block, target = self.main.global_block(), self.startup.global_block()
+        wanted, moved = {desc.name}, []
+        for op in reversed(list(block.ops)):
+            if wanted.isdisjoint((*op.outputs, *op.written)):
+                continue
+            wanted.update(op.reads, op.outputs)
+            moved.append(op)
+        for name in wanted:
+            var = block.var(name)
+            if var.need_check_feed or (var.persistable and name not in target.vars):
+                raise CaptureError(
+                    f"the parameter {desc.name!r} is computed from {name!r}, which is not known "
+                    f"before a run; make parameters from data or with nn.init{_at()}"
+                )
+        for op in reversed(moved):
+            block.ops.remove(op)
+            target.append_op(op)
+        used = {name for op in block.ops for name in (*op.reads, *op.outputs)}
+        for name in wanted:
+            var = block.vars[name]
+            target.vars.setdefault(name, var)
+            if name not in used and name != desc.name:
+                del block.vars[name]
+            elif var.value is None:
+                var.persistable = True
+        desc.is_parameter = is_trained(tensor)
+        desc.stop_gradient = tensor._edge is None
+        for program in (self.startup, self.main):
+            program.parameters[desc.name] = tensor
+
+
+def is_trained(tensor: Tensor) -> bool:
+    """Return whether a tensor is a parameter: one of a module, or a leaf that wants a gradient."""
+    edge = tensor._edge
+    return isinstance(tensor, Parameter) or (edge is not None and type(edge[0]) is AccumulateGrad)
+
+
+def _make_temporary(block: Block, desc: VarDesc) -> None:
+    """Turn a constant into a variable that begins every run with the constant's content."""
+    if desc.value is None:
+        return
+    name = block.program.unique_name("constant")
+    source = VarDesc(name, desc.shape, desc.dtype, value=desc.value)
+    source.strides, source.device = desc.strides, desc.device
+    block.create_var(source)
+    desc.value = None
+    block.ops.insert(0, OpDesc("clone", (name,), (desc.name,), {}, user_location()))
+
+
+def _rename(program: Program, old: str, new: str) -> None:
+    for block in program.blocks:
+        for op in block.ops:
+            op.inputs = tuple([new if name == old else name for name in op.inputs])
+            op.outputs = tuple([new if name == old else name for name in op.outputs])
+
+
+def _at() -> str:
+    location = user_location()
+    return "" if location is None else f" (at {location})"

@@ -1,0 +1,254 @@
+"""PreparedRun: one analysed Program with all that an Executor has to do around each run.
+
+It checks feeds, finds the arrays of persistable variables, and sees to it that what comes out
+shares no memory with anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.device import CPU, Device, device_of, on_device, to_device
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    FlowError,
+    ShapeError,
+    bad_argument,
+)
+from oneflow_lite.static.aliases import memory_roots
+from oneflow_lite.static.interpreter_core import InterpreterCore
+from oneflow_lite.static.program import Program, VarDesc
+from oneflow_lite.static.scope import Scope
+from oneflow_lite.static.straight_line import shaped
+from oneflow_lite.static.symbolic import SymbolicArray
+from oneflow_lite.tensor import Tensor
+
+ndarray = np.ndarray
+_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "c": "buifc"}  # what a list may hold
+
+
+class PreparedRun:
+    """An InterpreterCore, and how feeds, scope and fetches are joined to it.
+
+    Attributes
+    ----------
+    core : InterpreterCore
+    made : tuple of str
+        Persistable variables that ops make anew; they go to the scope after each run.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        given: frozenset[str],
+        fetches: tuple[str, ...],
+        place: Device,
+        mode: str,
+        passes: tuple[str, ...] | None,
+    ) -> None:
+        block = program.global_block()
+        ops = [op for each in program.blocks for op in each.ops]
+        roots = memory_roots(ops)
+        self.made = tuple(
+            dict.fromkeys(n for op in block.ops for n in op.new_outputs if block.var(n).persistable)
+        )
+        feeds = [name for name in block.vars if name in given]
+        prunes = passes is None or "dead_code" in passes
+        needed = _needed(program, roots, {*fetches, *self.made}, prunes)
+        for name, desc in block.vars.items():
+            if desc.need_check_feed and name not in given and name in needed:
+                raise _missing_feed(desc)
+        written = {roots[name] for op in ops for name in op.written}
+        self.core = InterpreterCore(
+            program, feeds, (*fetches, *self.made), place, mode=mode, passes=passes
+        )
+        self._feeds = [(name, block.vars[name], name in written) for name in feeds]
+        self._quick = [
+            (n, d.shape, d.dtype, is_written or d.device is not CPU)
+            for n, d, is_written in self._feeds
+        ]
+        self._fetched = len(fetches)
+        self._place = place
+        self._descs = {name: block.var(name) for name in self.core.external_names}
+        # What passes folded is known to the plan alone.
+        descs = (*program.list_vars(), *self.core.plan.block.vars.values())
+        self._constants = {id(_owner(d.value)): d.value for d in descs if d.value is not None}
+        self._bound: tuple[Scope | None, int, tuple[Any, ...], set[int]] = (None, 0, (), set())
+
+    def run(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
+        """Check the feeds, run, and return the fetched arrays."""
+        bound, version, externals, owned = self._bound
+        if bound is not scope or version != scope.version:
+            externals, owned = self._bind(scope)
+        arrays = []
+        taken = set()  # memory that what is returned must not be in, besides `owned`
+        for position, (name, shape, dtype, is_special) in enumerate(self._quick):
+            array = feed[name]
+            if (
+                is_special
+                or type(array) is not ndarray
+                or array.shape != shape
+                or array.dtype != dtype
+                or not array.flags.c_contiguous
+                or id(_owner(array)) in owned
+            ):
+                array = self._check_feed(position, array, owned)
+            arrays.append(array)
+            taken.add(id(_owner(array)))
+        results = self.core.run(arrays, externals)
+        for i, array in enumerate(results):
+            owner = id(_owner(array))
+            if owner in taken or owner in owned or type(array) is not ndarray:
+                results[i] = array = array.copy() if isinstance(array, ndarray) else array.get()
+                owner = id(array)
+            elif not array.flags.writeable:
+                results[i] = array.copy()
+            taken.add(owner)
+        if self.made:
+            for name, array in zip(self.made, results[self._fetched :], strict=True):
+                scope.put(name, array)
+            del results[self._fetched :]
+        return results
+
+    def _bind(self, scope: Scope) -> tuple[tuple[Any, ...], set[int]]:
+        """Find the arrays of the persistable variables, and remember them for this scope."""
+        arrays = []
+        for name, desc in self._descs.items():
+            array = scope.find_var(name)
+            if array is None:
+                raise bad_argument(
+                    ArgumentError,
+                    "Executor.run",
+                    "scope",
+                    expected=f"a value for the persistable variable {name!r}",
+                    got="none",
+                    mend="run the startup program first, in the same scope",
+                )
+            _check(desc, array, "scope", "set() another value, or run the startup program")
+            here = desc.device if desc.device.type == "cuda" else self._place
+            moved = array if device_of(array) == here else to_device(array, here)
+            moved = _laid_out(moved, desc)
+            if moved is not array:
+                scope.move(name, moved)
+                array = moved
+            arrays.append(array)
+        owned = {id(_owner(array)) for array in arrays} | set(self._constants)
+        self._bound = (scope, scope.version, tuple(arrays), owned)
+        return self._bound[2:]
+
+    def _check_feed(self, position: int, value: Any, owned: set[int]) -> Any:
+        """Return a feed as an array in C order that may be written where an op writes it."""
+        _, desc, is_written = self._feeds[position]
+        array = value._data if isinstance(value, Tensor) else value
+        if isinstance(array, SymbolicArray):
+            raise _no_array(desc, "a symbolic tensor", "fetch its value first")
+        if not hasattr(array, "dtype"):
+            array = _from_python(desc, value)
+        _check(desc, array, "feed", f"convert it to {desc.dtype}{list(desc.shape)} first")
+        if device_of(array) != desc.device:
+            return to_device(array, desc.device)
+        if is_written or not array.flags.c_contiguous or id(_owner(array)) in owned:
+            with on_device(desc.device):
+                return array.copy(order="C")
+        return array
+
+
+def _from_python(desc: VarDesc, value: Any) -> Any:
+    """Convert numbers, or lists of them, unless that loses something."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        array = None
+    if array is None or array.dtype.kind not in "biufc":
+        raise _no_array(desc, type(value).__name__, "convert it with numpy.asarray")
+    if array.size and array.dtype.kind not in _KINDS[desc.dtype.kind]:
+        raise _wrong_dtype(desc, array, "feed", f"convert it to {desc.dtype} first")
+    return array.astype(desc.dtype)
+
+
+def _check(desc: VarDesc, array: Any, argument: str, mend: str) -> None:
+    """Raise unless an array is of the declared shape and dtype."""
+    if array.shape != desc.shape:
+        raise bad_argument(
+            ShapeError,
+            "Executor.run",
+            argument,
+            expected=f"shape {desc.shape} for {desc.name!r}",
+            got=f"shape {array.shape}",
+            mend=mend,
+        )
+    if array.dtype != desc.dtype:
+        raise _wrong_dtype(desc, array, argument, mend)
+
+
+def _wrong_dtype(desc: VarDesc, array: Any, argument: str, mend: str) -> FlowError:
+    return bad_argument(
+        DTypeError,
+        "Executor.run",
+        argument,
+        expected=f"dtype {desc.dtype} for {desc.name!r}",
+        got=f"dtype {array.dtype}",
+        mend=mend,
+    )
+
+
+def _no_array(desc: VarDesc, got: str, mend: str) -> FlowError:
+    return bad_argument(
+        ArgumentTypeError,
+        "Executor.run",
+        "feed",
+        expected=f"an array, a Tensor with values or numbers for {desc.name!r}",
+        got=got,
+        mend=mend,
+    )
+
+
+def _missing_feed(desc: VarDesc) -> FlowError:
+    return bad_argument(
+        ArgumentError,
+        "Executor.run",
+        "feed",
+        expected=f"a value for {desc.name!r}, {desc.dtype}{list(desc.shape)}",
+        got="none",
+        mend=f"add {desc.name!r} to the feed",
+    )
+
+
+def _needed(program: Program, roots: dict[str, str], wanted: set[str], prunes: bool) -> set[str]:
+    """Return the memory that a run needs: what leads to the fetches, to state and to draws."""
+    block = program.global_block()
+    needed = {roots.get(name, name) for name in wanted}
+    for op in reversed(block.ops):
+        touched = {roots[name] for name in (*op.outputs, *op.written)}
+        lasting = any(block.var(roots[name]).persistable for name in op.written)
+        if not prunes or lasting or op.schema.random or touched & needed:
+            needed.update(roots[name] for name in op.reads)
+    return needed
+
+
+def _laid_out(array: Any, desc: VarDesc) -> Any:
+    """Return an array in the layout of a variable: views of it were captured for that one."""
+    if desc.strides is None:
+        fits = array.flags.c_contiguous
+    else:
+        fits = array.strides == desc.strides
+    if fits:
+        return array
+    with on_device(device_of(array)) as xp:
+        laid_out = shaped(xp.empty(array.size, array.dtype), desc)
+        laid_out[...] = array
+    return laid_out
+
+
+def _owner(array: Any) -> Any:
+    """Return the object that owns an array's memory."""
+    base = array.base
+    while base is not None:
+        array = base
+        base = getattr(array, "base", None)
+    return array

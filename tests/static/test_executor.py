@@ -1,0 +1,531 @@
+"""Executor: what goes in and comes out, what is checked, and what is analysed once."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from oneflow_lite.static.executor import Executor
+from oneflow_lite.static.interpreter_core import InterpreterCore
+from oneflow_lite.static.program import OpDesc, Program, VarDesc
+from oneflow_lite.static.scope import Scope, global_scope, scope_guard
+from tests.static.reference import run_reference
+
+F32 = np.dtype("float32")
+X = np.arange(6, dtype=F32).reshape(2, 3) - 2
+
+
+def captured(build: Callable[..., Any], **feeds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """Return main and startup programs of a function of `static.data`, and its result."""
+    main, startup = flow.static.Program(), flow.static.Program()
+    with flow.static.program_guard(main, startup):
+        given = [flow.static.data(name, *description) for name, description in feeds.items()]
+        result = build(*given)
+    return main, startup, result
+
+
+def doubled() -> tuple[Program, Any]:
+    """A program with one feed, and its result: 2x + 1."""
+    main, _, y = captured(lambda x: x * 2 + 1, x=([2, 3],))
+    return main, y
+
+
+class Counter(flow.nn.Module):
+    """y = x * weight; total += x."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = flow.nn.Parameter(flow.tensor([1.0, 2.0, 3.0]))
+        self.register_buffer("total", flow.zeros(3))
+
+    def forward(self, x: flow.Tensor) -> flow.Tensor:
+        """Return the product, and count."""
+        self.total.add_(x)
+        return x * self.weight
+
+
+def counting() -> tuple[Program, Program, Any, list[str]]:
+    """Return the programs of a Counter, its output, and the names of weight and total."""
+    counter = Counter()
+    main, startup, y = captured(counter, x=([3],))
+    return main, startup, y, [counter.weight.name, counter.total.name]
+
+
+# Values
+
+
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+@pytest.mark.parametrize("passes", [None, (), ("dead_code",)], ids=str)
+def test_results_are_those_of_the_reference(mode: str, passes: Any) -> None:
+    def build(x: Any, y: Any) -> Any:
+        h = flow.softmax(x @ y, -1)
+        return [h, h.t(), (h + 1).sum(), x.exp() * 2]
+
+    main, _, results = captured(build, x=([2, 3],), y=([3, 4],))
+    executor = Executor(mode=mode, passes=passes)
+    feed = {"x": X, "y": np.ones((3, 4), F32)}
+    expected = run_reference(main, feed)
+    for _ in range(3):
+        found = executor.run(main, feed, results)
+        for tensor, array in zip(results, found, strict=True):
+            assert type(array) is np.ndarray
+            np.testing.assert_array_equal(array, expected[tensor.name])
+
+
+def test_fetch_by_name_or_tensor_in_the_order_asked_for() -> None:
+    main, y = doubled()
+    found = Executor().run(main, {"x": X}, ["x", y, y.name, y])
+    for array, expected in zip(found, [X, 2 * X + 1, 2 * X + 1, 2 * X + 1], strict=True):
+        np.testing.assert_array_equal(array, expected)
+    assert Executor().run(main, {"x": X}) == []
+
+
+def test_return_numpy_false_returns_tensors() -> None:
+    main, y = doubled()
+    (tensor,) = Executor().run(main, {"x": X}, [y], return_numpy=False)
+    assert isinstance(tensor, flow.Tensor) and not tensor.requires_grad
+    np.testing.assert_array_equal(tensor.numpy(), 2 * X + 1)
+
+
+def test_without_a_program_the_default_one_runs() -> None:
+    main, y = doubled()
+    executor = Executor()
+    with flow.static.program_guard(main, flow.static.Program()):
+        (array,) = executor.run(feed={"x": X}, fetch_list=[y])
+        assert executor.analyse(feed=["x"], fetch_list=[y]) is executor.analyse(main, ["x"], [y])
+    np.testing.assert_array_equal(array, 2 * X + 1)
+
+
+# Feeds
+
+
+@pytest.mark.parametrize(
+    ("value", "is_converted"),
+    [
+        (X, False),
+        (flow.tensor(X), False),
+        (X.tolist(), True),
+        (X.astype(int).tolist(), True),
+        (np.asfortranarray(X), False),
+        (np.repeat(X, 2, axis=1)[:, ::2], False),
+    ],
+)
+def test_what_may_be_fed(value: Any, is_converted: bool) -> None:
+    main, y = doubled()
+    (array,) = Executor().run(main, {"x": value}, [y])
+    assert array.dtype == F32 and array.flags.c_contiguous
+    np.testing.assert_array_equal(array, 2 * X + 1)
+    assert is_converted == isinstance(value, list)
+
+
+@pytest.mark.parametrize(
+    ("feed", "kind", "text"),
+    [
+        ({}, ArgumentError, r"feed.*a value for 'x', float32\[2, 3\].*none"),
+        ({"x": X, "z": X}, ArgumentError, r"feed.*'x', got 'z'"),
+        ({"X": X}, ArgumentError, r"feed.*got 'X'"),
+        ({"x": X[0]}, ShapeError, r"feed.*shape \(2, 3\) for 'x', got shape \(3,\)"),
+        ({"x": X.T}, ShapeError, r"shape \(3, 2\)"),
+        ({"x": X.astype("float64")}, DTypeError, r"dtype float32 for 'x', got dtype float64"),
+        ({"x": flow.tensor(X).long()}, DTypeError, r"float32 for 'x', got dtype int64"),
+        ({"x": (X * 1j).tolist()}, DTypeError, r"for 'x', got dtype complex128"),
+        ({"x": [[1.0], [2.0, 3.0]]}, ArgumentTypeError, r"for 'x', got list"),
+        ({"x": "text"}, ArgumentTypeError, r"for 'x', got str"),
+        ({"x": None}, ArgumentTypeError, r"for 'x', got NoneType"),
+        ("x", ArgumentTypeError, r"feed.*a dict"),
+        ([X], ArgumentTypeError, r"feed.*a dict.*got list"),
+    ],
+)
+def test_bad_feeds_name_the_variable(feed: Any, kind: type[Exception], text: str) -> None:
+    main, y = doubled()
+    executor = Executor()
+    with pytest.raises(kind, match=text):
+        executor.run(main, feed, [y])
+    (array,) = executor.run(main, {"x": X}, [y])
+    np.testing.assert_array_equal(array, 2 * X + 1)
+
+
+def test_lists_are_not_rounded_to_integers() -> None:
+    main, _, y = captured(lambda x: x + 1, x=([2], "int64"))
+    assert Executor().run(main, {"x": [1, 2]}, [y])[0].tolist() == [2, 3]
+    with pytest.raises(DTypeError, match="int64 for 'x', got dtype float64"):
+        Executor().run(main, {"x": [1.0, 2.5]}, [y])
+
+
+def test_a_symbolic_tensor_is_no_feed() -> None:
+    main, y = doubled()
+    other, z = doubled()
+    with pytest.raises(ArgumentTypeError, match=r"feed.*'x', got a symbolic tensor"):
+        Executor().run(main, {"x": z}, [y])
+    assert other is not main
+
+
+def test_only_what_the_results_depend_on_must_be_fed() -> None:
+    main, _, (y, loss) = captured(
+        lambda x, label: (x * 2, ((x - label) ** 2).sum()), x=([2, 3],), label=([2, 3],)
+    )
+    executor = Executor()
+    np.testing.assert_array_equal(executor.run(main, {"x": X}, [y])[0], 2 * X)
+    with pytest.raises(ArgumentError, match="'label'"):
+        executor.run(main, {"x": X}, [loss])
+    with pytest.raises(ArgumentError, match="'label'"):
+        Executor(passes=()).run(main, {"x": X}, [y])
+    assert executor.run(main, {"label": X, "x": X}, [loss])[0] == 0
+
+
+def test_a_feed_that_state_depends_on_must_be_given() -> None:
+    main, startup, _, _ = counting()
+    executor, scope = Executor(), Scope()
+    executor.run(startup, scope=scope)
+    with pytest.raises(ArgumentError, match="'x'"):
+        executor.run(main, {}, [], scope)
+
+
+def write_a_feed(x: Any) -> Any:
+    """Write into the feed, and into it through a view."""
+    x.mul_(2)
+    x[0].add_(1)
+    return x * 1
+
+
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+def test_feeds_are_not_modified(mode: str) -> None:
+    main, _, y = captured(write_a_feed, x=([2, 3],))
+    executor = Executor(mode=mode)
+    feed = {"x": X.copy()}
+    for _ in range(2):
+        (array,) = executor.run(main, feed, [y])
+        np.testing.assert_array_equal(array, write_a_feed(flow.tensor(X)).numpy())
+        np.testing.assert_array_equal(feed["x"], X)
+    feed["x"].flags.writeable = False
+    executor.run(main, feed, [y])
+
+
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+def test_feeds_are_not_kept(mode: str) -> None:
+    main, y = doubled()
+    executor = Executor(mode=mode)
+    array = X.copy()
+    gone = weakref.ref(array)
+    executor.run(main, {"x": array}, [y, "x"])
+    del array
+    gc.collect()
+    assert gone() is None
+
+
+# Fetches
+
+
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+def test_fetches_share_memory_with_nothing(mode: str) -> None:
+    def build(x: Any) -> Any:
+        w = flow.nn.Parameter(flow.tensor([1.0, 2.0, 3.0]))
+        c = flow.tensor([4.0, 5.0, 6.0])
+        y = x * w + c
+        return [x, x.t(), x[0], y, y.t(), y.reshape(-1), w.reshape(3, 1), c.reshape(3, 1), y[0]]
+
+    main, startup, results = captured(build, x=([2, 3],))
+    persistable = [name for name, d in main.global_block().vars.items() if d.persistable]
+    constants = [name for name, d in main.global_block().vars.items() if d.value is not None]
+    fetches = [*results, *persistable, *constants]
+    executor, scope = Executor(mode=mode), Scope()
+    executor.run(startup, scope=scope)
+    feed = X.copy()
+    first = executor.run(main, {"x": feed}, fetches, scope)
+    kept = [array.copy() for array in first]
+    held = [feed, *(scope.find_var(name) for name in persistable)]
+    held += [d.value for d in main.list_vars() if d.value is not None]
+    second = executor.run(main, {"x": feed}, fetches, scope)
+    for i, array in enumerate(first):
+        assert not any(np.may_share_memory(array, other) for other in (*held, *second)), i
+        assert not any(np.may_share_memory(array, other) for other in first[:i]), i
+        array[...] = -1
+    for again in (second, executor.run(main, {"x": feed}, fetches, scope)):
+        for array, expected in zip(again, kept, strict=True):
+            np.testing.assert_array_equal(array, expected)
+
+
+def test_folded_constants_are_fetched_as_copies() -> None:
+    main, _, (c, _) = captured(lambda x: (flow.full((3,), 2.0) * 3, x), x=([3],))
+    executor = Executor()
+    for _ in range(2):
+        (array,) = executor.run(main, {}, [c])
+        np.testing.assert_array_equal(array, [6, 6, 6])
+        array[...] = 0
+
+
+def test_expanded_results_may_be_written() -> None:
+    main, _, y = captured(lambda x: x.expand(4, 3), x=([3],))
+    (array,) = Executor().run(main, {"x": X[0]}, [y])
+    array[0] = 9
+    np.testing.assert_array_equal(array[1:], [X[0]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("fetches", "kind", "text"),
+    [
+        (["y"], ArgumentError, r"fetch_list.*got 'y'"),
+        (["mul"], ArgumentError, r"fetch_list.*such as 'mul_\d+'"),
+        ("x", ArgumentTypeError, r"fetch_list.*a list.*got str"),
+        ([None], ArgumentTypeError, "fetch_list.*got NoneType"),
+        ([flow.ones(2)], ArgumentTypeError, "fetch_list.*got Tensor"),
+    ],
+)
+def test_bad_fetches(fetches: Any, kind: type[Exception], text: str) -> None:
+    main, y = doubled()
+    with pytest.raises(kind, match=text):
+        Executor().run(main, {"x": X}, fetches)
+    with pytest.raises(ArgumentTypeError, match="fetch_list.*a list"):
+        Executor().run(main, {"x": X}, y)
+
+
+def test_a_program_is_expected() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"program.*a Program, got Block"):
+        Executor().run(Program().global_block())  # type: ignore[arg-type]
+
+
+# Scopes
+
+
+def test_the_startup_program_fills_the_scope() -> None:
+    main, startup, y, (weight, total) = counting()
+    executor, scope = Executor(), Scope()
+    assert executor.run(startup, scope=scope) == []
+    assert set(scope.local_var_names()) == {weight, total}
+    for step in range(1, 4):
+        (array,) = executor.run(main, {"x": [1, 1, 1]}, [y], scope)
+        np.testing.assert_array_equal(array, [1, 2, 3])
+        np.testing.assert_array_equal(scope.find_var(total), [step] * 3)
+    executor.run(startup, scope=scope)
+    np.testing.assert_array_equal(scope.find_var(total), [0, 0, 0])
+
+
+def test_the_global_scope_is_the_default() -> None:
+    main, startup, y, (_, total) = counting()
+    executor, scope = Executor(), Scope()
+    with scope_guard(scope):
+        executor.run(startup)
+        executor.run(main, {"x": [1, 2, 3]}, [y])
+    assert scope.find_var(total).tolist() == [1, 2, 3]
+    assert total not in global_scope()
+
+
+def test_without_the_startup_program() -> None:
+    main, startup, y, (weight, total) = counting()
+    executor, scope = Executor(), Scope()
+    with pytest.raises(ArgumentError, match=r"scope.*run the startup program first"):
+        executor.run(main, {"x": [1, 1, 1]}, [y], scope)
+    executor.run(startup, scope=scope)
+    executor.run(main, {"x": [1, 1, 1]}, [y], scope)
+    scope.erase(total)
+    with pytest.raises(ArgumentError, match=f"scope.*{total!r}.*run the startup program first"):
+        executor.run(main, {"x": [1, 1, 1]}, [y], scope)
+    assert weight in scope
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(np.ones(4, "f"), ShapeError), (np.ones(3, "d"), DTypeError)]
+)
+def test_the_scope_is_checked(value: Any, kind: type[Exception]) -> None:
+    main, startup, y, (weight, _) = counting()
+    executor, scope = Executor(), Scope()
+    executor.run(startup, scope=scope)
+    executor.run(main, {"x": [1, 1, 1]}, [y], scope)
+    scope.set(weight, value)
+    with pytest.raises(kind, match=f"scope.*{weight!r}"):
+        executor.run(main, {"x": [1, 1, 1]}, [y], scope)
+
+
+def test_values_that_are_set_or_written_are_used() -> None:
+    main, startup, y, (weight, _) = counting()
+    executor, scope = Executor(), Scope()
+    executor.run(startup, scope=scope)
+    feed = {"x": [1, 1, 1]}
+    executor.run(main, feed, [y], scope)
+    scope.set(weight, np.array([4, 5, 6], "f"))
+    assert executor.run(main, feed, [y], scope)[0].tolist() == [4, 5, 6]
+    scope.find_var(weight)[0] = 9
+    assert executor.run(main, feed, [y], scope)[0].tolist() == [9, 5, 6]
+    scope.set(weight, np.asfortranarray([7, 8, 9], "f"))
+    assert executor.run(main, feed, [y], scope)[0].tolist() == [7, 8, 9]
+
+
+def test_scopes_do_not_mix() -> None:
+    main, startup, y, (_, total) = counting()
+    executor = Executor()
+    scopes = [Scope(), Scope()]
+    for scope in scopes:
+        executor.run(startup, scope=scope)
+    for scope in (scopes[0], scopes[1], scopes[0]):
+        executor.run(main, {"x": [1, 1, 1]}, [y], scope)
+    assert [scope.find_var(total)[0] for scope in scopes] == [2, 1]
+
+
+def test_a_child_scope_updates_its_parent() -> None:
+    main, startup, y, (_, total) = counting()
+    executor, scope = Executor(), Scope()
+    executor.run(startup, scope=scope)
+    child = scope.new_scope()
+    executor.run(main, {"x": [1, 1, 1]}, [y], child)
+    assert scope.find_var(total).tolist() == [1, 1, 1]
+    assert child.local_var_names() == []
+    scope.drop_kids()
+    with pytest.raises(ArgumentError, match="startup"):
+        executor.run(main, {"x": [1, 1, 1]}, [y], child)
+
+
+def test_a_feed_may_be_what_the_scope_holds() -> None:
+    main, startup, y, (_, total) = counting()
+    executor, scope = Executor(), Scope()
+    executor.run(startup, scope=scope)
+    scope.set(total, np.ones(3, "f"))
+    for value in (scope.find_var(total), scope.find_var(total)[:]):
+        before = value.copy()
+        found = executor.run(main, {"x": value}, [y, "x", total], scope)
+        np.testing.assert_array_equal(found[0], before * [1, 2, 3])
+        np.testing.assert_array_equal(found[1], before)
+        np.testing.assert_array_equal(found[2], before * 2)
+
+
+def test_a_persistable_variable_that_is_made_at_every_run() -> None:
+    program = Program()
+    block = program.global_block()
+    block.create_var(VarDesc("x", (3,), F32, need_check_feed=True))
+    block.create_var(VarDesc("p", (3,), F32, persistable=True))
+    block.append_op(OpDesc("exp", ("x",), ("p",)))
+    executor, scope = Executor(), Scope()
+    for value in ([0, 0, 0], [1, 2, 3]):
+        (array,) = executor.run(program, {"x": value}, ["p"], scope)
+        expected = np.exp(np.array(value, F32))
+        np.testing.assert_array_equal(array, expected)
+        assert not np.may_share_memory(array, scope.find_var("p"))
+        array[...] = 0
+        np.testing.assert_array_equal(scope.find_var("p"), expected)
+
+
+def test_a_layout_that_views_were_captured_for_is_restored() -> None:
+    program = Program()
+    block = program.global_block()
+    block.create_var(VarDesc("p", (2, 3), F32, persistable=True, strides=(4, 8)))
+    block.create_var(VarDesc("v", (3, 2), F32))
+    block.create_var(VarDesc("c", (), F32, value=np.array(1, F32)))
+    block.append_op(OpDesc("transpose", ("p",), ("v",), {"dim0": 0, "dim1": 1}))
+    block.append_op(OpDesc("fill_", ("v",), ("v",), {"value": 5.0}))
+    executor, scope = Executor(), Scope()
+    scope.set("p", X)
+    (array,) = executor.run(program, {}, ["p"], scope)
+    np.testing.assert_array_equal(array, np.full((2, 3), 5))
+    assert scope.find_var("p").strides == (4, 8)
+
+
+# The cache
+
+
+def test_analyse_returns_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, y = doubled()
+    executor = Executor()
+    core = executor.analyse(main, {"x": X}, [y])
+    assert executor.analyse(main, ["x"], [y.name]) is core
+    assert executor.analyse(main, "x", [y]) is core
+    with pytest.raises(ArgumentTypeError, match="feed.*names"):
+        executor.analyse(main, [X], [y])
+    runs = []
+    original = InterpreterCore.run
+
+    def run(self: InterpreterCore, feeds: Any, externals: Any) -> Any:
+        runs.append(self)
+        return original(self, feeds, externals)
+
+    monkeypatch.setattr(InterpreterCore, "run", run)
+    executor.run(main, {"x": X}, [y])
+    assert runs == [core]
+    assert executor.analyse(main, ["x"], [y, "x"]) is not core
+    assert Executor().analyse(main, ["x"], [y]) is not core
+    assert "feed(x)" in str(core)
+
+
+def test_programs_that_are_equal_are_analysed_once() -> None:
+    main, y = doubled()
+    executor = Executor()
+    core = executor.analyse(main, ["x"], [y])
+    assert executor.analyse(main.clone(), ["x"], [y]) is core
+
+
+def test_a_changed_program_is_analysed_again() -> None:
+    main, y = doubled()
+    executor = Executor()
+    before = executor.analyse(main, ["x"], [y])
+    np.testing.assert_array_equal(executor.run(main, {"x": X}, [y])[0], 2 * X + 1)
+    ops = main.global_block().ops
+    ops[1].type = "sub"
+    assert executor.analyse(main, ["x"], [y]) is not before
+    np.testing.assert_array_equal(executor.run(main, {"x": X}, [y])[0], 2 * X - 1)
+    ops[1].type = "add"
+    assert executor.analyse(main, ["x"], [y]) is before
+
+
+def test_the_order_of_feeds_does_not_matter() -> None:
+    main, _, z = captured(lambda x, y: x - y, x=([2],), y=([2],))
+    executor = Executor()
+    core = executor.analyse(main, ["y", "x"], [z])
+    assert executor.analyse(main, ["x", "y"], [z]) is core
+    assert executor.run(main, {"y": [1, 2], "x": [5, 5]}, [z])[0].tolist() == [4, 3]
+
+
+def test_the_cache_is_bounded_and_drops_what_was_not_used_for_longest() -> None:
+    main, y = doubled()
+    executor = Executor(cache_size=2)
+    first = executor.analyse(main, ["x"], [y])
+    second = executor.analyse(main, ["x"], ["x"])
+    assert executor.analyse(main, ["x"], [y]) is first
+    executor.analyse(main, ["x"], ["x", y])
+    assert executor.analyse(main, ["x"], [y]) is first
+    assert executor.analyse(main, ["x"], ["x"]) is not second
+    executor.close()
+    assert executor.analyse(main, ["x"], [y]) is not first
+
+
+@pytest.mark.parametrize("size", [0, -1, None, 1.5, True])
+def test_the_size_of_the_cache_is_checked(size: Any) -> None:
+    with pytest.raises(ArgumentError, match="cache_size"):
+        Executor(cache_size=size)
+
+
+# Errors while running
+
+
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+def test_an_error_keeps_its_type_and_the_next_run_works(mode: str) -> None:
+    main, _, y = captured(lambda x, i: x[i] * 2, x=([3],), i=([2], "int64"))
+    executor = Executor(mode=mode)
+    x = np.array([1, 2, 3], F32)
+    with pytest.raises(IndexError) as error:
+        executor.run(main, {"x": x, "i": [0, 7]}, [y])
+    notes = "".join(error.value.__notes__)
+    assert "getitem_advanced" in notes and "test_executor.py" in notes
+    np.testing.assert_array_equal(executor.run(main, {"x": x, "i": [0, 2]}, [y])[0], [2, 6])
+
+
+# Devices
+
+
+def test_a_place_on_a_cuda_device(device: str) -> None:
+    main, startup, y, (weight, total) = counting()
+    executor, scope = Executor(device), Scope()
+    executor.run(startup, scope=scope)
+    for _ in range(2):
+        found = executor.run(main, {"x": [1, 1, 1]}, [y, "x", weight], scope)
+    assert [type(array) for array in found] == [np.ndarray] * 3
+    assert [array.tolist() for array in found] == [[1, 2, 3], [1, 1, 1], [1, 2, 3]]
+    held = scope.find_var(total)
+    assert (type(held) is np.ndarray) == (device == "cpu")
+    assert flow.device(device).type == "cpu" or held.get().tolist() == [2, 2, 2]
+    scope.set(weight, np.array([2, 2, 2], "f"))
+    assert executor.run(main, {"x": [1, 1, 1]}, [y], scope)[0].tolist() == [2, 2, 2]

@@ -1,0 +1,74 @@
+"""That every registered op has samples, and that each sample dispatches its op."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.registry import KERNELS
+from tests.op_samples import SAMPLES, floats, samples
+
+# What tests of other files register and forget is no op of the package.
+OPS = sorted(
+    name
+    for name in KERNELS
+    if all(
+        kernel.__module__.startswith("oneflow_lite.")
+        for kernel in KERNELS.get(name).by_device.values()
+    )
+)
+
+
+class Names(flow.Interpreter):
+    """Collects the names of the ops that pass."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def apply(self, op_expr, inputs, attrs):
+        self.seen.add(op_expr.op_type_name)
+        return self.inner.apply(op_expr, inputs, attrs)
+
+
+def test_every_registered_op_has_samples():
+    missing = [name for name in OPS if name not in SAMPLES]
+    assert not missing, f"give these ops a call in tests/op_samples.py: {missing}"
+    assert all(samples(name, "cuda") for name in OPS)
+    assert set(SAMPLES) <= set(OPS), f"no such ops: {sorted(set(SAMPLES) - set(OPS))}"
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_samples_dispatch_their_op(op, device):
+    for sample in samples(op, device):
+        tensors = sample.tensors(device=device)
+        with flow.push_interpreter(Names()) as names:
+            sample.call(*tensors)
+        assert op in names.seen, f"{sample} dispatched {sorted(names.seen)}"
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_samples_leave_their_inputs_alone_and_have_gradients(op):
+    for sample in samples(op, "cpu"):
+        tensors = sample.tensors()
+        outputs = floats(sample.call(*tensors))
+        for tensor, array in zip(tensors, sample.inputs, strict=True):
+            np.testing.assert_array_equal(tensor.detach().numpy(), array)
+        joined = [y for y in outputs if y.requires_grad]
+        if sample.differentiable and joined:
+            inputs = [tensors[i] for i in sample.differentiable]
+            total = sum(y.sum() for y in joined)
+            grads = flow.autograd.grad(total, inputs, allow_unused=True)
+            assert all(np.isfinite(g.numpy()).all() for g in grads if g is not None)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.filterwarnings("error")
+def test_variants_stay_inside_the_domain(op):
+    for sample in samples(op, "cpu"):
+        for variant in range(4):
+            arrays = sample.arrays(variant)
+            for array, original in zip(arrays, sample.inputs, strict=True):
+                assert (array.shape, array.dtype) == (original.shape, original.dtype)
+            for y in floats(sample.call(*sample.tensors(variant))):
+                assert np.isfinite(y.detach().numpy()).all()
