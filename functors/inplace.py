@@ -28,6 +28,7 @@ from oneflow_lite.tensor import Tensor, make_tensor
 from oneflow_lite.views import check_history, check_memory, check_writable
 
 _COPY_ = op_expr("copy_")
+_CLONE = op_expr("clone")
 _FILL_ = op_expr("fill_")
 _RESHAPE = op_expr("reshape")
 
@@ -151,8 +152,19 @@ def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
 
 def _snapshot(input: Tensor) -> Tensor:
     """Return the content and history of a tensor, for hooks that may keep what they see."""
-    copy = make_tensor(input._data.copy())
+    copy = _copied(input._data)
     copy._edge = input._edge
+    return copy
+
+
+def _copied(array: Any) -> Tensor:
+    """Return a copy without history, made by an op, so that a pushed interpreter sees it."""
+    before = local.state
+    local.state = with_grad_mode(False)
+    try:
+        copy: Tensor = dispatch(_CLONE, (make_tensor(array),))
+    finally:
+        local.state = before
     return copy
 
 
@@ -172,7 +184,7 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -
             continue
         if node.saved:
             node.saved = tuple(
-                save_tensor(name, make_tensor(data.copy()), edge)
+                save_tensor(name, _copied(data), edge)
                 if storage is input._storage
                 and not any(data is array and edge is history for array, history in others)
                 else (name, data, storage, version, edge)

@@ -28,6 +28,8 @@ _BERNOULLI = op_expr("bernoulli")
 _UNIFORM_ = op_expr("uniform_")
 _NORMAL_ = op_expr("normal_")
 _BERNOULLI_ = op_expr("bernoulli_")
+_TRUNC_NORMAL_ = op_expr("trunc_normal_")
+_ORTHOGONAL_ = op_expr("orthogonal_")
 
 
 class Generator:
@@ -351,3 +353,30 @@ def bernoulli_(input: Tensor, p: float = 0.5, *, generator: Generator | None = N
         )
     attrs = {"p": p, "generator": _generator("bernoulli_", generator)}
     return dispatch(_BERNOULLI_, (check_tensor("bernoulli_", "input", input),), attrs)
+
+
+@register_functor("trunc_normal_")
+def trunc_normal_(
+    input: Tensor,
+    mean: float,
+    std: float,
+    low: float,
+    high: float,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill a tensor, in place, with normal numbers cut off outside [low, high]."""
+    bounds = {"mean": mean, "std": std, "low": low, "high": high}
+    attrs = {name: check_real("trunc_normal_", name, value) for name, value in bounds.items()}
+    attrs["generator"] = _generator("trunc_normal_", generator)
+    return dispatch(_TRUNC_NORMAL_, (require_floating("trunc_normal_", input),), attrs)
+
+
+@register_functor("orthogonal_")
+def orthogonal_(input: Tensor, gain: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill a tensor, in place, with a (semi-)orthogonal matrix times `gain`."""
+    attrs = {
+        "gain": check_real("orthogonal_", "gain", gain),
+        "generator": _generator("orthogonal_", generator),
+    }
+    return dispatch(_ORTHOGONAL_, (require_floating("orthogonal_", input),), attrs)

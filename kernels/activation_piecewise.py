@@ -14,6 +14,7 @@ from oneflow_lite.kernels.numerics import (
     at_least,
     at_most,
     clip,
+    copied,
     keep_where,
     select,
 )
@@ -41,9 +42,8 @@ def relu_grad(xp, dy, y, *, out=None):
 @register_kernel("relu_grad", device="cpu")
 def relu_grad_cpu(xp, dy, y, *, out=None):
     if y.size < 1024:  # y is never negative: where it is not 0, or nan, it counts as true
-        if out is None:
-            return np.where(y, dy, _ZERO[y.dtype])
-        return keep_where(np, y != 0, dy, out)
+        kept = np.where(y, dy, _ZERO[y.dtype])
+        return kept if out is None else copied(kept, out)
     return keep_where(np, ~(y <= 0), dy, out)
 
 

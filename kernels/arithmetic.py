@@ -201,7 +201,8 @@ def lerp(xp, x, end, weight, *, out=None):
 def nan_to_num(xp, x, *, nan, posinf, neginf, out=None):
     if out is None:
         return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
-    return xp.nan_to_num(copied(x, out), copy=False, nan=nan, posinf=posinf, neginf=neginf)
+    xp.nan_to_num(copied(x, out), copy=False, nan=nan, posinf=posinf, neginf=neginf)
+    return out
 
 
 @register_kernel("mask_finite", infer=in_c_order(like_first), reuses="dy")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def _spread(arrays, dtype):
     operands = [x.phantom() for x in arrays]
     if any(x.size == 0 for x in operands):
         return ArraySpec(np.broadcast_shapes(*[x.shape for x in operands]), dtype)
-    flags = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
+    flags: Any = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
     made = np.nditer([*operands, None], op_flags=flags, op_dtypes=[None] * len(operands) + [dtype])
     return ArraySpec.of(made.operands[-1])
 
@@ -53,10 +54,15 @@ def of_ufunc(name):
 
 
 def like_first(x, *others, **attrs):
-    """Elementwise in the first input; the others have its shape, or none at all."""
-    if any(y is not None and y.strides is not None for y in others):
+    """Elementwise in inputs of one shape and layout, with the dtype of the first."""
+    if any(y is not None and y.strides != x.strides for y in others) or _stretched(x):
         return None
     return _spread([x], x.dtype)
+
+
+def _stretched(x):
+    """Return whether an element stands more than once, which copies do not keep up."""
+    return x.strides is not None and 0 in x.strides
 
 
 def _broadcast_shape(arrays):
@@ -87,7 +93,7 @@ def like_input(x, **attrs):
 
 def converted(x, *, dtype):
     """The layout of the input, in another dtype."""
-    if x.strides is not None and x.dtype.kind == "c" and dtype.kind not in "bc":
+    if _stretched(x) or (x.strides is not None and x.dtype.kind == "c" and dtype.kind not in "bc"):
         return None
     return _spread([x], dtype)
 
@@ -303,6 +309,7 @@ def looked_up(index, weight, **attrs):
     return ArraySpec((*index.shape, *weight.shape[1:]), weight.dtype)
 
 
+@in_c_order
 def one_hot_rows(x, *, num_classes):
     return ArraySpec((*x.shape, num_classes), np.dtype(np.int64))
 

@@ -58,4 +58,7 @@ def matmul_tn(xp, x, y, *, merge, out=None):
 
 @register_kernel("dot")
 def dot(xp, x, y, *, out=None):
-    return x.dot(y, out)
+    if out is None:
+        return x.dot(y)
+    x.dot(y, out)
+    return out

@@ -24,6 +24,15 @@ _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 quiet_overflow = np.errstate(over="ignore")
 
 
+def copied(x: Any, out: Any = None) -> Any:
+    """Return a copy of x in C order, or in `out`, which may be x."""
+    if out is None:
+        return x.copy()
+    if out is not x:
+        out[...] = x
+    return out
+
+
 def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
     """Return x where `condition` holds, else y; all of one shape, x and y of one float dtype.
 
@@ -32,15 +41,8 @@ def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
     or y.
     """
     if x.size < _LARGE or xp is not np:
-        if out is None:
-            return xp.where(condition, x, y)
-        if out is y:
-            xp.copyto(out, x, where=condition)
-            return out
-        if out is not x:
-            xp.copyto(out, x)
-        xp.copyto(out, y, where=~condition)
-        return out
+        chosen = xp.where(condition, x, y)
+        return chosen if out is None else copied(chosen, out)
     integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
     truth = condition.view(np.int8)
     if out is y:
@@ -60,26 +62,13 @@ def keep_where(xp: Any, condition: Any, x: Any, out: Any = None) -> Any:
     `out` may be x.
     """
     if x.size < _LARGE or xp is not np:
-        if out is None:
-            return xp.where(condition, x, 0)
-        if out is not x:
-            xp.copyto(out, x)
-        xp.copyto(out, 0, where=~condition)
-        return out
+        kept = xp.where(condition, x, 0)
+        return kept if out is None else copied(kept, out)
     integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
     mask = -condition.view(np.int8)
     if out is None:
         return (x.view(integer) & mask).view(x.dtype)
     np.bitwise_and(x.view(integer), mask, out=out.view(integer))
-    return out
-
-
-def copied(x: Any, out: Any = None) -> Any:
-    """Return a copy of x in C order, or in `out`, which may be x."""
-    if out is None:
-        return x.copy()
-    if out is not x:
-        out[...] = x
     return out
 
 

@@ -4,8 +4,14 @@ Hyperparameters come as 0-d float64 arrays. On the CPU they are read as Python f
 coefficients are computed in double precision at no cost; on CUDA they stay on the device.
 """
 
+import itertools
+
 from oneflow_lite.kernels.infer_rules import written
 from oneflow_lite.registry import register_kernel
+
+# Elements that are updated at a time on the CPU: their parameter, gradient, state and temporaries
+# stay in the cache, and the temporaries are too small to come from the system every time.
+_BLOCK = 16384
 
 
 def _scalars(xp, *values):
@@ -15,11 +21,28 @@ def _scalars(xp, *values):
     return [None if value is None else value.item() for value in values]
 
 
-def _not_0d(*arrays):
-    """Return 0-d arrays as 1-d views: NumPy answers 0-d inputs with scalars, which are no `out`."""
-    if arrays[0].ndim:
-        return arrays
-    return [None if array is None else array.reshape(1) for array in arrays]
+def _blocks(xp, *arrays):
+    """Yield the arrays, None apart, in pieces of matching elements.
+
+    0-d arrays become 1-d views: NumPy answers 0-d inputs with scalars, which are no `out`.
+    """
+    size = arrays[0].size
+    if not arrays[0].ndim:
+        yield _each(arrays, lambda x: x.reshape(1))
+    elif (
+        size <= _BLOCK
+        or xp.__name__ != "numpy"
+        or not all([x is None or x.flags.c_contiguous for x in arrays])
+    ):
+        yield arrays
+    else:
+        flat = _each(arrays, lambda x: x.reshape(size))
+        for start in range(0, size, _BLOCK):
+            yield _each(flat, lambda x, start=start: x[start : start + _BLOCK])
+
+
+def _each(arrays, function):
+    return [None if x is None else function(x) for x in arrays]
 
 
 @register_kernel("sgd_update", mutates=("param", "momentum_buffer", "step"), infer=written)
@@ -41,32 +64,32 @@ def sgd_update(
     # momentum and momentum_buffer are None without momentum, dampening and step without
     # dampening, weight_decay without it: what is None costs nothing.
     dtype = param.dtype
-    p, grad, momentum_buffer = _not_0d(param, grad, momentum_buffer)
-    own = None  # a temporary that may be overwritten
-    if maximize:
-        grad = own = xp.negative(grad)
-    if weight_decay is not None:
-        decayed = xp.multiply(p, weight_decay.astype(dtype))
-        grad = own = xp.add(decayed, grad, out=decayed)
-    if momentum_buffer is not None:
-        momentum = momentum.astype(dtype)
-        xp.multiply(momentum_buffer, momentum, out=momentum_buffer)
-        if dampening is None:
-            xp.add(momentum_buffer, grad, out=momentum_buffer)
-        else:
-            # The first step takes the gradient whole. Written as a factor, for the step count may
-            # lie on the device and is not looked at from Python.
-            share = 1.0 - dampening * (step > 0)
-            damped = xp.multiply(grad, share.astype(dtype))
-            xp.add(momentum_buffer, damped, out=momentum_buffer)
-            xp.add(step, 1, out=step)
-        if nesterov:
-            ahead = xp.multiply(momentum_buffer, momentum)
-            grad = own = xp.add(ahead, grad, out=ahead)
-        else:
-            grad, own = momentum_buffer, None
-    change = xp.multiply(grad, lr.astype(dtype), out=own)
-    xp.subtract(p, change, out=p)
+    lr = lr.astype(dtype)
+    momentum = None if momentum is None else momentum.astype(dtype)
+    decay = None if weight_decay is None else weight_decay.astype(dtype)
+    share = None
+    if momentum_buffer is not None and dampening is not None:
+        # The first step takes the gradient whole. Written as a factor, for the step count may lie
+        # on the device and is not looked at from Python.
+        share = (1.0 - dampening * (step > 0)).astype(dtype)
+        xp.add(step, 1, out=step)
+    for p, g, buffer in _blocks(xp, param, grad, momentum_buffer):
+        own = None  # a temporary that may be overwritten
+        if maximize:
+            g = own = xp.negative(g)
+        if decay is not None:
+            decayed = xp.multiply(p, decay)
+            g = own = xp.add(decayed, g, out=decayed)
+        if buffer is not None:
+            xp.multiply(buffer, momentum, out=buffer)
+            xp.add(buffer, g if share is None else xp.multiply(g, share), out=buffer)
+            if nesterov:
+                ahead = xp.multiply(buffer, momentum)
+                g = own = xp.add(ahead, g, out=ahead)
+            else:
+                g, own = buffer, None
+        change = xp.multiply(g, lr, out=own)
+        xp.subtract(p, change, out=p)
     return param
 
 
@@ -106,12 +129,12 @@ def adam_update(
         xp.asarray(value, dtype=real) for value in (rate, eps * root, 1 - beta1, beta2, 1 - beta2)
     )
     decay = None if decay is None else xp.asarray(decay, dtype=real)
-    arrays = _not_0d(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq)
+    arrays = (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq)
     if param.dtype.kind == "c":  # real and imaginary parts are two parameters
-        views = [[None if x is None else getattr(x, of) for x in arrays] for of in ("real", "imag")]
+        parts = [_each(arrays, lambda x, of=of: getattr(x, of)) for of in ("real", "imag")]
     else:
-        views = [arrays]
-    for p, g, m, v, v_max in views:
+        parts = [arrays]
+    for p, g, m, v, v_max in itertools.chain(*[_blocks(xp, *part) for part in parts]):
         if maximize:
             g = xp.negative(g)
         if decay is not None and decoupled_weight_decay:

@@ -1,5 +1,7 @@
 """Random arrays, drawn from a `Generator`'s stream for the device."""
 
+import math
+
 import numpy as np
 
 from oneflow_lite.kernels.infer_rules import (
@@ -11,6 +13,7 @@ from oneflow_lite.kernels.infer_rules import (
     written,
 )
 from oneflow_lite.kernels.numerics import check_probabilities, copied
+from oneflow_lite.kernels.special_functions import special
 from oneflow_lite.registry import register_kernel
 
 _DRAWS_DIRECTLY = ("float32", "float64")
@@ -36,7 +39,8 @@ def _uniform(xp, generator, shape, dtype, out=None):
 def _chances(xp, generator, x, out=None):
     """Return uniform numbers to compare probabilities with: halves would be too coarse."""
     dtype = _FLOAT32 if x.dtype.char == "e" else x.real.dtype
-    return _uniform(xp, generator, x.shape, dtype, out)
+    direct = out is not None and out.dtype == dtype
+    return _uniform(xp, generator, x.shape, dtype, out if direct else None)
 
 
 def _normal(xp, generator, shape, dtype, out=None):
@@ -102,4 +106,31 @@ def normal_(xp, x, *, mean, std, generator):
 @register_kernel("bernoulli_", mutates="x", random=True, infer=written)
 def bernoulli_(xp, x, *, p, generator):
     x[...] = generator.stream(xp).random(x.shape) < p
+    return x
+
+
+def _wide(x):
+    """Return the dtype to compute in: halves would be too coarse."""
+    return _FLOAT32 if x.dtype.char == "e" else x.dtype
+
+
+@register_kernel("trunc_normal_", mutates="x", random=True, infer=written)
+def trunc_normal_(xp, x, *, mean, std, low, high, generator):
+    # The inverse of the distribution function, at uniform draws between its values at the bounds.
+    wide = std * math.sqrt(2.0)
+    first, last = (math.erf((bound - mean) / wide) for bound in (low, high))
+    draws = _uniform(xp, generator, x.shape, _wide(x)) * (last - first) + first
+    x[...] = xp.clip(special(xp).erfinv(draws) * wide + mean, low, high)
+    return x
+
+
+@register_kernel("orthogonal_", mutates="x", random=True, infer=written)
+def orthogonal_(xp, x, *, gain, generator):
+    rows, columns = x.shape[0], math.prod(x.shape[1:])
+    matrix = _normal(xp, generator, (rows, columns), _wide(x))
+    q, r = xp.linalg.qr(matrix if rows >= columns else matrix.T)
+    # With the signs of R's diagonal Q is uniformly distributed, whatever the QR's convention.
+    q = q * xp.sign(xp.diagonal(r))
+    q = q if rows >= columns else q.T
+    x[...] = (q * gain).reshape(x.shape)
     return x

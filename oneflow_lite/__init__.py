@@ -374,6 +374,7 @@ from oneflow_lite.registry import (
     register_kernel as register_kernel,
 )
 from oneflow_lite.serialization import load as load, save as save
+from oneflow_lite.static.capture import compile as compile
 from oneflow_lite.tensor import Tensor as Tensor
 
 device = Device

@@ -30,6 +30,7 @@ from oneflow_lite.dtype import SCALAR_TYPES, result_dtype
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    CaptureError,
     DeviceError,
     InplaceError,
     ShapeError,
@@ -470,6 +471,11 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
     for i, array in enumerate(arrays):
         if array is None:
             continue
+        if getattr(array, "is_symbolic", False):
+            raise CaptureError(
+                f"{op.op_type_name}(): {inputs[i].name or 'a symbolic tensor'!r} is a variable of "
+                "a Program and has no value of its own; compute with it under program_guard"
+            )
         device = CPU if isinstance(array, ndarray) else inputs[i].device
         if found is None:
             found = device

@@ -230,12 +230,6 @@ class _Reader:
 
     def parse(self) -> dict[str, str]:
         """Fill `arrays`, in the order of the file, and return the metadata."""
-        if self.data[:4] == b"PK\x03\x04" or self.data[:1] == b"\x80":
-            raise SerializationError(
-                "load(): this is a file made by pickle (torch.save, perhaps), which could run "
-                "code when read; save it from there as safetensors "
-                "(safetensors.torch.save_file) and load that"
-            )
         from safetensors import deserialize
 
         try:
@@ -243,6 +237,13 @@ class _Reader:
             length = struct.unpack("<Q", self.data[:8])[0]
             header = json.loads(self.data[8 : 8 + length])
         except Exception as error:  # the library raises classes of its own
+            # Asked last: the length of a header may begin with the same byte as a pickle.
+            if self.data[:4] == b"PK\x03\x04" or self.data[:1] == b"\x80":
+                raise SerializationError(
+                    "load(): this is a file made by pickle (torch.save, perhaps), which could run "
+                    "code when read; save it from there as safetensors "
+                    "(safetensors.torch.save_file) and load that"
+                ) from None
             raise _damaged(str(error)) from None
         metadata = header.pop("__metadata__", None) or {}
         for name in header:

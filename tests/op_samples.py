@@ -34,7 +34,7 @@ class Sample:
 
     def arrays(self, variant: int = 0) -> list[np.ndarray]:
         """Return the inputs, or for another variant other values of the same shape and domain."""
-        arrays = [np.flip(x, -1).copy() if variant % 2 and x.ndim else x for x in self.inputs]
+        arrays = [np.flip(x, -1).copy("K") if variant % 2 and x.ndim else x for x in self.inputs]
         factor = 1 + variant / 64  # exact, so that both precisions see the same numbers
         return [(x * factor).astype(x.dtype) if x.dtype.kind in "fc" else x for x in arrays]
 
@@ -353,6 +353,8 @@ _add("bernoulli", flow.bernoulli, SHARE, grads=())
 _add("bernoulli_", lambda x: (x * 1).bernoulli_(0.5) + x, WIDE)
 _add("uniform_", lambda x: (x * 1).uniform_() + x, X)
 _add("normal_", lambda x: (x * 1).normal_() + x, X)
+_add("trunc_normal_", lambda x: flow.nn.init.trunc_normal_(x.detach().clone()) + x, X)
+_add("orthogonal_", lambda x: flow.nn.init.orthogonal_(x.detach().clone()) + x, X)
 
 # --- Optimizer updates: the options are 0-d and float64 -----------------------------------------
 

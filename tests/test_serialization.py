@@ -332,6 +332,15 @@ def test_tensors_of_a_device(device):
         np.testing.assert_array_equal(there[name].cpu().numpy(), tensor.cpu().numpy())
 
 
+def test_a_header_of_any_length_is_no_pickle():
+    first_bytes = set()
+    for length in range(256):
+        data = to_bytes({"x": "a" * length})
+        first_bytes.add(data[0])
+        assert load(io.BytesIO(data)) == {"x": "a" * length}
+    assert 0x80 in first_bytes
+
+
 def test_importing_the_package_does_not_import_safetensors():
     code = "import sys, oneflow_lite; print('safetensors' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

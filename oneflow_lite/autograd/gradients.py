@@ -82,12 +82,12 @@ def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[An
     memory. So an array that owns its memory is new, unless it is an incoming gradient or a saved
     array handed through, or the rule returned it, or a view of it, for another input as well.
     """
+    if node.infos is not None or node.grad_function.shows_gradients:
+        return False
     if isinstance(grad, Tensor):  # what tensors share is what their arrays share
         grad, out_grad = grad._data, out_grad._data
         siblings = siblings and [getattr(other, "_data", None) for other in siblings]
-    if grad.base is not None or grad is out_grad or node.infos is not None:
-        return False
-    if node.grad_function.shows_gradients:
+    if grad.base is not None or grad is out_grad:
         return False
     for saved in node.saved or ():
         if grad is saved[1]:

@@ -8,10 +8,12 @@ from typing import Any
 
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import on_device
-from oneflow_lite.dtype import float32
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.kernels.special_functions import special
+from oneflow_lite.functors.random import (
+    orthogonal_ as _orthogonal_,
+    trunc_normal_ as _trunc_normal_,
+)
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _GAINS = {
@@ -104,14 +106,7 @@ def trunc_normal_(
             got=f"a={a}, b={b}, std={std}",
             mend="order the bounds",
         )
-    with on_device(tensor.device) as xp:
-        wide = float32 if tensor.itemsize < float32.itemsize else tensor.dtype
-        draws = make_tensor(xp.empty(tensor.shape, wide))
-        low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) for bound in (a, b))
-        draws.uniform_(low, high, generator=generator)
-        quantiles = special(xp).erfinv(draws._data)  # type: ignore[no-untyped-call]
-        values = quantiles * (std * math.sqrt(2.0)) + mean
-        return tensor.copy_(make_tensor(xp.clip(values, a, b)))  # type: ignore[no-any-return]
+    return _trunc_normal_(tensor, mean, std, a, b, generator=generator)
 
 
 @no_grad()
@@ -239,16 +234,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     _check_dims("orthogonal_", tensor, at_least=2)
     if tensor.numel() == 0:
         return tensor
-    rows = tensor.shape[0]
-    with on_device(tensor.device) as xp:
-        wide = float32 if tensor.itemsize < float32.itemsize else tensor.dtype
-        draws = make_tensor(xp.empty((rows, tensor.numel() // rows), wide))
-        matrix = draws.normal_(0.0, 1.0, generator=generator)._data
-        q, r = xp.linalg.qr(matrix if rows >= matrix.shape[1] else matrix.T)
-        # With the signs of R's diagonal Q is uniformly distributed, whatever the QR's convention.
-        q = q * xp.sign(xp.diagonal(r))
-        q = q if rows >= matrix.shape[1] else q.T
-        return tensor.copy_(make_tensor((q * gain).reshape(tensor.shape)))  # type: ignore[no-any-return]
+    return _orthogonal_(tensor, gain, generator=generator)
 
 
 def _is_empty(tensor: Tensor) -> bool:

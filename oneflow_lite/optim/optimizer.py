@@ -50,7 +50,9 @@ class Optimizer:
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
         self._check_options(defaults)
+        self._takes_program = params is None
         if params is None:
+            self.add_param_group({"params": []})
             return
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
             raise bad_argument(
@@ -140,7 +142,7 @@ class Optimizer:
 
         All state is made here, before the first update is dispatched.
         """
-        if not self.param_groups:
+        if self.takes_parameters():
             op = type(self).__name__
             raise _bad_params(op, "parameters to update", "none", "pass module.parameters()")
         work: list[Work] = []
@@ -161,6 +163,10 @@ class Optimizer:
         if interpreter is not None:
             interpreter.before_run(self.refresh_options)
         return work
+
+    def takes_parameters(self) -> bool:
+        """Return whether this optimizer was built without parameters and still waits for some."""
+        return self._takes_program and not any(group["params"] for group in self.param_groups)
 
     def refresh_options(self) -> None:
         """Bring the tensors from which updates read the options up to date."""

@@ -15,6 +15,7 @@ from oneflow_lite.static.program import (
     Program as Program,
     VarDesc as VarDesc,
 )
+from oneflow_lite.static.saving import load as load, save as save
 from oneflow_lite.static.scope import (
     Scope as Scope,
     global_scope as global_scope,

@@ -68,6 +68,8 @@ class CudaGraph:
             why = "draws random numbers, or chooses what to run"
         elif not instruction.stream or instruction.device != self.device:
             why = f"runs on {instruction.device}, not on {self.device}"
+        elif instruction.stream != "compute" and instruction.kind != "transfer":
+            why = "copies between devices"
         else:
             return
         raise CaptureError(

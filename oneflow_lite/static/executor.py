@@ -97,7 +97,7 @@ class Executor:
         Returns
         -------
         list of array or Tensor
-            In the order of `fetch_list`, in memory of their own.
+            In the order of `fetch_list`, in memory of their own, on the host.
 
         Raises
         ------
@@ -116,6 +116,8 @@ class Executor:
         if type(feed) is not dict and not isinstance(feed, Mapping):
             raise _bad_type("feed", "a dict of arrays by name", feed, "pass {'x': array}")
         prepared = self._prepare(program, feed, fetch_list)
+        for hook in program.before_run:
+            hook(scope)
         results = prepared.run(feed, scope)
         return results if return_numpy else [make_tensor(array) for array in results]
 
@@ -165,7 +167,7 @@ class Executor:
         self, program: Program, feed: Iterable[str], fetch_list: Sequence[Any] | None
     ) -> PreparedRun:
         """Find the analysed Program in the cache, or analyse it."""
-        if type(program) is not Program:
+        if not isinstance(program, Program):
             raise _bad_type("program", "a Program", program, "pass flow.static.Program()")
         fetches = self._fetch_names(program, fetch_list)
         # Shapes and dtypes of the feeds are those that the program declares: the fingerprint has
@@ -193,7 +195,9 @@ class Executor:
         for name in fetches:
             if name not in variables:
                 raise _unknown("fetch_list", name, list(variables), "see print(program)")
-        return PreparedRun(program, given, fetches, self.place, self.mode, self.passes)
+        # A copy: sub-blocks are not copied again, and somebody may change them later.
+        copy = program.clone()
+        return PreparedRun(copy, given, fetches, self.place, self.mode, self.passes)
 
     def _fetch_names(self, program: Program, fetch_list: Sequence[Any] | None) -> tuple[str, ...]:
         if fetch_list is None:

@@ -55,8 +55,9 @@ def value_text(value: Any) -> str:
     if isinstance(value, dict):
         return f"dict({', '.join(f'{key!r}: {value_text(item)}' for key, item in value.items())})"
     if isinstance(value, np.ndarray):
-        content = hashlib.sha256(np.ascontiguousarray(value)).hexdigest()
-        return f"array({value.dtype}, {value.shape}, {value.strides}, {content})"
+        layout = None if value.flags.c_contiguous else value.strides
+        content = hashlib.sha256(value.tobytes()).hexdigest()
+        return f"array({value.dtype}, {value.shape}, {layout}, {content})"
     if value is default_generator:
         return "default generator"
     if hasattr(value, "parent_idx"):

@@ -107,8 +107,10 @@ def needs_buffer(op: OpDesc, name: str) -> bool:
 
 def shape_only(op: OpDesc) -> frozenset[str]:
     """The variables of which an op wants nothing but shape and dtype."""
+    parameters = SHAPE_ONLY.get(op.type)
+    if parameters is None:
+        return frozenset()
     schema = op.schema
-    parameters = SHAPE_ONLY.get(op.type, ())
     wanted = {op.inputs[schema.inputs.index(parameter)] for parameter in parameters}
     others = [n for p, n in zip(schema.inputs, op.inputs, strict=False) if p not in parameters]
     return frozenset(name for name in wanted - set(others) if name is not None)

@@ -50,7 +50,8 @@ def find_last_live(
     every, last = {}, {}
     for slot, name in enumerate(names):
         used = uses[slot] or views[slot]  # a parameter may be used by nothing but a view
-        final = [i for i in used if not any(after[i] >> j & 1 for j in used)]
+        users = sum(1 << i for i in used)
+        final = [i for i in used if not after[i] & users]
         every[name] = [instructions[i].name for i in used]
         last[name] = [instructions[i].name for i in final]
     return LastLive(every, last)

@@ -76,6 +76,7 @@ class LazyInterpreter(Interpreter):
             ]
         )
         op = OpDesc(op_expr.op_type_name, names, (), dict(attrs), user_location(), role=self.role)
+        op.returns_tuple = len(results) != 1
         outputs = []
         for k, array in enumerate(results):
             position = _position(op_expr, arrays, attrs, k) if written else None
@@ -102,7 +103,7 @@ class LazyInterpreter(Interpreter):
         ------
         CaptureError
         """
-        if _is_symbolic(tensor) or self.persistables.find(tensor) is not None:
+        if _is_symbolic(tensor) or self.persistables.is_written(tensor):
             raise no_value(op, tensor.name)
         self.persistables.note_read(tensor)
 
@@ -232,12 +233,15 @@ class LazyInterpreter(Interpreter):
 
     def _note_write(self, block: Block, tensor: Tensor) -> None:
         (tensor._storage or tensor.storage).version += 1
-        if block.program is not self.startup or _is_symbolic(tensor):
+        if _is_symbolic(tensor) or not isinstance(tensor._data, ndarray):
             return
         desc = self.persistables.find(tensor)
-        if desc is not None and isinstance(tensor._data, ndarray):
-            # Its content is known after the startup Program ran, so the tensor shows none.
-            tensor._data = symbolic(desc, tensor._data, self.startup)
+        if desc is None:  # made from data while capturing
+            desc = block.var(self._name(block, tensor, written=True))
+        elif block.program is self.main:
+            return  # a tensor from outside keeps the value that it gave to the Program
+        # What it holds is known at a run only, so the tensor shows no value any more.
+        tensor._data = symbolic(desc, tensor._data, block.program)
 
 
 def _is_symbolic(tensor: Tensor) -> bool:
@@ -257,9 +261,7 @@ def _results(op: OpExpr, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any,
         specs = infer_outputs(op, arrays, attrs)
     except CaptureError as error:
         location = user_location()
-        if location is not None:
-            error.add_note(f"captured at {location}")
-        raise
+        raise error if location is None else CaptureError(f"{error} (at {location})") from None
     return tuple([spec.allocate() for spec in specs])
 
 

@@ -82,11 +82,11 @@ def minimize(
             got="another one",
             mend="leave it out",
         )
-    if parameter_list is None and self.param_groups:
+    if parameter_list is None and not self.takes_parameters():
         parameter_list = _parameters(self)
     wanted = parameters_of(lazy, "minimize", parameter_list, no_grad_set)
-    if not self.param_groups:
-        self.add_param_group({"params": wanted})
+    if self.takes_parameters():
+        self.param_groups[0]["params"] = wanted
     pairs = append_backward(loss, wanted)
     first = len(lazy.block.ops)
     with role(lazy, "optimize"), _only_gradients(self, dict(pairs)):

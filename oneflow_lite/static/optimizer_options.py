@@ -22,8 +22,8 @@ class OptimizerOptions:
         self.optimizer = optimizer
         kind = type(optimizer).__name__.lower()
         self.names = [
-            None if tensor is None else persistables.keep(tensor, f"{kind}_option").name
-            for tensor in optimizer.option_tensors()
+            None if tensor is None else persistables.keep(tensor, f"{kind}_option_{i}").name
+            for i, tensor in enumerate(optimizer.option_tensors())
         ]
         for param, kept in optimizer.state.items():
             known = persistables.find(param)

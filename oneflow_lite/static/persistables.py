@@ -32,6 +32,7 @@ class Persistables:
         self._constants: dict[tuple[int, Any], tuple[Any, VarDesc]] = {}
         self._made_here: dict[int, tuple[Any, Block]] = {}
         self._read: dict[int, Any] = {}
+        self._numbers: dict[str, int] = {}
         variables = startup.global_block().vars
         for name, tensor in startup.parameters.items():
             self._kept[id(tensor._data)] = (tensor._data, variables[name])
@@ -48,6 +49,12 @@ class Persistables:
         """Return the persistable variable that a tensor with values is."""
         known = self._kept.get(id(tensor._data))
         return None if known is None else known[1]
+
+    def is_written(self, tensor: Tensor) -> bool:
+        """Return whether the values of a tensor are known at a run only."""
+        key = id(tensor._data)
+        constant = self._constants.get((id(self.main), key))
+        return key in self._kept or (constant is not None and constant[1].value is None)
 
     def name(self, block: Block, tensor: Tensor, written: bool) -> str:
         """Return the name of the variable that a tensor is, in a block that can use it."""
@@ -76,7 +83,7 @@ class Persistables:
                 )
         return desc.name
 
-    def keep(self, tensor: Tensor, prefix: str | None = None) -> VarDesc:
+    def keep(self, tensor: Tensor, name: str | None = None) -> VarDesc:
         """Make a tensor a persistable variable that begins with the content it has now."""
         known = self.find(tensor)
         if known is not None:
@@ -93,7 +100,8 @@ class Persistables:
             self._kept[id(array)] = (array, twin)
             return twin
         trained = is_trained(tensor)
-        name = self._new_name(prefix or ("parameter" if trained else "buffer"))
+        if name is None or name in self.startup.global_block().vars:
+            name = self._new_name(name or ("parameter" if trained else "buffer"))
         desc = VarDesc(
             name,
             array.shape,
@@ -168,9 +176,13 @@ class Persistables:
         return None
 
     def _new_name(self, prefix: str) -> str:
+        """Return the first free name of `prefix_0`, `prefix_1` and so on."""
+        blocks = (*self.startup.blocks, *self.main.blocks)
         while True:
-            name = self.startup.unique_name(prefix)
-            if not any(name in block.vars for block in self.main.blocks):
+            number = self._numbers.get(prefix, 0)
+            self._numbers[prefix] = number + 1
+            name = f"{prefix}_{number}"
+            if not any(name in block.vars for block in blocks):
                 return name
 
     def promote(self, desc: VarDesc, tensor: Tensor) -> None:

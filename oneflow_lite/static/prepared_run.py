@@ -132,7 +132,7 @@ class PreparedRun:
             _check(desc, array, "scope", "set() another value, or run the startup program")
             here = desc.device if desc.device.type == "cuda" else self._place
             moved = array if device_of(array) == here else to_device(array, here)
-            moved = _laid_out(moved, desc)
+            moved = laid_out(moved, desc)
             if moved is not array:
                 scope.move(name, moved)
                 array = moved
@@ -149,6 +149,8 @@ class PreparedRun:
             raise _no_array(desc, "a symbolic tensor", "fetch its value first")
         if not hasattr(array, "dtype"):
             array = _from_python(desc, value)
+        elif isinstance(array, ndarray):
+            array = np.asarray(array)  # kernels are written for plain arrays, not for a matrix
         _check(desc, array, "feed", f"convert it to {desc.dtype}{list(desc.shape)} first")
         if device_of(array) != desc.device:
             return to_device(array, desc.device)
@@ -231,7 +233,7 @@ def _needed(program: Program, roots: dict[str, str], wanted: set[str], prunes: b
     return needed
 
 
-def _laid_out(array: Any, desc: VarDesc) -> Any:
+def laid_out(array: Any, desc: VarDesc) -> Any:
     """Return an array in the layout of a variable: views of it were captured for that one."""
     if desc.strides is None:
         fits = array.flags.c_contiguous

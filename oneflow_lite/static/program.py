@@ -23,7 +23,7 @@ from oneflow_lite.static.listing import list_block, list_op, list_program
 from oneflow_lite.static.program_dot import program_to_dot
 from oneflow_lite.static.tracked import TrackedDict, TrackedList, changes, on_setattr
 
-_HOOKS = [attrs.setters.convert, on_setattr]
+_HOOKS: Any = [attrs.setters.convert, on_setattr]
 
 
 @attrs.frozen

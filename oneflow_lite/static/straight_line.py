@@ -166,6 +166,12 @@ class StraightLine:
         out = None
         if len(new) == 1 and op.schema.out:
             taken = self.plan.in_place.get(new[0])
+            if taken is not None and op.type == "clone":  # the copy of what dies here: itself
+                if taken in fixed:
+                    fixed[new[0]] = fixed[taken]
+                    return None
+                writer.assigned.add(new[0])
+                return f"{writer.local(new[0])} = {writer.name(taken)}"
             if taken is not None:
                 out = writer.name(taken)
                 if taken in fixed:

@@ -47,6 +47,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
 
     var: VarDesc | None = None
     family: object = None
+    is_symbolic = True  # eager kernels refuse it
 
     @property
     def name(self) -> str | None:
@@ -63,6 +64,13 @@ class SymbolicArray(np.ndarray[Any, Any]):
         with no_grad():
             clone: SymbolicArray = dispatch(_CLONE, (make_tensor(self),))._data
         return clone
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a view, as for its shape; an element or a selection by an array is a value."""
+        part = self.plain[index]
+        if isinstance(part, np.ndarray) and np.may_share_memory(part, self):
+            return part.view(SymbolicArray)
+        raise no_value("getitem", self.name)
 
     def __repr__(self) -> str:
         return f"SymbolicArray({self.name!r}, shape={self.shape}, dtype={self.dtype})"
@@ -101,7 +109,7 @@ def _refusing(method: str) -> Callable[..., Any]:
 # What NumPy answers in C, without asking __array_ufunc__ or __array_function__.
 for _name in """
     __array__ __bool__ __bytes__ __complex__ __contains__ __copy__ __deepcopy__ __dlpack__ __float__
-    __getitem__ __index__ __int__ __iter__ __reduce__ __reduce_ex__ __setitem__ argpartition argsort
+    __index__ __int__ __iter__ __reduce__ __reduce_ex__ __setitem__ argpartition argsort
     astype byteswap choose compress diagonal dot dump dumps fill flatten item nonzero partition put
     repeat searchsorted sort take tobytes tofile tolist
 """.split():

@@ -12,7 +12,7 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.op_expr import OpExpr
 from tests.op_samples import SAMPLES, gradient, samples
 
 F = flow.nn.functional
@@ -142,4 +142,3 @@ _SIZED: list[tuple[Callable[..., Any], int]] = [
     (F.huber_loss, 2),
     (F.binary_cross_entropy_with_logits, 2),
 ]
-__all__ = ["KernelCall", "copied", "op_expr", "recorded", "sample_calls", "sized_calls"]

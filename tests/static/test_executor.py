@@ -58,6 +58,14 @@ def counting() -> tuple[Program, Program, Any, list[str]]:
     return main, startup, y, [counter.weight.name, counter.total.name]
 
 
+class Doubling(np.ndarray[Any, Any]):
+    """An array that answers ufuncs with twice their results."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [np.asarray(x) for x in inputs]
+        return 2 * getattr(ufunc, method)(*plain, **kwargs)
+
+
 # Values
 
 
@@ -114,6 +122,7 @@ def test_without_a_program_the_default_one_runs() -> None:
         (X.tolist(), True),
         (X.astype(int).tolist(), True),
         (np.asfortranarray(X), False),
+        (X.view(Doubling), False),
         (np.repeat(X, 2, axis=1)[:, ::2], False),
     ],
 )
@@ -410,6 +419,16 @@ def test_a_persistable_variable_that_is_made_at_every_run() -> None:
         np.testing.assert_array_equal(scope.find_var("p"), expected)
 
 
+def test_a_program_may_write_to_the_scope_before_each_run() -> None:
+    main, startup, y, (weight, _) = counting()
+    executor, scope = Executor(), Scope()
+    executor.run(startup, scope=scope)
+    numbers = iter((2.0, 3.0))
+    main.before_run.append(lambda scope: scope.find_var(weight).fill(next(numbers)))
+    for number in (2, 3):
+        assert executor.run(main, {"x": [1, 1, 1]}, [y], scope)[0].tolist() == [number] * 3
+
+
 def test_a_layout_that_views_were_captured_for_is_restored() -> None:
     program = Program()
     block = program.global_block()
@@ -423,6 +442,38 @@ def test_a_layout_that_views_were_captured_for_is_restored() -> None:
     (array,) = executor.run(program, {}, ["p"], scope)
     np.testing.assert_array_equal(array, np.full((2, 3), 5))
     assert scope.find_var("p").strides == (4, 8)
+
+
+def test_a_clone_for_testing_shares_the_scope_of_the_training() -> None:
+    model = flow.nn.Sequential(
+        flow.nn.Linear(3, 4), flow.nn.BatchNorm1d(4), flow.nn.Dropout(0.5), flow.nn.Linear(4, 1)
+    )
+    main, startup = flow.static.Program(), flow.static.Program()
+    with flow.static.program_guard(main, startup):
+        x, target = flow.static.data("x", [8, 3]), flow.static.data("target", [8, 1])
+        y = model(x)
+        loss = flow.nn.functional.mse_loss(y, target)
+        flow.optim.SGD(lr=0.1, momentum=0.9).minimize(loss)
+    test = main.clone(for_test=True)
+    executor, scope = Executor(), Scope()
+    executor.run(startup, scope=scope)
+    rng = np.random.default_rng(0)
+    feed = {"x": rng.normal(size=(8, 3)).astype(F32), "target": np.ones((8, 1), F32)}
+    flow.manual_seed(0)
+    losses = [executor.run(main, feed, [loss], scope)[0] for _ in range(5)]
+    before = {name: scope.find_var(name).copy() for name in scope.local_var_names()}
+    found = executor.run(test, feed, [y, loss], scope)
+    for name, array in before.items():
+        np.testing.assert_array_equal(scope.find_var(name), array)
+    with flow.no_grad():
+        for name, tensor in main.parameters.items():
+            if tensor.name == name and name in before:
+                tensor._data = before[name]
+    model.eval()
+    expected = model(flow.tensor(feed["x"]))
+    np.testing.assert_array_equal(found[0], expected.numpy())
+    assert found[1] < losses[0]
+    np.testing.assert_array_equal(executor.run(test, feed, [y], scope)[0], found[0])
 
 
 # The cache
@@ -469,6 +520,22 @@ def test_a_changed_program_is_analysed_again() -> None:
     np.testing.assert_array_equal(executor.run(main, {"x": X}, [y])[0], 2 * X - 1)
     ops[1].type = "add"
     assert executor.analyse(main, ["x"], [y]) is before
+
+
+def test_an_analysed_program_keeps_its_sub_blocks() -> None:
+    program = Program()
+    block = program.global_block()
+    block.create_var(VarDesc("x", (3,), F32, need_check_feed=True))
+    inner = program.create_block(block)
+    inner.create_var(VarDesc("y", (3,), F32))
+    inner.append_op(OpDesc("exp", ("x",), ("y",)))
+    block.create_var(VarDesc("z", (3,), F32))
+    block.append_op(OpDesc("mul_scalar", ("x",), ("z",), {"factor": inner}))
+    core = Executor(passes=()).analyse(program, ["x"], ["x"])
+    (op,) = core.plan.block.ops
+    assert op.attrs["factor"] is not inner
+    inner.ops[0].type = "log"
+    assert [op.type for op in op.attrs["factor"].ops] == ["exp"]
 
 
 def test_the_order_of_feeds_does_not_matter() -> None:

@@ -11,21 +11,22 @@ from oneflow_lite.errors import ArgumentError, CaptureError, ShapeError
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS, register_kernel
 from oneflow_lite.static.infer import has_dynamic_shape, infer_outputs
+from tests.op_samples import SAMPLES
 from tests.static.kernel_calls import KernelCall, sample_calls, sized_calls
 from tests.test_op_samples import OPS
 
 
 def turned(i: int, x: np.ndarray) -> np.ndarray:
     """Return the array with its dimensions lying in memory in the opposite order."""
-    return np.asfortranarray(x)
+    return x.copy(order="F")
 
 
 def turned_first(i: int, x: np.ndarray) -> np.ndarray:
-    return np.asfortranarray(x) if i == 0 else x
+    return x.copy(order="F") if i == 0 else x
 
 
 def turned_others(i: int, x: np.ndarray) -> np.ndarray:
-    return np.asfortranarray(x) if i else x
+    return x.copy(order="F") if i else x
 
 
 def with_gaps(i: int, x: np.ndarray) -> np.ndarray:
@@ -67,7 +68,7 @@ def assert_inferred(call: KernelCall) -> None:
 
 
 def test_every_op_has_a_call():
-    assert {call.op.op_type_name for call in sample_calls()} >= set(OPS) - {"to_device"}
+    assert {call.op.op_type_name for call in sample_calls()} >= set(SAMPLES) - {"to_device"}
 
 
 def test_what_is_inferred_is_what_running_gives():
@@ -113,7 +114,7 @@ def test_ops_without_the_flag_give_one_shape_for_all_values():
         changed = call.laid_out(other_values)
         try:
             results = call.run(), changed.run()
-        except ArgumentError:  # a divisor of 0
+        except (ArgumentError, ValueError):  # a divisor of 0, fewer places than values
             continue
         shapes = [[np.shape(y) for y in (r if type(r) is tuple else (r,))] for r in results]
         assert shapes[0] == shapes[1], call

@@ -59,11 +59,11 @@ def test_changes_to_a_clone_do_not_touch_the_original() -> None:
     block.vars["x"].shape = (5,)
     del block.vars["c"]
     clone.create_block(block)
-    clone.optimizers.append(None)
+    clone.before_run.append(print)
     clone.parameters["w"] = None
     assert str(program) == before
     assert len(program.blocks) == 1
-    assert program.optimizers == [] and program.parameters == {}
+    assert program.before_run == [] and program.parameters == {}
 
 
 def test_a_clone_names_its_own_blocks() -> None:
@@ -236,7 +236,9 @@ def test_for_test_keeps_the_forward_ops() -> None:
         block.create_var(VarDesc(role, (2, 3), F32))
     block.create_var(VarDesc("state", (), F32, persistable=True))
     block.create_var(VarDesc("label", (), F32, need_check_feed=True))
+    program.before_run.append(print)
     clone = program.clone(for_test=True)
+    assert clone.before_run == [] and program.before_run == [print]
     assert [op.outputs for op in clone.global_block().ops] == [("h",), ("y",), ("t",)]
     assert list(clone.global_block().vars) == ["x", "w", "c", "h", "y", "t", "label"]
     assert len(block.ops) == 5 and "state" in block.vars

@@ -1,5 +1,6 @@
 """The stand-in's `ndarray`, and the two ways into NumPy: `call` and `call_ufunc`."""
 
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from tests.strict_cupy import facts, races
 from tests.strict_cupy.devices import Device, MemoryPointer, current_device, get_current_stream
+from tests.strict_cupy.graphs import no_sync, run_or_capture
 from tests.strict_cupy.record import Transfer, log
 
 SCALARS = (bool, int, float, complex, np.generic)
@@ -66,6 +68,7 @@ class ndarray:
     # Ways to the host: all of them written down, the implicit one closed.
 
     def _copy_to_host(self, via: str, order: Any = "C") -> Any:
+        no_sync(get_current_stream(self._device).graph)
         log.append(Transfer("d2h", via, self.shape, self.dtype, self._device))
         _launch(via, [self], [], self._device)
         if races.watch is not None:
@@ -130,6 +133,7 @@ class ndarray:
             raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
         if host.dtype != self.dtype or host.shape != self.shape:
             raise ValueError(f"expected {self.dtype} {self.shape}, got {host.dtype} {host.shape}")
+        no_sync(get_current_stream(self._device).graph)
         log.append(Transfer("h2d", "set", self.shape, self.dtype, self._device))
         self._host[...] = host
 
@@ -137,7 +141,7 @@ class ndarray:
         """A copy on the current device, wherever this array is."""
         if self._device != current_device():
             log.append(Transfer("d2d", "copy", self.shape, self.dtype, current_device()))
-        copied = ndarray._of(self._host.copy(order), current_device())
+        copied = ndarray._of(_run("copy", np.ndarray.copy, (self._host, order)), current_device())
         _launch("copy", [self], [copied])
         return copied
 
@@ -165,20 +169,29 @@ class ndarray:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
+        index = _on_device(index)
         host_index, arrays = _host_index(self, index)
         if arrays:
             _check_devices([self, *arrays])
+            # The index is looked up again: a graph computes it at each launch.
+            picked = _run("__getitem__", lambda h: h[_host_index(self, index)[0]], (self._host,))
+            return _wrap(picked, [self])
         return _wrap(self._host[host_index], [self])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        host_index, arrays = _host_index(self, index)
+        index = _on_device(index)
+        arrays = _host_index(self, index)[1]
         if isinstance(value, ndarray):
             arrays.append(value)
         elif not isinstance(value, SCALARS):
             raise TypeError(f"Unsupported type {type(value)}")
         _check_devices([self, *arrays])
-        with np.errstate(all="ignore"):
-            self._host[host_index] = value._host if isinstance(value, ndarray) else value
+        host = value._host if isinstance(value, ndarray) else value
+        _run(
+            "__setitem__",
+            lambda h, v: h.__setitem__(_host_index(self, index)[0], v),
+            (self._host, host),
+        )
         _launch("__setitem__", arrays, [self])
 
     # NumPy's own functions come here when they meet one of these arrays.
@@ -227,6 +240,7 @@ class Capsule:
 def from_host(value: Any, via: str, **options: Any) -> ndarray:
     """Copy host data to the current device, and write it down."""
     host = np.array(value, **options)
+    no_sync(get_current_stream().graph)
     log.append(Transfer("h2d", via, host.shape, host.dtype, current_device()))
     copied = ndarray._of(host, current_device())
     _launch(via, [], [copied])
@@ -252,9 +266,7 @@ def call(name: str, function: Any, args: Any, keywords: dict[str, Any] | None = 
     host_args, host_keywords = _unwrap(args, arrays), _unwrap(keywords, arrays)
     if name not in facts.VIEWS:
         _check_devices(arrays)
-    # A device has no floating point warnings.
-    with np.errstate(all="ignore"):
-        result = function(*host_args, **host_keywords)
+    result = _run(name, function, host_args, host_keywords)
     if name in facts.ARRAY_ANSWERS:
         result = np.asarray(result)
     answer = _wrap(result, arrays)
@@ -288,14 +300,24 @@ def _scatter(ufunc: Any, target: ndarray, index: Any, values: list[Any]) -> None
     name = ufunc.__name__
     if not isinstance(target, ndarray):
         raise TypeError(f"Unsupported type {type(target)}")
-    host_index, arrays = _host_index(target, index)
+    index = _on_device(index)
+    arrays = _host_index(target, index)[1]
     by_number = any(array.dtype.kind in "iu" for array in arrays)
     if by_number and target.dtype.name not in facts.SCATTER_DTYPES[name]:
         raise TypeError(f"cupy.{name}.at does not support {target.dtype}")
     host_values = _unwrap(values, arrays)
     _check_devices([target, *arrays])
     _launch(name, arrays, [target])
-    ufunc.at(target._host, host_index, *host_values)
+    _run(
+        name,
+        lambda h, *v: ufunc.at(h, _host_index(target, index)[0], *v),
+        (target._host, *host_values),
+    )
+
+
+def _run(name: str, function: Any, args: Any, keywords: Any = types.MappingProxyType({})) -> Any:
+    graph = None if name in facts.VIEWS else get_current_stream().graph
+    return run_or_capture(graph, name, function, args, keywords)
 
 
 def _unwrap(value: Any, found: list[ndarray]) -> Any:
@@ -346,6 +368,13 @@ def _check_devices(arrays: list[ndarray]) -> None:
             )
 
 
+def _on_device(index: Any) -> Any:
+    """Copy the lists of an index to the device."""
+    if isinstance(index, list):
+        return from_host(index, "index", dtype=None if index else int)
+    return tuple(map(_on_device, index)) if isinstance(index, tuple) else index
+
+
 def _host_index(array: ndarray, index: Any) -> tuple[tuple[Any, ...], list[ndarray]]:
     """Return an index for NumPy, and the arrays in it; entries out of range wrap around."""
     items = list(index) if isinstance(index, tuple) else [index]
@@ -355,8 +384,6 @@ def _host_index(array: ndarray, index: Any) -> tuple[tuple[Any, ...], list[ndarr
     for position, item in enumerate(items):
         if isinstance(item, np.ndarray):
             raise TypeError(f"Unsupported type {type(item)}")
-        if isinstance(item, list):
-            item = from_host(item, "index", dtype=None if item else int)
         if isinstance(item, ndarray):
             arrays.append(item)
             items[position] = item._host

@@ -1,13 +1,16 @@
 """The stand-in for `cupy.cuda`: devices, streams and events that record what was asked of them."""
 
+import contextlib
 import itertools
 import threading
 import types
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 
 from tests.strict_cupy import races
+from tests.strict_cupy.graphs import Graph, no_sync
 from tests.strict_cupy.record import Call, log
 
 _device_count = 2
@@ -130,6 +133,8 @@ class Stream:
     ) -> None:
         self.ptr = 0 if null else next(self._pointers)
         self.device_id = -1 if null else current_device()
+        self.non_blocking = non_blocking
+        self.graph: Graph | None = None  # while it captures
 
     def __eq__(self, other: object) -> bool:
         return self.ptr == other.ptr if isinstance(other, Stream) else NotImplemented
@@ -172,7 +177,24 @@ class Stream:
     def done(self) -> bool:
         return True
 
+    def begin_capture(self, mode: int | None = None) -> None:
+        """Take down what the stream is given from now on, instead of running it."""
+        if not self.non_blocking:
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: not a non-blocking stream")
+        self.graph = Graph()
+
+    def end_capture(self) -> Graph:
+        """Return what was taken down."""
+        if self.graph is None:
+            raise CUDARuntimeError("cudaErrorIllegalState: the stream is not capturing")
+        graph, self.graph = self.graph, None
+        return graph
+
+    def is_capturing(self) -> bool:
+        return self.graph is not None
+
     def synchronize(self) -> None:
+        no_sync(self.graph)
         log.append(Call("Stream.synchronize", (self,)))
         if races.watch is not None:
             races.watch.synchronized(self._key())
@@ -218,6 +240,19 @@ def _device_synchronize() -> None:
     log.append(Call("Device.synchronize", (current_device(),)))
 
 
+class MemoryPool:
+    """A pool of memory; the stand-in takes NumPy's."""
+
+    def malloc(self, size: int) -> None:
+        raise NotImplementedError("the stand-in gives out no memory")
+
+
+@contextlib.contextmanager
+def using_allocator(allocator: Any = None) -> Iterator[None]:
+    """Take memory from an allocator, in this thread and for a `with` block."""
+    yield
+
+
 class MemoryPointer:
     """Where an array's data begin, in which allocation, and on which device."""
 
@@ -248,11 +283,14 @@ def make_module() -> types.ModuleType:
     cuda.__dict__.update(
         Device=Device,
         Event=Event,
+        Graph=Graph,
         MemoryPointer=MemoryPointer,
+        MemoryPool=MemoryPool,
         Stream=Stream,
         get_current_stream=get_current_stream,
         get_device_id=get_device_id,
         is_available=is_available,
         runtime=runtime,
+        using_allocator=using_allocator,
     )
     return cuda

@@ -1,1 +1,7 @@
-"""`flow.compile`: record while running, replay behind guards."""
+"""`flow.compile`: calls of ordinary functions are recorded while they run, and replayed."""
+
+from oneflow_lite.static.capture.compiled import (
+    CompiledFunction as CompiledFunction,
+    Explanation as Explanation,
+    compile as compile,
+)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.static.capture.code_walk import nested_codes, walk
 from oneflow_lite.static.capture.trusted import (
     call_reason,
@@ -20,7 +19,22 @@ from oneflow_lite.static.capture.trusted import (
 if TYPE_CHECKING:
     from oneflow_lite.static.capture.outside import Outside
 
-Profile = Callable[[FrameType, str, Any], object]
+
+def _is_users(frame: FrameType) -> bool:
+    """Return whether a frame runs a user's code: no array module, nor what namedtuple() made."""
+    if origin(frame.f_code) != "user":
+        return False
+    module = str(frame.f_globals.get("__name__"))
+    return not module.startswith(("namedtuple_", _array_package()))
+
+
+def _array_package() -> str:
+    """Return the name of CuPy's package, or of what stands for it."""
+    cupy = sys.modules.get("cupy")
+    return "cupy" if cupy is None else str(cupy.ndarray.__module__).rpartition(".")[0]
+
+
+_RUN_KERNEL = EagerInterpreter.apply.__code__
 
 
 class CallWatch:
@@ -51,14 +65,8 @@ class CallWatch:
         self.own: set[CodeType] = set()
         self.calls: dict[str, None] = {}
         self.any_attribute = False
-        self._previous: Profile | None = None
+        self._previous: Any = None  # the profiler that was set before; it is told everything too
         self._muted: FrameType | None = None  # the frame of a kernel: what it calls is the op's own
-        self._kernels = {
-            code
-            for name in KERNELS
-            for kernel in KERNELS.get(name).by_device.values()
-            if (code := getattr(kernel, "__code__", None)) is not None and origin(code) != "own"
-        }
 
     def __enter__(self) -> CallWatch:
         self._previous = sys.getprofile()
@@ -90,7 +98,7 @@ class CallWatch:
                 self._muted = None
         elif event == "call":
             self._enter(frame)
-        elif event == "c_call" and origin(frame.f_code) == "user":
+        elif event == "c_call" and _is_users(frame):
             if is_reflective(arg):
                 self.any_attribute = True
             elif (reason := call_reason(arg)) is not None:
@@ -99,7 +107,7 @@ class CallWatch:
     def _enter(self, frame: FrameType) -> None:
         code = frame.f_code
         whose = origin(code)
-        if code in self._kernels:
+        if code is _RUN_KERNEL:
             self._muted = frame
         elif whose == "own":
             if code not in self.own:
@@ -107,12 +115,14 @@ class CallWatch:
                 if has_own_effect(code):
                     self._note(frame.f_back or frame, f"{code.co_name}()")
         elif whose == "user":
+            if not _is_users(frame):
+                return
             scopes = self.entered.setdefault(code, [])
             if not any(scope is frame.f_globals for scope in scopes):
                 scopes.append(frame.f_globals)
         elif not may_enter(code):
             caller = frame.f_back
-            if caller is not None and origin(caller.f_code) == "user":
+            if caller is not None and _is_users(caller):
                 self._note(caller, f"{code.co_qualname}()")
 
     def _note(self, caller: FrameType, called: str) -> None:

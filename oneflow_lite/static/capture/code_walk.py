@@ -51,14 +51,16 @@ _LOCAL = set(
     UNPACK_SEQUENCE WITH_EXCEPT_START YIELD_VALUE
     """.split()
 )
-# Attributes that lead to others whose names do not stand in the code.
+# Attributes that lead to others whose names do not stand in the code: "{0.scale}".format(obj).
 REFLECTIVE = frozenset(
-    {"__dict__", "__getattribute__", "__getattr__", "__closure__", "__globals__", "__code__"}
+    """
+    __closure__ __code__ __dict__ __getattr__ __getattribute__ __globals__ format format_map
+    """.split()
 )
 IMPORTABLE = frozenset(
     """
     __future__ abc collections contextlib dataclasses enum functools itertools math numbers
-    oneflow_lite operator typing
+    oneflow_lite typing
     """.split()
 )
 _COROUTINE = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError, bad_argument
 from oneflow_lite.interpreter import AutogradInterpreter
@@ -26,6 +27,11 @@ from oneflow_lite.static.interpreter_core import MODES
 from oneflow_lite.tensor import Tensor
 
 RECORDINGS_KEPT = 16  # per function; the one used longest ago goes
+# What runs when a `.grad` is read, assigned or added to.
+_GRADIENT_CODE = {
+    function.__code__
+    for function in (Tensor.grad.fget, Tensor.grad.fset, Tensor.grad.fdel, GraphTask._add)  # type: ignore[attr-defined]
+}
 ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
 
 
@@ -149,6 +155,7 @@ class CompiledFunction:
                     late,
                     guards,
                     value,
+                    not _GRADIENT_CODE.isdisjoint(watch.own),
                     self.mode,
                 )
         except NotReplayable as stop:

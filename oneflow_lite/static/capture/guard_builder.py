@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from types import CodeType
+from collections.abc import Collection
+from types import CodeType, FunctionType
 from typing import Any
 
+from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.code_walk import walk
 from oneflow_lite.static.capture.guards import Guard, Guards
-from oneflow_lite.static.capture.traversal import MISSING, Traversal, container_base
+from oneflow_lite.static.capture.traversal import MISSING, Traversal, container_base, is_vital
 from oneflow_lite.static.capture.trusted import BUILTINS, origin_of_class
 from oneflow_lite.tensor import Tensor
 
@@ -48,12 +50,14 @@ class GuardBuilder(Traversal):
 
     # One kind of holder after the other
 
-    def hold(self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str) -> None:
+    def hold(
+        self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str
+    ) -> Collection[Any]:
         """Write the guards of one holder."""
         if kind == "globals":
             self._guard_globals(self._holder(owner), owner, wanted, path)
         elif kind == "attributes":
-            self._guard_attributes(owner, content, wanted, path)
+            return self._guard_attributes(owner, content, wanted, path)
         elif kind == "class":
             self._guard_class(owner, content, wanted, path)
         elif kind == "function":
@@ -65,7 +69,8 @@ class GuardBuilder(Traversal):
             else:
                 self._is(f"{self._holder(owner)}.cell_contents", content[""], path)
         elif kind not in ("tuple", "frozenset"):  # which change only with the one who holds them
-            self._guard_elements(owner, path)
+            self._guard_elements(owner, content, path)
+        return ()
 
     def _guard_globals(self, holder: str, scope: dict[str, Any], wanted: Any, path: str) -> None:
         for name in wanted:
@@ -73,29 +78,48 @@ class GuardBuilder(Traversal):
             if name in scope:
                 self._is(f"{holder}[{name!r}]", scope[name], where)
             else:
-                self._equal(f"{name!r} in {holder}", False, where)
+                self._empty(f"{name!r} in {holder}", f"whether there is {where}")
                 if name in BUILTINS:
                     self._is(f"{self._holder(BUILTINS)}[{name!r}]", BUILTINS[name], where)
 
-    def _guard_attributes(self, owner: Any, content: dict[str, Any], wanted: Any, path: str) -> None:
+    def _guard_attributes(
+        self, owner: Any, content: dict[str, Any], wanted: Any, path: str
+    ) -> list[str]:
         holder = self._holder(owner)
-        if isinstance(owner, Tensor):
+        if isinstance(owner, (Tensor, FunctionType)):
+            if not content:
+                self._empty(f"{holder}.__dict__", f"{path}.__dict__")
+            elif type(owner) is FunctionType:
+                self._equal(f"[*{holder}.__dict__]", list(content), path)
             for name in wanted:
                 self._is(f"{holder}.__dict__[{name!r}]", content[name], f"{path}.{name}")
-            return
+            return []
         self._is(f"{holder}.__class__", type(owner), f"{path}.__class__")
         own = getattr(owner, "__dict__", None)
+        empty: list[str] = []
         if own is not None:
             fields = self._holder(own)
             self._is(f"{holder}.__dict__", own, f"{path}.__dict__")
-            self._equal(f"[*{fields}]", list(own), path)
-        for name in wanted:
+            if origin_of_class(type(owner)) == "own" and not self.any_attribute:
+                # Its attributes are those of its class; but one object may have its own method.
+                self._equal(f"len({fields})", len(own), f"the number of attributes of {path}")
+                if "forward" not in own:
+                    self._empty(f"'forward' in {fields}", f"whether there is {path}.forward")
+            else:
+                self._equal(f"[*{fields}]", list(own), path)
+            if isinstance(owner, Module):  # most have no hooks, buffers or submodules
+                empty = [name for name in wanted if is_vital(name) and own[name] == {}]
+                if empty:
+                    reads = [f"{fields}[{name!r}]" for name in empty]
+                    self._empty(" or ".join(reads), f"one of {', '.join(empty)} of {path}")
+        for name in (name for name in wanted if name not in empty):
             if own is not None and name in own:
                 self._is(f"{fields}[{name!r}]", own[name], f"{path}.{name}")
             elif content[name] is MISSING:
-                self._equal(f"hasattr({holder}, {name!r})", False, f"{path}.{name}")
+                self._empty(f"hasattr({holder}, {name!r})", f"whether there is {path}.{name}")
             else:
                 self._is(f"{holder}.{name}", content[name], f"{path}.{name}")
+        return empty
 
     def _guard_class(self, cls: type, content: dict[str, Any], wanted: Any, path: str) -> None:
         members = self._holder(vars(cls), cls)
@@ -105,18 +129,22 @@ class GuardBuilder(Traversal):
         for name in wanted:
             self._is(f"{members}[{name!r}]", content[name], f"{path}.{name}")
 
-    def _guard_elements(self, owner: Any, path: str) -> None:
+    def _guard_elements(self, owner: Any, content: dict[Any, Any], path: str) -> None:
         holder = self._holder(owner)
         base = container_base(owner)
         exact = type(owner).__module__ in ("builtins", "collections")
         if base is dict:
             keys = list(dict.keys(owner))
             words = exact and all([type(key) is str for key in keys])
-            if words:
+            if not keys:
+                self._empty(holder, path)
+            elif words and len(keys) == 1:
+                self._equal(f"len({holder})", 1, f"len({path})")
+            elif words:
                 self._equal(f"[*{holder}]", keys, path)
             else:
                 self._all(f"(*dict.keys({holder}),)", keys, f"the keys of {path}")
-            if words and len(keys) <= _FEW:
+            if not keys or (words and len(keys) <= _FEW):
                 for key in keys:
                     self._is(f"{holder}[{key!r}]", owner[key], f"{path}[{key!r}]")
             else:
@@ -127,7 +155,7 @@ class GuardBuilder(Traversal):
                 self._is(f"{holder}[{i}]", value, f"{path}[{i}]")
         else:
             assert base is not None
-            elements = list(base.__iter__(owner))
+            elements = list(content.values())
             iterate = f"{self._holder(base)}.__iter__" if not exact else ""
             self._all(f"(*{iterate}({holder}),)", elements, path)
 
@@ -144,7 +172,11 @@ class GuardBuilder(Traversal):
         state = optimizer.state
         self._all(f"{self._holder(state)}.values()", list(state.values()), f"{path}.state")
         for kept in state.values():
-            self.later(kept, f"{path}.state[...]")
+            where, holder = f"{path}.state[...]", self._holder(kept)
+            self._equal(f"len({holder})", len(kept), f"len({where})")
+            for name, value in kept.items():
+                self._is(f"{holder}[{self._key(name)}]", value, f"{where}[{name!r}]")
+                self.later(value, f"{where}[{name!r}]")
         options = self._holder(optimizer._scalars)
         for i, (_, tensors) in enumerate(optimizer._scalars.values()):
             read = f"[*{options}.values()][{i}][1]"
@@ -158,12 +190,12 @@ class GuardBuilder(Traversal):
             read, where = f"{holder}[{name!r}]", f"{path}[{name!r}]"
             if name in _STEP_OPTIONS and not read_by_user and _is_plain(value):
                 if type(value) is tuple:
-                    self._equal(f"plain({read})", True, f"whether {where} is of numbers")
+                    known = f"{read} is {self._holder(value)} or plain({read})"
+                    self._is(f"({known})", True, f"whether {where} is of numbers")
                 else:
-                    known = self._holder(type(value))
-                    self._equal(f"type({read}) is {known}", True, f"the type of {where}")
+                    self._is(f"type({read})", type(value), f"the type of {where}")
                 if _STEP_OPTIONS[name]:
-                    self._equal(f"not {read}", not value, f"whether {where} is 0")
+                    self._is(f"(not {read})", not value, f"whether {where} is 0")
             else:
                 self._is(read, value, where)
                 self.later(value, where)
@@ -179,11 +211,18 @@ class GuardBuilder(Traversal):
             self._holders[known] = value
         return known
 
+    def _key(self, key: Any) -> str:
+        """Return what stands for a key of a dict in the guards' expressions."""
+        return repr(key) if type(key) is str else self._holder(key)
+
     def _is(self, read: str, value: Any, path: str) -> None:
         self._add(Guard("is", read, value, path))
 
     def _equal(self, read: str, value: Any, path: str) -> None:
         self._add(Guard("equal", read, value, path))
+
+    def _empty(self, read: str, path: str) -> None:
+        self._add(Guard("empty", read, None, path))
 
     def _all(self, read: str, values: Any, path: str) -> None:
         self._add(Guard("all", read, tuple(values), path))

@@ -23,9 +23,9 @@ class Guard:
 
     Attributes
     ----------
-    kind : {"is", "all", "equal"}
+    kind : {"is", "all", "equal", "empty"}
         Whether the value must be the expected object (or a scalar like it), its elements must be
-        the expected ones, or the value must equal the expected one.
+        the expected ones, or the value must equal the expected one, or be empty or False.
     read : str
         The expression that reads the value.
     expected : object
@@ -35,7 +35,7 @@ class Guard:
         Under which the expression finds `expected`.
     """
 
-    kind: Literal["is", "all", "equal"]
+    kind: Literal["is", "all", "equal", "empty"]
     read: str
     expected: Any
     path: str
@@ -47,7 +47,12 @@ class Guard:
         if self.kind == "all":
             size = len(self.expected)
             return f"(len(x := {self.read}) == {size} and all(map(is_, x, {self.name})))"
-        return f"{self.read} {'is' if self.kind == 'is' else '=='} {self.name}"
+        if self.kind == "is":
+            return f"{self.read} is {self.name}"
+        if self.kind == "empty":
+            return f"not ({self.read})"
+        expected = repr(self.expected) if type(self.expected) is int else self.name
+        return f"({self.read}) == {expected}"
 
     def holds(self, value: Any) -> bool:
         """Return whether the value is the expected one, or scalars of the same type and value."""
@@ -55,6 +60,8 @@ class Guard:
             return same(self.expected, value)
         if self.kind == "equal":
             return bool(self.expected == value)
+        if self.kind == "empty":
+            return not value
         value = tuple(value)
         return len(value) == len(self.expected) and all(map(same, self.expected, value))
 
@@ -122,7 +129,7 @@ class Guards:
                 return f"`{guard.path}` was {describe(guard.expected)}, is not there"
             if not holds:
                 return _difference(guard, value)
-            if guard.kind != "equal":  # the same scalars in new objects: known from now on
+            if guard.kind in ("is", "all"):  # the same scalars in new objects: known from now on
                 guard.expected = value if guard.kind == "is" else tuple(value)
                 self._scope[guard.name] = guard.expected
         return None
@@ -187,5 +194,7 @@ def _difference(guard: Guard, value: Any) -> str:
         new = [name for name in value if name not in before]
         what = [f"lost {name!r}" for name in gone] + [f"got {name!r}" for name in new]
         return f"`{path}` {', '.join(what) or 'changed its order'}"
+    if guard.kind == "empty":
+        return f"`{path}` is {describe(after) if after is True else 'not empty any more'}"
     was, now = describe(before), describe(after)
     return f"`{path}` was {was}, is {'another one' if was == now else now}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import is_
 from types import CodeType, FunctionType
 from typing import Any
@@ -26,11 +26,14 @@ class Snapshot(Traversal):
         self._holders: dict[tuple[int, str], tuple[str, Any, dict[Any, Any], str]] = {}
         self._states: list[tuple[Optimizer, str]] = []
 
-    def hold(self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str) -> None:
+    def hold(
+        self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str
+    ) -> Collection[Any]:
         """Copy the content of one holder."""
         key = (id(owner), kind)
         if key not in self._holders:
             self._holders[key] = (kind, owner, _content(kind, owner), path)
+        return ()
 
     def optimizer(self, optimizer: Optimizer, path: str) -> None:
         """Copy an optimizer's groups and state."""
@@ -118,8 +121,10 @@ class Outside:
         """Say what the call changed, tensors apart: a replay would not change it.
 
         State that an optimizer made for its parameters is no change, unless the users' code that
-        `watch` saw mentions that state itself.
+        `watch` saw (by default the one that was asked for reasons) mentions that state itself.
         """
+        if watch is None and self._built is not None:
+            watch = self._built[0]
         touched = watch is not None and any("state" in walk(c).attributes for c in watch.entered)
         return list(dict.fromkeys(self._snapshot.changes(not touched)))
 

@@ -17,6 +17,7 @@ from oneflow_lite.autograd.function_node import FunctionNode, next_sequence_nr
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.static.infer import has_dynamic_shape
 from oneflow_lite.static.location import user_location
 from oneflow_lite.static.program import OpDesc, Program, VarDesc
 from oneflow_lite.tensor import Tensor
@@ -86,7 +87,8 @@ class RecordingInterpreter(Interpreter):
             return self.inner.apply(op_expr, inputs, attrs)
         op = op_expr.op_type_name
         schema = op_expr.schema
-        if schema.dynamic_shape:
+        arrays = [None if x is None else x._data for x in inputs]
+        if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
             self.stop(f"the output shape of {op}() depends on values")
         elif any(map(_holds_array, attrs.values())):
             self.stop(f"{op}() keeps an array among its attributes")

@@ -6,30 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
+from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import FlowError, FreedGraphError
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.compiled_node import CompiledGradFunction, Differentiated
+from oneflow_lite.static.capture.finish import make_finish
 from oneflow_lite.static.capture.memory import MemoryClasses
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source
-from oneflow_lite.static.capture.results import (
-    Aliased,
-    Given,
-    GradientOf,
-    Made,
-    NotReplayable,
-    Results,
-    taken_view,
-)
+from oneflow_lite.static.capture.results import Made, NotReplayable, Results
 from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState
-from oneflow_lite.static.capture.tree import unflatten
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
-_new = Tensor.__new__
 _NEVER_WRITTEN = Storage()  # of what only a node holds
 
 
@@ -51,6 +43,8 @@ class Recording:
         With `check()` and `why()`: what else the function read.
     value : object
         What the call returned.
+    grads_matter : bool
+        Whether the call looked at any `.grad`.
     mode : str, optional
         Of the InterpreterCore.
 
@@ -69,6 +63,7 @@ class Recording:
         late: Sequence[Tensor],
         guards: Any,
         value: Any,
+        grads_matter: bool,
         mode: str | None = None,
     ) -> None:
         self.mode = mode or "straight_line"
@@ -86,7 +81,20 @@ class Recording:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
         self.results = results = Results(recorder, arguments.tensors)
         results.take(states, value)
-        self.outside = OutsideTensors([*outside, *_states_of(late, outside)])
+        used_grads = [s.tensor for s in recorder.externals.values() if s.kind == "grad"]
+        # An argument to whose gradient is added has to be the same tensor at every call.
+        self.pinned = [
+            (i, t) for i, t in enumerate(arguments.tensors) if any(t is u for u in used_grads)
+        ]
+        pinned = {id(tensor) for _, tensor in self.pinned}
+        outside += [state for state in states if id(state.tensor) in pinned]
+        self.outside = OutsideTensors(
+            [*outside, *_states_of(late, outside)], used_grads, grads_matter
+        )
+        before = {id(state.tensor): state.grad is None for state in states}
+        self.grads_given = [
+            (i, before[id(t)]) for i, t in enumerate(arguments.tensors) if grads_matter
+        ]
         self.versions = _versions(arguments.tensors, states, late)
         self._take_inputs(recorder, arguments, states)
         self._differentiate(name, recorder)
@@ -96,7 +104,7 @@ class Recording:
             self.feed_positions,
             arguments.tensors,
             self.outside.tensors,
-            [source.array for source in self.sources],
+            self.externals,
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
@@ -164,8 +172,6 @@ class Recording:
 
     def _is_freed(self, y: Tensor, edges: Sequence[Edge]) -> bool:
         """Return whether a backward pass inside the call released the graph of an output."""
-        from oneflow_lite.autograd.graph_task import GraphTask
-
         task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
         if not edges:
             return False
@@ -192,7 +198,8 @@ class Recording:
         self.sources: list[Source] = [
             self.external_sources[name] for name in self.core.external_names
         ]
-        self.infos = [tensor_info(tensor) for tensor in self.results.differentiable]
+        self.externals = [source.array for source in self.sources]
+        self.finish = make_finish(self.results, self.versions, self._join)
 
     # Replaying
 
@@ -206,12 +213,27 @@ class Recording:
             or not self.guards.check()
         ):
             return None
+        for i, tensor in self.pinned:
+            if tensors[i] is not tensor:
+                return None
+        for i, missing in self.grads_given:
+            if (tensors[i].grad is None) is not missing:
+                return None
         if not self.outside.check():
             if self.outside.why() is not None:
                 return None
             self.outside.renew()
-            self.memory.renew([source.array for source in self.sources])
+            self._bind()
         return tensors if self.memory.check(tensors) else None
+
+    def _bind(self) -> None:
+        """Take the arrays that captured tensors have now."""
+        self.externals = [source.array for source in self.sources]
+        self.memory.renew(self.externals)
+
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        """Run the Program."""
+        return self.core.run(feeds, self.externals)
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say why a call does not fit."""
@@ -231,44 +253,7 @@ class Recording:
         """Run the Program for these arguments; return what the function returns."""
         for callback in self.callbacks:
             callback()
-        feeds = [tensors[i]._data for i in self.feed_positions]
-        found = self.core.run(feeds, [source.array for source in self.sources])
-        for position, tensor, count in self.versions:
-            storage = (tensors[position] if tensor is None else tensor).storage
-            storage.version += count
-        made = self._make(tensors, found)
-        for owner, gradient in self.results.gradients:
-            made[owner].autograd_meta.acc_grad = None if gradient is None else made[gradient]
-        return unflatten(self.results.spec, made.__getitem__)
-
-    def _make(self, tensors: Sequence[Tensor], found: Sequence[Any]) -> list[Tensor]:
-        made: list[Tensor] = []
-        outputs: list[Tensor] = []
-        for entry in self.results.entries:
-            if type(entry) is Made:
-                y = _new(entry.cls)
-                y._data = found[entry.fetch]
-                if entry.requires_grad == "leaf":
-                    y.requires_grad = True
-                elif entry.requires_grad == "node":
-                    outputs.append(y)
-            elif type(entry) is Given:
-                y = tensors[entry.argument] if entry.tensor is None else entry.tensor
-            elif type(entry) is Aliased:
-                y = made[entry.source].detach()
-            elif type(entry) is GradientOf:
-                grad = made[entry.owner].grad
-                assert grad is not None
-                y = grad
-            else:
-                if outputs:
-                    self._join(tensors, found, outputs)
-                    outputs = []
-                y = taken_view(made[entry.base], entry.chain)
-            made.append(y)
-        if outputs:
-            self._join(tensors, found, outputs)
-        return made
+        return self.finish(tensors, self.run([tensors[i]._data for i in self.feed_positions]))
 
     def _join(
         self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]
@@ -280,23 +265,17 @@ class Recording:
                 for position, tensor in self.places
             ]
         )
-        first = self.infos[0]
         number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
-        node = make_node(self.function, edges, number, (), {}, first.shape, first.dtype)
         alive = [y for i, y in enumerate(outputs) if i not in self.freed]
-        if len(alive) > 1 or self.device is not CPU:
-            node.infos = [tensor_info(y) for y in alive]
-        if alive:
-            node.shape, node.dtype = alive[0].shape, alive[0].dtype
-            for i, y in enumerate(alive):
+        groups = [(alive, self._saved(tensors, found, alive))] if alive else []
+        groups += [([outputs[i]], None) for i in self.freed]
+        for members, saved in groups:
+            first = members[0]._data
+            node = make_node(self.function, edges, number, saved, {}, first.shape, first.dtype)
+            if len(members) > 1 or self.device is not CPU:
+                node.infos = [tensor_info(y) for y in members]
+            for i, y in enumerate(members):
                 y._edge = (node, i)
-            node.saved = self._saved(tensors, found, alive)
-        for i in self.freed:
-            y = outputs[i]
-            gone = make_node(self.function, edges, number, None, {}, y.shape, y.dtype)
-            if self.device is not CPU:
-                gone.infos = [tensor_info(y)]
-            y._edge = (gone, 0)
 
     def _saved(
         self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]

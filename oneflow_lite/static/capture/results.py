@@ -12,11 +12,13 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.mode import set_grad_enabled
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.tensor_states import TensorState
 from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
 from oneflow_lite.static.program import OpDesc
+from oneflow_lite.storage import NO_GRAD
 from oneflow_lite.tensor import Tensor
 
 
@@ -63,6 +65,7 @@ class Viewed:
 
     base: int
     chain: tuple[Any, ...]
+    recorded: bool
 
 
 @attrs.frozen(eq=False)
@@ -101,7 +104,6 @@ class Results:
         self.fetches: list[str] = []
         self.gradients: list[tuple[int, int | None]] = []
         self.differentiable: list[Tensor] = []
-        self.made: list[tuple[int, Tensor]] = []
         self.spec: Any = None
 
     def take(self, states: Sequence[TensorState], value: Any) -> None:
@@ -137,7 +139,7 @@ class Results:
             self.entries.append(entry)
             found = self._found[id(tensor)] = len(self.entries) - 1
             if isinstance(entry, Made):
-                self.made.append((found, tensor))
+                self._by_array.setdefault(id(tensor._data), tensor)
         return found
 
     def _gradient(self, grad: Tensor) -> int:
@@ -154,17 +156,21 @@ class Results:
         if owner is not None and id(tensor) not in self._gradients:
             return GradientOf(self.position(owner))
         view = tensor._view
-        if view is not None:
-            if view.origin is not None:
+        if view is not None and (view.origin is None or self._is_known(view.base)):
+            if view.origin not in (None, NO_GRAD):
                 raise NotReplayable(f"it returned a view that was made {view.origin.how}")
-            base = self.position(view.base)
-            return Viewed(base, view.chain())
+            return Viewed(self.position(view.base), view.chain(), view.origin is None)
         source = self._by_array.get(id(tensor._data))
         if source is not None:
             if tensor._edge is not None or tensor._storage is not source._storage:
-                raise NotReplayable("it returned another tensor around the memory of an argument")
+                raise NotReplayable("it returned two tensors around one piece of memory")
             return Aliased(self.position(source))
         return self._made(tensor)
+
+    def _is_known(self, tensor: Tensor) -> bool:
+        """Return whether anybody outside can see that a tensor is the base of a view."""
+        known = (*self._arguments, *self._outside, *self._found)
+        return id(tensor) in known
 
     def _made(self, tensor: Tensor) -> Made:
         recorder = self._recorder
@@ -174,8 +180,6 @@ class Results:
         desc = recorder.block.var(name)
         if desc.persistable or desc.need_check_feed or name in recorder.unknown:
             raise NotReplayable("it returned memory that came from outside")
-        if name in self.fetches:
-            raise NotReplayable("it returned two tensors around one piece of memory")
         self.fetches.append(name)
         edge = tensor._edge
         kind = "no"
@@ -206,8 +210,9 @@ def _has_hooks(tensor: Tensor) -> bool:
     return bool(meta.hooks or meta.post_accumulate_hooks)
 
 
-def taken_view(base: Tensor, chain: tuple[Any, ...]) -> Tensor:
-    """Return a view of a tensor, by its ops."""
-    for op, attrs_ in chain:
-        base = dispatch1(op, base, attrs_)
+def taken_view(base: Tensor, chain: tuple[Any, ...], recorded: bool) -> Tensor:
+    """Return a view of a tensor, by its ops, recorded in its graph or under no_grad()."""
+    with set_grad_enabled(recorded):
+        for op, options in chain:
+            base = dispatch1(op, base, options)
     return base

@@ -79,10 +79,22 @@ class OutsideTensors:
     ----------
     states : sequence of TensorState
         Before the call that was recorded.
+    used_grads : sequence of Tensor
+        Those whose gradient the Program reads or writes.
+    grads_matter : bool
+        Whether the call looked at any `.grad`, to see whether it is there.
     """
 
-    def __init__(self, states: Sequence[TensorState]) -> None:
+    def __init__(
+        self, states: Sequence[TensorState], used_grads: Sequence[Tensor], grads_matter: bool
+    ) -> None:
         self.states = states
+        self._grads_matter = grads_matter
+        owners = {id(tensor) for tensor in used_grads}
+        self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
+        self._grad_shapes = {
+            i: _description(states[i].grad._data) for i in self._used_grads
+        }
         self.tensors = [state.tensor for state in states]
         self.shapes = [_description(state.data) for state in states]
         self._namespace: dict[str, Any] = {}
@@ -97,15 +109,20 @@ class OutsideTensors:
             edge = state.edge
             if edge is not None and isinstance(edge[0], AccumulateGrad):
                 self._namespace[f"n{i}"] = edge[0]
-                self._namespace[f"m{i}"] = meta = edge[0].meta
-                relation = "is" if state.grad is None else "is not"
-                tests.append(f"m{i}.acc_grad {relation} None")
-                if not state.hooks:
+                self._namespace[f"m{i}"] = edge[0].meta
+                grad = f"m{i}.acc_grad"
+                if state.hooks:
+                    self._namespace.update({f"h{i}": state.hooks, "hooks_of": hooks_of})
+                    tests.append(f"hooks_of(t{i}) == h{i}")
+                else:
                     tests.append(f"not m{i}.hooks and not m{i}.post_accumulate_hooks")
                     tests.append(f"n{i}.hooks is None")
-                del meta
-            elif state.grad is not None:
-                tests.append(f"t{i}.grad is not None")
+            else:
+                grad = f"t{i}.grad"
+            if i in self._used_grads:
+                tests.append(f"{grad} is g{i} and g{i}._data is b{i}")
+            elif self._grads_matter and (state.edge is not None or state.grad is not None):
+                tests.append(f"{grad} is {'' if state.grad is None else 'not '}None")
         body = " and\n    ".join(tests) or "True"
         return f"def check():\n  return (\n    {body})\n"
 
@@ -114,13 +131,16 @@ class OutsideTensors:
         for i, tensor in enumerate(self.tensors):
             self._namespace[f"a{i}"] = tensor._data
             self._namespace[f"e{i}"] = tensor._edge
+        for i in self._used_grads:
+            self._namespace[f"g{i}"] = grad = self.tensors[i].grad
+            self._namespace[f"b{i}"] = None if grad is None else grad._data
         if "check" not in self._namespace:
             exec(compile(self._source, "<outside tensors>", "exec"), self._namespace)
         self.check = self._namespace["check"]
 
     def why(self) -> str | None:
         """Say which tensor a recording does not fit any more; None when all do, once renewed."""
-        for state, shape in zip(self.states, self.shapes, strict=True):
+        for i, (state, shape) in enumerate(zip(self.states, self.shapes, strict=True)):
             tensor = state.tensor
             what = f"a tensor of shape {state.data.shape} from outside"
             tensor.refresh_view()
@@ -136,8 +156,14 @@ class OutsideTensors:
                     return f"{what} got or lost a hook on its gradient"
                 if leaf and tensor._edge[0] is not state.edge[0]:
                     return f"{what} got another node"
-            if (tensor.grad is None) is not (state.grad is None):
+            if self._grads_matter and (tensor.grad is None) is not (state.grad is None):
                 return f"the .grad of {what} was " + ("None" if state.grad is None else "there")
+            if i in self._used_grads:
+                assert tensor.grad is not None
+                if _description(tensor.grad._data) != self._grad_shapes[i]:
+                    return f"the .grad of {what} changed its dtype or layout"
+                if tensor.grad.requires_grad:
+                    return f"the .grad of {what} got a graph of its own"
         return None
 
 

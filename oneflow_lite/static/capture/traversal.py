@@ -10,7 +10,7 @@ import argparse
 import enum
 import functools
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -57,8 +57,10 @@ _PLAIN = (SimpleNamespace, argparse.Namespace)  # library classes that only hold
 _BASE_OF = (list, tuple, deque, dict, set, frozenset)
 CONTAINERS = {*_BASE_OF, OrderedDict, defaultdict}
 _BASES = {*CONTAINERS, object, str, int, float, complex, bytes, Exception, BaseException, *_PLAIN}
+_REPLACED = ("forward", "__call__", "step")  # methods of the package that users' code replaces
 _HARMLESS = ("typing", "abc", "enum", "collections.abc")  # bases without state of their own
-_OPAQUE = ("functors", "op_expr", "extend", "device", "dtype", "registry", "autograd.mode")
+# Modules of the package whose objects neither change nor lead to what users wrote.
+_OPAQUE = ("op_expr", "extend", "device", "dtype", "autograd.mode", "autograd.custom_grad_function")
 _WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.cached_property)
 _WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "args", "keywords")
 _PLAIN_CLASS_KEYS = frozenset({"__class__", "__new__", "__init_subclass__", "__class_getitem__"})
@@ -103,8 +105,14 @@ class Traversal:
         """Return whether functions of this code are called."""
         return True
 
-    def hold(self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str) -> None:
-        """Take note of an object that holds others: `wanted` are the keys that count."""
+    def hold(
+        self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str
+    ) -> Collection[Any]:
+        """Take note of an object that holds others: `wanted` are the keys that count.
+
+        Returns those keys among them that need not be followed.
+        """
+        return ()
 
     # The walk
 
@@ -201,7 +209,8 @@ class Traversal:
 
     def globals(self, code: CodeType, scope: dict[str, Any]) -> None:
         """Follow the global names of a code object."""
-        paths = walk(code).globals
+        # pytest writes names with "@" into assertions; what they say is read when one fails.
+        paths = [path for path in walk(code).globals if path[0][0] != "@"]
         names = dict.fromkeys(path[0] for path in paths)
         self.hold("globals", scope, scope, names, "")
         for path in paths:
@@ -264,7 +273,7 @@ class Traversal:
             if "__getattribute__" in content:
                 self.unknown.append(f"{cls.__qualname__} has a __getattribute__ of its own")
         elif whose == "own":  # a method that a user has put in the place of the package's
-            wanted = [n for n, v in content.items() if n == "forward" or _is_users(v)]
+            wanted = [n for n, v in content.items() if n in _REPLACED or _is_users(v)]
             self._held("class", cls, content, wanted, cls.__qualname__)
         for base in (*cls.__mro__[1:], type(cls)):
             if origin_of_class(base) != "library":
@@ -290,6 +299,7 @@ class Traversal:
         if base is dict:
             for key in content:
                 self.later(key, f"a key of {path}")
+            self.later(getattr(value, "default_factory", None), f"{path}.default_factory")
         return type(value) in CONTAINERS
 
     def _instance(self, value: Any, path: str) -> None:
@@ -306,10 +316,10 @@ class Traversal:
                 self._attributes(value, path)
             elif part.startswith("static") and hasattr(value, "__wrapped__"):
                 self.later(value.__wrapped__, path)
-            elif not part.startswith(_OPAQUE):
+            elif part not in _OPAQUE and not part.startswith("functors."):
                 self.unknown.append(f"{path} is a {cls.__qualname__}")
         elif whose == "library" and cls not in _PLAIN:
-            if name not in ("typing", "types"):
+            if name not in ("typing", "types", "_collections"):
                 self.unknown.append(f"{path} is a {name}.{cls.__qualname__}")
         else:
             self._attributes(value, path)
@@ -319,9 +329,11 @@ class Traversal:
         for base in cls.__mro__:
             known = base in _BASES or base.__module__ in _HARMLESS
             if not known and origin_of_class(base) == "library":
-                    self.unknown.append(f"{path} is a {base.__module__}.{base.__qualname__}")
+                self.unknown.append(f"{path} is a {base.__module__}.{base.__qualname__}")
         content = attributes_of(value)
-        wanted = [n for n in content if self.wants(n) or (isinstance(value, Module) and _vital(n))]
+        wanted = [
+            n for n in content if self.wants(n) or (isinstance(value, Module) and is_vital(n))
+        ]
         self._held("attributes", value, content, wanted, path)
         self.later(cls, cls.__qualname__)
 
@@ -344,9 +356,9 @@ class Traversal:
     ) -> None:
         """Take note of a holder, and follow what it holds."""
         wanted = list(wanted)
-        self.hold(kind, owner, content, wanted, path)
+        done = self.hold(kind, owner, content, wanted, path)
         dotted = kind in ("attributes", "class", "function")
-        for key in wanted:
+        for key in (key for key in wanted if key not in done):
             inner = f"{path}.{key}" if dotted else path if kind == "cell" else f"{path}[{key!r}]"
             self.later(content[key], inner)
 
@@ -385,12 +397,11 @@ def content_of(kind: str, owner: Any) -> dict[Any, Any]:
         return {name: getattr(owner, name) for name in names}
     if kind == "class":
         return dict(vars(owner))
-    base = container_base(owner)
-    assert base is not None
-    return dict(enumerate(base.__iter__(owner)))
+    iterate = getattr(container_base(owner), "__iter__")  # noqa: B009  (a type without it)
+    return dict(enumerate(iterate(owner)))
 
 
-def _vital(name: str) -> bool:
+def is_vital(name: str) -> bool:
     """Return whether the package reads this attribute of every module."""
     return name in ("training", "_parameters", "_buffers", "_modules") or name.endswith("_hooks")
 

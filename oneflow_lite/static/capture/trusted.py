@@ -52,7 +52,7 @@ _PURE = {
 }
 # They read attributes by names that do not stand in the code.
 _REFLECTIVE = {BUILTINS[name] for name in ("getattr", "hasattr", "vars", "dir")}
-_CONTAINERS = (
+_CONTAINERS: tuple[type, ...] = (
     list, dict, tuple, set, frozenset, str, bytes, bytearray, int, float, complex, range, slice,
     OrderedDict, defaultdict, deque, MappingProxyType, GeneratorType, np.generic, np.dtype,
     type({}.keys()), type({}.values()), type({}.items()), type(None),

@@ -20,21 +20,21 @@ def run(plan: ExecutionPlan) -> PassReport:
     The bytes saved are those of the buffers left out, and of the copies as well.
     """
     rule = TakeOver(plan)
-    fired, nbytes = _write_home(plan, rule)
+    fired, nbytes = _write_home(plan, rule.storage)
     for position, op in enumerate(plan.block.ops):
         operands = list(rule.operands(op, position)) if op.type == "add" else []
         if operands:
             # the term that has been summed into already, so that one buffer serves all terms
             operand = next((n for n in operands if n in plan.in_place), operands[0])
-            rule.take(op.outputs[0], operand)
+            plan.in_place[op.outputs[0]] = operand
             fired += 1
             nbytes += plan.block.var(operand).nbytes
     return PassReport("addto", fired, {"bytes": nbytes})
 
 
-def _write_home(plan: ExecutionPlan, rule: TakeOver) -> tuple[int, int]:
+def _write_home(plan: ExecutionPlan, storage: Storage) -> tuple[int, int]:
     fired = nbytes = 0
-    var, storage, ops = plan.block.var, rule.storage, plan.block.ops
+    var, ops = plan.block.var, plan.block.ops
     for position, copy in enumerate(ops):
         if copy.type != "copy_" or not is_library(copy):
             continue
@@ -47,23 +47,22 @@ def _write_home(plan: ExecutionPlan, rule: TakeOver) -> tuple[int, int]:
             and storage.dies_at(result, position)
             and var(result).shape
             and same_layout(var(target), var(result))
-            and storage.made_at.get(target, -1) < made_at
-            and _may_write(plan, ops[made_at], target, storage)
-            and not _is_used(ops[made_at + 1 : position], (target, result), storage)
+            and _may_write(ops[made_at], target, storage)
+            and not _is_used(ops[made_at + 1 : position], target, storage)
         ):
-            rule.take(result, target)
+            plan.in_place[result] = target
             fired += 1
             nbytes += 2 * var(result).nbytes
     return fired, nbytes
 
 
-def _may_write(plan: ExecutionPlan, op: OpDesc, target: str, storage: Storage) -> bool:
+def _may_write(op: OpDesc, target: str, storage: Storage) -> bool:
     """Return whether an op may write its result to a variable, which it may read as well.
 
     A function of the array module sees for itself where operands overlap, and raises before it
     writes. Other kernels only write temporaries, which an exception does not leave behind.
     """
-    if not makes_into_out(op) or not op.schema.reuses or op.outputs[0] in plan.in_place:
+    if not makes_into_out(op) or not op.schema.reuses:
         return False
     if KERNELS.get(op.type).ufunc is not None:
         return True
@@ -74,6 +73,6 @@ def _may_write(plan: ExecutionPlan, op: OpDesc, target: str, storage: Storage) -
     )
 
 
-def _is_used(ops: list[OpDesc], names: tuple[str, ...], storage: Storage) -> bool:
-    memory = set(map(storage.of, names))
-    return any([storage.of(n) in memory for op in ops for n in (*op.reads, *op.outputs)])
+def _is_used(ops: list[OpDesc], name: str, storage: Storage) -> bool:
+    memory = storage.of(name)
+    return any([storage.of(n) == memory for op in ops for n in (*op.reads, *op.outputs)])

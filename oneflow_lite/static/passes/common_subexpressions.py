@@ -15,9 +15,9 @@ from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
 def run(plan: ExecutionPlan) -> PassReport:
     """Let later ops use what an earlier one has made, views included.
 
-    Two ops are the same when type, attributes and operands agree and nothing was written in
-    between to memory in which an operand lies. Results that are written through, themselves or a
-    view of them, stay apart; so do two results that are both fetched.
+    Two ops are the same when type, attributes and operands agree, constants by their content, and
+    nothing was written in between to memory in which an operand lies. Results that are written
+    through, themselves or a view of them, stay apart; so do two results that are both fetched.
     """
     block = plan.block
     storage = Storage(plan)
@@ -25,7 +25,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     fetched = _with_bases(plan, plan.fetches)
     versions: dict[str, int] = {}
     found: dict[Hashable, OpDesc] = {}
-    same: dict[str, str] = {}  # an output to the equal one that came first
+    same = _equal_constants(plan, fetched | written)  # a variable to the equal one that came first
     kept: list[OpDesc] = []
     nbytes = 0
     for op in block.ops:
@@ -48,6 +48,19 @@ def run(plan: ExecutionPlan) -> PassReport:
     merged = len(block.ops) - len(kept)
     block.ops[:] = kept
     return PassReport("common_subexpressions", merged, {"ops": merged, "bytes": nbytes})
+
+
+def _equal_constants(plan: ExecutionPlan, kept: set[str]) -> dict[str, str]:
+    """Return constants to the first one of the same content and layout."""
+    found: dict[Hashable, str] = {}
+    same: dict[str, str] = {}
+    for name, desc in plan.block.vars.items():
+        x = desc.value
+        if isinstance(x, np.ndarray) and name not in kept:
+            first = found.setdefault((x.dtype, x.shape, x.strides, x.tobytes()), name)
+            if first != name:
+                same[name] = first
+    return same
 
 
 def _with_bases(plan: ExecutionPlan, names: Any) -> set[str]:

@@ -16,7 +16,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     block = plan.block
     storage = Storage(plan)
     needed = set(plan.fetches)
-    read = set(map(storage.of, plan.fetches))  # memory whose content matters afterwards
+    read: set[str] = set()  # memory that is looked at later
     kept: list[OpDesc] = []
     nbytes = 0
     for op in reversed(block.ops):

@@ -5,6 +5,12 @@ from __future__ import annotations
 from oneflow_lite.static.passes.plannable import makes_into_out
 from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
 
+# Ops that can write over an operand although an element of theirs depends on others.
+NOT_ELEMENTWISE = frozenset(
+    """cumsum_grad log_softmax log_softmax_grad scatter scatter_add scatter_multiply setitem_grad
+    softmax standardize_grad""".split()
+)
+
 
 def run(plan: ExecutionPlan) -> PassReport:
     """Record groups of ops that follow each other, share a shape and keep results to themselves.
@@ -36,7 +42,7 @@ def _runs(plan: ExecutionPlan) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     shape = None
     for position, op in enumerate(plan.block.ops):
-        if not (makes_into_out(op) and op.schema.reuses):
+        if not (makes_into_out(op) and op.schema.reuses) or op.type in NOT_ELEMENTWISE:
             shape = None
             continue
         output = plan.block.var(op.outputs[0])

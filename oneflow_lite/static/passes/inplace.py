@@ -13,7 +13,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     for position, op in enumerate(plan.block.ops):
         operand = next(rule.operands(op, position), None)
         if operand is not None:
-            rule.take(op.outputs[0], operand)
+            plan.in_place[op.outputs[0]] = operand
             fired += 1
             nbytes += plan.block.var(operand).nbytes
     return PassReport("inplace", fired, {"bytes": nbytes})

@@ -24,8 +24,7 @@ def owned(plan: ExecutionPlan) -> set[str]:
         op.outputs[0]
         for op in plan.block.ops
         if makes_into_out(op)
-        and (desc := var(op.outputs[0])).is_temporary
-        and desc.nbytes
+        and (desc := var(op.outputs[0])).nbytes
         and desc.device == plan.place
         and is_dense(desc)
     }

@@ -35,16 +35,14 @@ class Storage:
                 if name not in op.reads:
                     self.made_at[name] = position
             for name in (sharing := _sharing(op))[1:]:
-                self.join(sharing[0], name)
+                self._join(sharing[0], name)
             if is_control_flow(op):  # it may keep arrays for its backward pass
                 held += op.reads
         for output, source in plan.in_place.items():
-            self.join(output, source)
+            self._join(output, source)
         for name, desc in plan.block.vars.items():
-            if desc.value is not None:
-                held.append(name)
-            elif name not in self.made_at or not desc.is_temporary:
-                self.join(_GIVEN, name)
+            if desc.value is None and (name not in self.made_at or not desc.is_temporary):
+                self._join(_GIVEN, name)
         self._held.update(map(self.of, (*held, _GIVEN)))
         for position, op in enumerate(plan.block.ops):
             for name in (*op.reads, *op.outputs):
@@ -60,15 +58,8 @@ class Storage:
             name = parent
         return root
 
-    def join(self, a: str, b: str) -> None:
-        """Take two variables to share memory from now on."""
-        a, b = self.of(a), self.of(b)
-        if a == b:
-            return
-        self._parents[b] = a
-        self._last_use[a] = max(self._last_use.get(a, -1), self._last_use.pop(b, -1))
-        if b in self._held:
-            self._held.add(a)
+    def _join(self, a: str, b: str) -> None:
+        self._parents[self.of(b)] = self.of(a)
 
     def is_held(self, name: str) -> bool:
         """Return whether the memory is in use after the run, or was before it."""
@@ -89,6 +80,4 @@ def _sharing(op: OpDesc) -> list[str]:
         return [*op.reads, *op.outputs]
     if op.viewed is not None:
         return [op.viewed, *op.outputs]
-    if op.written:
-        return [op.written[0], *op.outputs]
     return []

@@ -35,11 +35,6 @@ class TakeOver:
             ):
                 yield name
 
-    def take(self, output: str, operand: str) -> None:
-        """Decide that an output takes over an operand."""
-        self.plan.in_place[output] = operand
-        self.storage.join(output, operand)
-
 
 def takes_as_out(op: OpDesc, name: str) -> bool:
     """Return whether the kernel may be given this very input as `out`, wherever it stands."""

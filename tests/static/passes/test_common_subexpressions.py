@@ -109,6 +109,42 @@ def test_the_fetched_one_keeps_its_name() -> None:
     assert merged(b, second, third, z)[1] == 1  # two of the three are somebody's
 
 
+def test_equal_constants_are_one_operand() -> None:
+    b = Builder()
+    x = b.feed("x", X)
+    two = [b.op("add", x, b.constant(X)) for _ in range(2)]
+    assert merged(b, b.op("sub", *two))[1] == 1
+    for other in (X + 1, X.astype("f4"), np.asfortranarray(X), X[:1], np.copysign(X, -1)):
+        b = Builder()
+        x = b.feed("x", X)
+        two = [b.op("add", x, b.constant(c)) for c in (X, other)]
+        assert merged(b, b.op("sub", *two))[1] == 0
+
+
+def test_fetched_constants_stay_apart() -> None:
+    b = Builder()
+    c = [b.constant(X) for _ in range(2)]
+    y = b.op("sub", *[b.op("exp", n) for n in c])
+    plan = b.plan(y, *c, passes=["common_subexpressions"])
+    assert plan.reports[0].fired == 0 and plan.fetches == (y, *c)
+
+
+def test_control_flow_may_write_what_it_reads() -> None:
+    @register_kernel("common_branch", random=True)
+    def kernel(xp, x):
+        x[0] = 7
+        return x.sum(1)
+
+    try:
+        b = Builder()
+        t = b.op("neg", b.feed("x", X))
+        y = b.op("exp", t)
+        b.op("common_branch", t)
+        assert merged(b, b.op("sub", y, b.op("exp", t)))[1] == 0
+    finally:
+        KERNELS.remove("common_branch")
+
+
 def test_random_ops_draw_each_for_itself() -> None:
     b = Builder()
     attrs = {"shape": (2,), "dtype": np.dtype("f8"), "generator": flow.Generator()}

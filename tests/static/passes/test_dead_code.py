@@ -86,6 +86,23 @@ def test_what_is_made_for_outside_stays() -> None:
     assert [op.type for op in b.plan(passes=["dead_code"]).block.ops] == ["full"]
 
 
+def test_writes_to_it_stay_as_well() -> None:
+    b = Builder()
+    y = b.op("full", shape=(2,), value=1.0, dtype=np.dtype("f8"))
+    b.block.vars[y].persistable = True
+    b.op("fill_", b.op("narrow", y, dim=0, start=0, length=1), b.constant(np.float64(7)))
+    left = [op.type for op in b.plan(passes=["dead_code"]).block.ops]
+    assert left == ["full", "narrow", "fill_"]
+
+
+def test_writes_to_memory_that_no_op_made_stay() -> None:
+    b = Builder()
+    x = b.external("x", X)
+    b.block.vars[x].persistable = False  # nobody has said where it comes from
+    b.op("fill_", x, b.constant(np.float64(7)))
+    assert types_left(b) == ["fill_"]
+
+
 def test_ops_of_users_stay() -> None:
     calls = []
 

@@ -1,0 +1,106 @@
+"""What a replay does after the Program has run, as one generated function: it wraps arrays in
+tensors, counts writes, leaves gradients behind and puts the returned value together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.static.capture.results import (
+    Aliased,
+    Given,
+    GradientOf,
+    Made,
+    Results,
+    Viewed,
+    taken_view,
+)
+from oneflow_lite.static.capture.tree import Fixed, Leaf
+from oneflow_lite.tensor import Tensor
+
+Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]
+Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor]], None]
+
+
+def make_finish(
+    results: Results, versions: Sequence[tuple[int, Tensor | None, int]], join: Join
+) -> Finish:
+    """Return `finish(arguments, fetched arrays)`, which returns what the function returns.
+
+    `versions` says how often which storage is written, `join` gives outputs that require a
+    gradient their places in the graph.
+    """
+    writer = _Writer()
+    for position, tensor, count in versions:
+        storage = f"x[{position}].storage" if tensor is None else writer.value(tensor.storage)
+        writer.lines.append(f"{storage}.version += {count}")
+    entries = list(enumerate(results.entries))
+    outputs = []
+    for i, entry in entries:
+        if isinstance(entry, Made):
+            writer.made(i, entry)
+            if entry.requires_grad == "node":
+                outputs.append(f"y{i}, ")
+        elif isinstance(entry, Given):
+            tensor = entry.tensor
+            given = f"x[{entry.argument}]" if tensor is None else writer.value(tensor)
+            writer.lines.append(f"y{i} = {given}")
+    if outputs:  # before views of them are taken, which are recorded in the graph that they have
+        writer.lines.append(f"{writer.value(join)}(x, found, ({''.join(outputs)}))")
+    for i, entry in entries:
+        if isinstance(entry, Aliased):
+            writer.lines.append(f"y{i} = y{entry.source}.detach()")
+        elif isinstance(entry, GradientOf):
+            writer.lines.append(f"y{i} = y{entry.owner}.grad")
+        elif isinstance(entry, Viewed):
+            take, chain = writer.value(taken_view), writer.value(entry.chain)
+            writer.lines.append(f"y{i} = {take}(y{entry.base}, {chain}, {entry.recorded})")
+    for owner, gradient in results.gradients:
+        grad = None if gradient is None else f"y{gradient}"
+        writer.lines.append(f"{writer.meta(results.entries[owner], owner)}.acc_grad = {grad}")
+    writer.lines.append(f"return {writer.expression(results.spec)}")
+    source = "\n    ".join(["def finish(x, found):", *writer.lines])
+    exec(compile(source, "<finish>", "exec"), writer.namespace)
+    finish: Finish = writer.namespace["finish"]
+    return finish
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.namespace: dict[str, Any] = {"new": Tensor.__new__}
+
+    def value(self, value: Any) -> str:
+        name = f"g{len(self.namespace)}"
+        self.namespace[name] = value
+        return name
+
+    def made(self, position: int, entry: Made) -> None:
+        self.lines.append(f"y{position} = new({self.value(entry.cls)})")
+        self.lines.append(f"y{position}._data = found[{entry.fetch}]")
+        if entry.requires_grad == "leaf":
+            self.lines.append(f"y{position}.requires_grad = True")
+
+    def meta(self, entry: Any, position: int) -> str:
+        """Return the expression for the AutogradMeta of a tensor whose gradient changes."""
+        tensor = entry.tensor if isinstance(entry, Given) else None
+        edge = None if tensor is None else tensor._edge
+        if edge is not None and isinstance(edge[0], AccumulateGrad):
+            return self.value(edge[0].meta)
+        return f"y{position}.autograd_meta"
+
+    def expression(self, spec: Any) -> str:
+        if isinstance(spec, Leaf):
+            return f"y{spec.position}"
+        if isinstance(spec, Fixed):
+            return self.value(spec.value)
+        children = [self.expression(child) for child in spec.children]
+        listed = "".join(f"{child}, " for child in children)
+        if spec.kind is dict:
+            keys = [self.value(key) for key in spec.keys]
+            return "{%s}" % "".join(f"{k}: {c}, " for k, c in zip(keys, children, strict=True))
+        if spec.kind is list:
+            return f"[{listed}]"
+        return f"({listed})" if spec.kind is tuple else f"{self.value(spec.kind)}({listed})"
