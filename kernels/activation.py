@@ -45,7 +45,7 @@ def gelu(xp, x, *, approximate, out=None):
 @in_float32
 def gelu_grad(xp, dy, x, *, approximate, out=None):
     """dy (Φ(x) + x Φ'(x))."""
-    density = x * x
+    density = xp.asarray(x * x)  # of a 0-d array NumPy makes a scalar, which is no `out`
     if approximate == "tanh":
         t = xp.multiply(density, _SQRT_2_OVER_PI * _GELU_CUBIC, out=out)
         t += _SQRT_2_OVER_PI
@@ -58,7 +58,7 @@ def gelu_grad(xp, dy, x, *, approximate, out=None):
         density *= 0.5
     else:
         density *= -0.5
-        density = xp.exp(density)
+        xp.exp(density, out=density)
         density *= _INV_SQRT_2PI
         t = erf(xp, x * _SQRT_HALF, out=out)
     t += 1

@@ -11,7 +11,7 @@ from oneflow_lite.registry import register_kernel
 
 # Elements that are updated at a time on the CPU: their parameter, gradient, state and temporaries
 # stay in the cache, and the temporaries are too small to come from the system every time.
-_BLOCK = 16384
+_BLOCK = 32768
 
 
 def _scalars(xp, *values):

@@ -102,7 +102,8 @@ class Schema:
         Whether the shape of an output depends on the values of the inputs; a callable is asked with
         the inputs and attributes of a call (`static.infer.has_dynamic_shape` does).
     out : bool
-        Whether the kernel takes `out=`, an array of the result's shape and dtype to write to.
+        Whether the kernel takes `out=`, an array to write its one result to: of the result's shape
+        and dtype, laid out as the result would be, overlapping no input that is not in `reuses`.
     reuses : tuple of str
         Inputs that may themselves be given as `out`, where shape and dtype agree.
     """

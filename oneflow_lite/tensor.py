@@ -281,7 +281,7 @@ class Tensor:
         interpreter = local.state.interpreter
         if interpreter is not None:
             interpreter.read(op, self)
-        elif type(self._data) is not np.ndarray and self.name is not None:
+        elif type(self._data) is not np.ndarray and getattr(self._data, "is_symbolic", False):
             raise CaptureError(
                 f"{op}(): {self.name!r} is a variable of a Program and has no value of its own; "
                 "fetch it with Executor.run, or look it up in the scope"

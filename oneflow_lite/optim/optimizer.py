@@ -217,7 +217,8 @@ class Optimizer:
         return fresh
 
     if TYPE_CHECKING:
-        # Attached when static Programs load; written there because it captures ops.
+        step: Callable[..., Any]  # defined by each subclass
+        # Attached when static Programs load, which can capture it.
         minimize: ClassVar[Callable[..., tuple[list[Any], list[tuple[Tensor, Tensor]]]]]
 
     # State

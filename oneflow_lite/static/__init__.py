@@ -1,5 +1,9 @@
 """Programs that are captured once, analysed, and run by an Executor: Paddle's names."""
 
+from oneflow_lite.static import (
+    minimize as minimize,  # attaches Optimizer.minimize
+    nn as nn,
+)
 from oneflow_lite.static.backward import append_backward as append_backward, gradients as gradients
 from oneflow_lite.static.data import data as data
 from oneflow_lite.static.default_programs import (
@@ -8,7 +12,6 @@ from oneflow_lite.static.default_programs import (
     program_guard as program_guard,
 )
 from oneflow_lite.static.executor import Executor as Executor
-from oneflow_lite.static.minimize import minimize as minimize
 from oneflow_lite.static.program import (
     Block as Block,
     OpDesc as OpDesc,

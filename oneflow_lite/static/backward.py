@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.function_node import FunctionNode
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, bad_argument
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
@@ -160,22 +159,23 @@ def parameters_of(
         variables = lazy.main.global_block().vars
         listed = [x for name, x in known.items() if variables[name].is_parameter]
     else:
-        names = {id(x): name for name, x in known.items()}
-        listed = []
-        for x in parameter_list:
-            if isinstance(x, str) and x not in known:
-                raise bad_argument(
-                    ArgumentError,
-                    op,
-                    "parameter_list",
-                    expected="parameters of the program",
-                    got=repr(x),
-                    mend=f"name one of {', '.join(known) or 'none: the program has no parameter'}",
-                )
-            if isinstance(x, str) or isinstance(x, Tensor):
-                listed.append(known[x] if isinstance(x, str) else known.get(names.get(id(x)), x))
+        listed = [_parameter(op, x, known) for x in parameter_list]
     left_out = _names(op, "no_grad_set", no_grad_set)
     return [x for x in listed if x.requires_grad and x.name not in left_out]
+
+
+def _parameter(op: str, x: Any, known: dict[str, Tensor]) -> Tensor:
+    found = known.get(x) if isinstance(x, str) else x
+    if isinstance(found, Tensor):
+        return found
+    raise bad_argument(
+        ArgumentError if isinstance(x, str) else ArgumentTypeError,
+        op,
+        "parameter_list",
+        expected="parameters of the program, or their names",
+        got=repr(x),
+        mend=f"name some of {', '.join(known) or 'none: the program has no parameter'}",
+    )
 
 
 def _names(op: str, argument: str, given: Iterable[Any] | None) -> set[str]:

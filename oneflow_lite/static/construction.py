@@ -8,9 +8,11 @@ from types import FrameType
 
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
+from oneflow_lite.tensor import Tensor
 
 _CALL = Module.__call__.__code__
 _INIT_FILE = init.calculate_gain.__code__.co_filename
+_BUILDERS = ("__init__", "reset_parameters", "reset_running_stats")
 
 
 class Stage(enum.Enum):
@@ -24,8 +26,8 @@ class Stage(enum.Enum):
 def stage(outermost: FrameType | None) -> Stage:
     """Return the stage of the present call, judged by the frames above `outermost`.
 
-    A module is built in its `__init__` and its `reset_...` methods; the functions of `nn.init`
-    initialise.
+    A module is built in its `__init__`, `reset_parameters` and `reset_running_stats`; the functions
+    of `nn.init` initialise.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame is not outermost:
@@ -34,9 +36,19 @@ def stage(outermost: FrameType | None) -> Stage:
             return Stage.RUN
         if code.co_filename == _INIT_FILE:
             return Stage.BUILD
-        name = code.co_name
-        builds = name == "__init__" or name.startswith("reset_")
-        if builds and isinstance(frame.f_locals.get("self"), Module):
+        if code.co_name in _BUILDERS and isinstance(frame.f_locals.get("self"), Module):
             return Stage.BUILD
         frame = frame.f_back
     return Stage.SCRIPT
+
+
+def is_buffer(tensor: Tensor) -> bool:
+    """Return whether a tensor is a buffer of a module that is being called."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _CALL:
+            module = frame.f_locals["self"]
+            if any(buffer is tensor for buffer in module.buffers()):
+                return True
+        frame = frame.f_back
+    return False

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from oneflow_lite.device import current_stream, on_device, on_stream, wait_for_stream
+from oneflow_lite.device import current_stream, on_device, on_stream
 from oneflow_lite.errors import ArgumentError, CaptureError, bad_argument
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.aliases import memory_roots
@@ -91,7 +91,7 @@ class CudaGraph:
         with on_device(self.device) as cupy:
             if self._stream is None:
                 self._stream = cupy.cuda.Stream(non_blocking=True)
-            wait_for_stream(self.device, self._stream, self.device)
+            current_stream(self.device).synchronize()  # a launch may still use what is dropped now
             self._externals = None
             while True:
                 self._pool = cupy.cuda.MemoryPool()  # nobody else may be given this memory
@@ -101,8 +101,6 @@ class CudaGraph:
                 if refused is None:
                     break
                 self._uncaptured.add(refused)
-            caller = current_stream(self.device)
-            wait_for_stream(self.device, caller, self.device, self._stream)
             self._externals = list(externals)
 
     def _prepare(self, cupy: Any, feeds: Sequence[Any], externals: Sequence[Any]) -> None:
@@ -110,7 +108,8 @@ class CudaGraph:
         core = self.core
         self._slots = list(core.constants)
         for name, array in zip(core.external_names, externals, strict=True):
-            self._slots[core.slots[name]] = array
+            if name in core.slots:  # of some only the shape is wanted
+                self._slots[core.slots[name]] = array
         for name, array in zip(core.plan.feeds, feeds, strict=True):
             if core.plan.block.var(name).device.type == "cuda":
                 self._slots[core.slots[name]] = cupy.empty_like(array)

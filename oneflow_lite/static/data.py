@@ -13,7 +13,7 @@ from oneflow_lite.static.program import VarDesc
 from oneflow_lite.tensor import Tensor
 
 
-def data(name: str, shape: Iterable[int], dtype: Any = "float32") -> Tensor:
+def data(name: str, shape: Any, dtype: Any = "float32") -> Tensor:
     """Add a variable that every run is fed, and return it as a symbolic tensor.
 
     Parameters
@@ -40,7 +40,7 @@ def data(name: str, shape: Iterable[int], dtype: Any = "float32") -> Tensor:
     ('x', (4, 2), dtype('float32'))
     """
     lazy = lazy_interpreter("data")
-    if not isinstance(name, str) or not name:
+    if not name or type(name) is not str:
         raise bad_argument(
             ArgumentTypeError,
             "data",
@@ -49,7 +49,7 @@ def data(name: str, shape: Iterable[int], dtype: Any = "float32") -> Tensor:
             got=repr(name),
             mend="name the variable as it is fed",
         )
-    if isinstance(shape, int) or not isinstance(shape, Iterable):
+    if not isinstance(shape, Iterable):
         raise bad_argument(
             ArgumentTypeError,
             "data",

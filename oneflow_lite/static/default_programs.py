@@ -90,7 +90,7 @@ def find_lazy_interpreter() -> LazyInterpreter | None:
     interpreter: Any = local.state.interpreter
     while interpreter is not None and not isinstance(interpreter, LazyInterpreter):
         interpreter = interpreter.inner
-    return interpreter  # type: ignore[no-any-return]
+    return interpreter
 
 
 def lazy_interpreter(op: str) -> LazyInterpreter:

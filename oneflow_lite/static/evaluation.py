@@ -149,12 +149,15 @@ def _drop_counter(block: Block, name: str) -> None:
 
 
 def _drop_unused_vars(program: Program) -> None:
-    """Remove temporaries that no op makes, and state and constants that no op uses."""
+    """Remove temporaries that no op makes, and state and constants that no op uses.
+
+    Those of sub-blocks stay: a loop may carry a variable that its body does not touch.
+    """
     used = {name for block in program.blocks for op in block.ops for name in op.reads}
     used |= {name for block in program.blocks for op in block.ops for name in op.outputs}
-    for block in program.blocks:
-        block.vars = {
-            name: desc
-            for name, desc in block.vars.items()
-            if name in used or desc.need_check_feed or desc.is_parameter
-        }
+    block = program.global_block()
+    block.vars = {
+        name: desc
+        for name, desc in block.vars.items()
+        if name in used or desc.need_check_feed or desc.is_parameter
+    }

@@ -14,12 +14,12 @@ import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.autograd.mode import local
-from oneflow_lite.device import CPU
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import Interpreter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.registry import Schema
 from oneflow_lite.static.construction import Stage, stage
 from oneflow_lite.static.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.location import user_location
@@ -29,10 +29,10 @@ from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.symbolic import SymbolicArray, no_value, symbolic
 from oneflow_lite.storage import NO_GRAD, SPLIT
 from oneflow_lite.tensor import Tensor, make_tensor
-from oneflow_lite.views import link, same_memory
+from oneflow_lite.views import link
 
 ndarray = np.ndarray
-_returned: dict[OpExpr, tuple[int | None, ...]] = {}  # outputs that are inputs written in place
+_returned: dict[Schema, tuple[int | None, ...]] = {}  # outputs that are inputs written in place
 
 
 class LazyInterpreter(Interpreter):
@@ -85,10 +85,7 @@ class LazyInterpreter(Interpreter):
             else:
                 outputs.append(inputs[position])
         op.outputs = tuple(
-            [
-                y._data.var.name if _is_symbolic(y) else self._name(block, y, True)
-                for y in outputs
-            ]
+            [y._data.var.name if _is_symbolic(y) else self._name(block, y, True) for y in outputs]
         )
         block.append_op(op)
         for i in written:
@@ -141,8 +138,11 @@ class LazyInterpreter(Interpreter):
         where = stage(self._outermost)
         if where is Stage.BUILD:
             return target
+        if where is Stage.RUN:
+            return self.block
+        fills = op.schema.random or op.op_type_name in ("copy_", "fill_")
         written = [inputs[i] for i in op.schema.written if inputs[i] is not None]
-        first = where is Stage.SCRIPT and written and all(map(self._is_unused_parameter, written))
+        first = fills and written and all(map(self._is_unused_parameter, written))
         return target if first else self.block
 
     def _is_unused_parameter(self, tensor: Tensor) -> bool:
@@ -168,6 +168,8 @@ class LazyInterpreter(Interpreter):
                 f"a tensor of shape {tensor.shape} was computed from a symbolic one outside of "
                 "program_guard; move the computation inside"
             )
+        if tensor._edge is not None and desc.need_check_feed:
+            desc.stop_gradient = False
         if isinstance(tensor, Parameter) and not desc.persistable:
             if block.program is self.main and self._visible(block, data):
                 self.persistables.promote(desc, tensor)
@@ -218,10 +220,14 @@ class LazyInterpreter(Interpreter):
         program = block.program
         prefix = "init_" if program is self.startup else ""
         desc = VarDesc(
-            program.unique_name(prefix + op.op_type_name), array.shape, array.dtype,
+            program.unique_name(prefix + op.op_type_name),
+            array.shape,
+            array.dtype,
             strides=ArraySpec.of(array).strides,
         )
         block.create_var(desc)
+        if local.state.grad_enabled and array.dtype.kind in "fc":
+            desc.stop_gradient = not any(x is not None and x._edge is not None for x in inputs)
         y = make_tensor(symbolic(desc, array, program))
         viewed = op.schema.view_of
         if viewed is not None:
@@ -265,14 +271,12 @@ def _results(op: OpExpr, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any,
     return tuple([spec.allocate() for spec in specs])
 
 
-def _position(
-    op: OpExpr, arrays: list[Any], attrs: dict[str, Any], output: int
-) -> int | None:
+def _position(op: OpExpr, arrays: list[Any], attrs: dict[str, Any], output: int) -> int | None:
     """Return which written input an output of an op is; None for new memory.
 
     Found by running the kernel once for each op, on arrays of the same kind.
     """
-    known = _returned.get(op)
+    known = _returned.get(op.schema)
     if known is None:
         own = [None if x is None else ArraySpec.of(x).allocate() for x in arrays]
         # Numbers are drawn from a copy of the generator.
@@ -280,7 +284,7 @@ def _position(
         with np.errstate(all="ignore"):
             made = op.kernel(np)(*own, **own_attrs)
         results = made if type(made) is tuple else (made,)
-        known = _returned[op] = tuple(
+        known = _returned[op.schema] = tuple(
             [next((i for i in op.schema.written if own[i] is y), None) for y in results]
         )
     return known[output] if output < len(known) else None

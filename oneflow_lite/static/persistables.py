@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.autograd.function_node import AccumulateGrad
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.static.infer import infer_outputs
+from oneflow_lite.static.construction import is_buffer
 from oneflow_lite.static.location import user_location
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.views import same_memory
+
+# By startup program: tensors from outside, and the Programs that hold them as constants.
+_Frozen = dict[int, tuple[Any, WeakSet[Program]]]
+_frozen: WeakKeyDictionary[Program, _Frozen] = WeakKeyDictionary()
 
 
 class Persistables:
@@ -29,13 +34,14 @@ class Persistables:
         self.main = main
         self.startup = startup
         self._kept: dict[int, tuple[Any, VarDesc]] = {}
+        self._owners: dict[int, list[tuple[Any, VarDesc]]] = {}  # the same, by piece of memory
         self._constants: dict[tuple[int, Any], tuple[Any, VarDesc]] = {}
         self._made_here: dict[int, tuple[Any, Block]] = {}
         self._read: dict[int, Any] = {}
         self._numbers: dict[str, int] = {}
         variables = startup.global_block().vars
         for name, tensor in startup.parameters.items():
-            self._kept[id(tensor._data)] = (tensor._data, variables[name])
+            self._remember(tensor._data, variables[name])
 
     def note_made(self, block: Block, tensor: Tensor) -> None:
         """Take note of a tensor that was made from data in a block: new whenever that runs."""
@@ -61,7 +67,9 @@ class Persistables:
         program = block.program
         kept = self.find(tensor)
         made_here = id(tensor._data) in self._made_here
-        if kept is None and (is_trained(tensor) or (written and not made_here)):
+        if kept is None and (
+            is_trained(tensor) or (not made_here and (written or is_buffer(tensor)))
+        ):
             kept = self.keep(tensor)
         if kept is not None:
             return self.declare(program, kept, tensor)
@@ -69,14 +77,14 @@ class Persistables:
 
     def declare(self, program: Program, desc: VarDesc, tensor: Tensor) -> str:
         """Make a persistable variable known to a program."""
-        variables = program.global_block().vars
+        variables, parameters = program.global_block().vars, program.parameters
         found = variables.get(desc.name)
         if found is None:
             variables[desc.name] = desc
-            program.parameters[desc.name] = tensor
-        elif not found.persistable or program.parameters.get(desc.name) is not tensor:
-            same = program.parameters.get(desc.name)
-            if found is not desc and (same is None or same._data is not tensor._data):
+            parameters[desc.name] = tensor
+        elif found is not desc:  # as in a clone of the program, where it is a copy
+            same = parameters.get(desc.name)
+            if same is None or same._data is not tensor._data:
                 raise CaptureError(
                     f"two variables of the Program would be called {desc.name!r}: they come from "
                     "different startup programs; capture both with the same startup program"
@@ -91,13 +99,13 @@ class Persistables:
         array = tensor._data
         if id(array) in self._read:
             raise CaptureError(
-                f"a tensor of shape {tensor.shape} is written by a captured op, and its values "
-                "were read before while capturing, which would freeze them; read it before the "
-                f"program_guard, or compute with it as a tensor{_at()}"
+                f"the values of a tensor of shape {tensor.shape} were read while capturing, and "
+                "now it becomes a variable of the Program: what depends on the values would be "
+                f"frozen; read them before program_guard{_at()}"
             )
         twin = self._twin(array)
         if twin is not None:
-            self._kept[id(array)] = (array, twin)
+            self._remember(array, twin)
             return twin
         trained = is_trained(tensor)
         if name is None or name in self.startup.global_block().vars:
@@ -109,22 +117,19 @@ class Persistables:
             persistable=True,
             stop_gradient=tensor._edge is None,
             is_parameter=trained,
+            strides=ArraySpec.of(array.copy(order="K")).strides,
             device=tensor.device,
         )
+        self._thaw(array, desc, tensor)
         block = self.startup.global_block()
-        block.append_op(self._initialise(block, desc, tensor))
+        block.append_op(self._initialise(desc, tensor))
         block.create_var(desc)
-        self._kept[id(array)] = (array, desc)
+        self._remember(array, desc)
         self.startup.parameters[name] = tensor
         tensor._name = name
-        frozen = self._constants.pop((id(self.main), id(array)), None)
-        if frozen is not None:  # it was only read so far
-            del self.main.global_block().vars[frozen[1].name]
-            _rename(self.main, frozen[1].name, name)
-            self.declare(self.main, desc, tensor)
         return desc
 
-    def _initialise(self, block: Block, desc: VarDesc, tensor: Tensor) -> OpDesc:
+    def _initialise(self, desc: VarDesc, tensor: Tensor) -> OpDesc:
         """Return the op that gives a variable the content of a tensor."""
         array = tensor._data
         host = array if isinstance(array, np.ndarray) else array.get()
@@ -134,9 +139,27 @@ class Persistables:
             attrs["device"] = tensor.device
             return OpDesc("fill_constant", (), (desc.name,), attrs, user_location())
         source = self._constant(self.startup, tensor, written=False)
-        (spec,) = infer_outputs(op_expr("clone"), [array], {})
-        desc.strides = spec.strides
         return OpDesc("clone", (source,), (desc.name,), {}, user_location())
+
+    def _thaw(self, array: Any, desc: VarDesc, tensor: Tensor) -> None:
+        """Let the main Program use the variable where it has only read a constant so far."""
+        frozen = self._constants.pop((id(self.main), id(array)), None)
+        _, holders = _frozen.get(self.startup, {}).get(id(array), (None, ()))
+        if any(program is not self.main or frozen is None for program in holders):
+            raise CaptureError(
+                f"a tensor of shape {tensor.shape} that becomes a variable was captured as a "
+                "constant before, with the same startup program; first capture the program that "
+                f"writes it{_at()}"
+            )
+        if frozen is None:
+            return
+        holders.discard(self.main)
+        old = frozen[1].name
+        for block in self.main.blocks:
+            block.vars.pop(old, None)
+            for op in block.ops:
+                op.inputs = tuple([desc.name if name == old else name for name in op.inputs])
+        self.declare(self.main, desc, tensor)
 
     def _constant(self, program: Program, tensor: Tensor, written: bool) -> str:
         array = tensor._data
@@ -148,24 +171,34 @@ class Persistables:
         known = self._constants.get(key)
         if known is None:
             self._twin(array)
-            value = array.copy()
+            value = array.copy(order="K")
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             desc = VarDesc(program.unique_name("constant"), array.shape, array.dtype, value=value)
-            desc.strides = None if value.flags.c_contiguous else value.strides
+            desc.strides = ArraySpec.of(value).strides
             desc.device = tensor.device
             block.create_var(desc)
             known = self._constants[key] = (array, desc)
+            if made is None and program is self.main:
+                holders = _frozen.setdefault(self.startup, {}).setdefault(
+                    id(array), (array, WeakSet())
+                )[1]
+                holders.add(self.main)
         if written:
             _make_temporary(block, known[1])
         return known[1].name
+
+    def _remember(self, array: Any, desc: VarDesc) -> None:
+        self._kept[id(array)] = (array, desc)
+        if isinstance(array, np.ndarray):
+            self._owners.setdefault(id(_owner(array)), []).append((array, desc))
 
     def _twin(self, array: Any) -> VarDesc | None:
         """Return the variable that has the very memory of an array; raise for part of it."""
         if not isinstance(array, np.ndarray):
             return None
-        for other, desc in self._kept.values():
-            if isinstance(other, np.ndarray) and np.may_share_memory(array, other):
+        for other, desc in self._owners.get(id(_owner(array)), ()):
+            if np.may_share_memory(array, other):
                 if same_memory(array, other):
                     return desc
                 raise CaptureError(
@@ -230,6 +263,13 @@ def is_trained(tensor: Tensor) -> bool:
     return isinstance(tensor, Parameter) or (edge is not None and type(edge[0]) is AccumulateGrad)
 
 
+def _owner(array: Any) -> Any:
+    """Return the object whose memory an array lies in."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
 def _make_temporary(block: Block, desc: VarDesc) -> None:
     """Turn a constant into a variable that begins every run with the constant's content."""
     if desc.value is None:
@@ -240,13 +280,6 @@ def _make_temporary(block: Block, desc: VarDesc) -> None:
     block.create_var(source)
     desc.value = None
     block.ops.insert(0, OpDesc("clone", (name,), (desc.name,), {}, user_location()))
-
-
-def _rename(program: Program, old: str, new: str) -> None:
-    for block in program.blocks:
-        for op in block.ops:
-            op.inputs = tuple([new if name == old else name for name in op.inputs])
-            op.outputs = tuple([new if name == old else name for name in op.outputs])
 
 
 def _at() -> str:

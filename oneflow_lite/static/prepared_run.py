@@ -52,8 +52,7 @@ class PreparedRun:
         passes: tuple[str, ...] | None,
     ) -> None:
         block = program.global_block()
-        ops = [op for each in program.blocks for op in each.ops]
-        roots = memory_roots(ops)
+        roots = memory_roots(block.ops)  # sub-blocks write nothing that is outside of them
         self.made = tuple(
             dict.fromkeys(n for op in block.ops for n in op.new_outputs if block.var(n).persistable)
         )
@@ -63,7 +62,7 @@ class PreparedRun:
         for name, desc in block.vars.items():
             if desc.need_check_feed and name not in given and name in needed:
                 raise _missing_feed(desc)
-        written = {roots[name] for op in ops for name in op.written}
+        written = {roots[name] for op in block.ops for name in op.written}
         self.core = InterpreterCore(
             program, feeds, (*fetches, *self.made), place, mode=mode, passes=passes
         )
@@ -75,9 +74,9 @@ class PreparedRun:
         self._fetched = len(fetches)
         self._place = place
         self._descs = {name: block.var(name) for name in self.core.external_names}
-        # What passes folded is known to the plan alone.
-        descs = (*program.list_vars(), *self.core.plan.block.vars.values())
-        self._constants = {id(_owner(d.value)): d.value for d in descs if d.value is not None}
+        # The plan's, for there are those that passes folded, too.
+        values = [desc.value for desc in self.core.plan.block.vars.values()]
+        self._constants = {id(_owner(value)) for value in values if value is not None}
         self._bound: tuple[Scope | None, int, tuple[Any, ...], set[int]] = (None, 0, (), set())
 
     def run(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
@@ -95,14 +94,17 @@ class PreparedRun:
                 or array.shape != shape
                 or array.dtype != dtype
                 or not array.flags.c_contiguous
-                or id(_owner(array)) in owned
             ):
-                array = self._check_feed(position, array, owned)
+                array = self._check_feed(position, array)
+            owner = id(array) if array.base is None else id(_owner(array))
+            if owner in owned:  # it is part of what the run may write
+                array = array.copy()
+                owner = id(array)
             arrays.append(array)
-            taken.add(id(_owner(array)))
+            taken.add(owner)
         results = self.core.run(arrays, externals)
         for i, array in enumerate(results):
-            owner = id(_owner(array))
+            owner = id(array) if array.base is None else id(_owner(array))
             if owner in taken or owner in owned or type(array) is not ndarray:
                 results[i] = array = array.copy() if isinstance(array, ndarray) else array.get()
                 owner = id(array)
@@ -137,11 +139,11 @@ class PreparedRun:
                 scope.move(name, moved)
                 array = moved
             arrays.append(array)
-        owned = {id(_owner(array)) for array in arrays} | set(self._constants)
+        owned = {id(_owner(array)) for array in arrays} | self._constants
         self._bound = (scope, scope.version, tuple(arrays), owned)
         return self._bound[2:]
 
-    def _check_feed(self, position: int, value: Any, owned: set[int]) -> Any:
+    def _check_feed(self, position: int, value: Any) -> Any:
         """Return a feed as an array in C order that may be written where an op writes it."""
         _, desc, is_written = self._feeds[position]
         array = value._data if isinstance(value, Tensor) else value
@@ -154,7 +156,7 @@ class PreparedRun:
         _check(desc, array, "feed", f"convert it to {desc.dtype}{list(desc.shape)} first")
         if device_of(array) != desc.device:
             return to_device(array, desc.device)
-        if is_written or not array.flags.c_contiguous or id(_owner(array)) in owned:
+        if is_written or not array.flags.c_contiguous:
             with on_device(desc.device):
                 return array.copy(order="C")
         return array

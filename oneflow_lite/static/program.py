@@ -160,6 +160,8 @@ class Block:
     parent_idx: int = -1
     ops: list[OpDesc] = attrs.field(factory=TrackedList, converter=TrackedList)
     vars: dict[str, VarDesc] = attrs.field(factory=TrackedDict, converter=TrackedDict)
+    # What control flow knows of a sub-block: how it is differentiated, and what runs it.
+    notes: Any = attrs.field(default=None, repr=False, on_setattr=attrs.setters.NO_OP)
 
     @property
     def parent(self) -> Block | None:
@@ -262,8 +264,9 @@ class Program:
         for_test : bool
             Leave out the backward and update ops and turn the others to evaluation: dropout lets
             everything through, batch normalization uses its running statistics and no longer
-            updates them, and counters such as `num_batches_tracked` stand still. Other random ops
-            stay. Variables that nothing makes or uses any more are left out.
+            updates them, and state that matters to its own updates alone, as the counter
+            `num_batches_tracked`, stands still. Other random ops stay. Variables that nothing
+            makes or uses any more are left out.
 
         Examples
         --------

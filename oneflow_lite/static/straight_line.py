@@ -159,10 +159,15 @@ class StraightLine:
             if not isinstance(view, tuple) and xp.may_share_memory(view, source):
                 fixed[op.outputs[0]] = view
                 return None
-        call = f"{writer.add(kernel)}({', '.join(writer.name(n) for n in op.inputs)}"
+        function = writer.add(kernel)
+        inputs = [writer.name(n) for n in op.inputs]
+
+        def call(*out: str) -> str:
+            return f"{function}({', '.join([*inputs, *out])})"
+
         new = op.new_outputs
         if not new:
-            return f"{call})"
+            return call()
         out = None
         if len(new) == 1 and op.schema.out:
             taken = self.plan.in_place.get(new[0])
@@ -176,21 +181,20 @@ class StraightLine:
                 out = writer.name(taken)
                 if taken in fixed:
                     fixed[new[0]] = fixed[taken]
-                    return f"{call}, {out})" if is_ufunc else f"{call}, out={out})"
+                    return call(out if is_ufunc else f"out={out}")
                 writer.assigned.add(new[0])
-                target = writer.local(new[0])
-                return f"{target} = {call}, out={out})"
+                return f"{writer.local(new[0])} = {call(f'out={out}')}"
             if new[0] in buffers:
                 fixed[new[0]] = buffers[new[0]]
                 out = writer.name(new[0])
-                return f"{call}, {out})" if is_ufunc else f"{call}, out={out})"
+                return call(out if is_ufunc else f"out={out}")
         writer.assigned.update(new)
         targets = [writer.local(n) if n in new else "_" for n in op.outputs]
         if len(op.outputs) > 1 or op.returns_tuple:
-            return f"{', '.join(targets)}, = {call})"
+            return f"{', '.join(targets)}, = {call()}"
         if not self.plan.block.var(new[0]).shape:  # NumPy answers with a scalar
-            return f"{targets[0]} = asarray({call}))"
-        return f"{targets[0]} = {call})"
+            return f"{targets[0]} = asarray({call()})"
+        return f"{targets[0]} = {call()}"
 
 
 class _Writer:

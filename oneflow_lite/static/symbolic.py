@@ -45,7 +45,9 @@ class SymbolicArray(np.ndarray[Any, Any]):
         That of its Program.
     """
 
-    var: VarDesc | None = None
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    # In place of the variance, which is a value.
+    var: VarDesc | None = None  # type: ignore[assignment]
     family: object = None
     is_symbolic = True  # eager kernels refuse it
 
@@ -86,8 +88,6 @@ class SymbolicArray(np.ndarray[Any, Any]):
             return func(*plain, **kwargs)
         raise no_value(f"numpy.{func.__name__}", _name_among((*args, *kwargs.values())))
 
-    __hash__ = object.__hash__
-
 
 def _name_among(values: tuple[Any, ...]) -> str | None:
     for value in values:
@@ -109,9 +109,10 @@ def _refusing(method: str) -> Callable[..., Any]:
 # What NumPy answers in C, without asking __array_ufunc__ or __array_function__.
 for _name in """
     __array__ __bool__ __bytes__ __complex__ __contains__ __copy__ __deepcopy__ __dlpack__ __float__
-    __index__ __int__ __iter__ __reduce__ __reduce_ex__ __setitem__ argpartition argsort
-    astype byteswap choose compress diagonal dot dump dumps fill flatten item nonzero partition put
-    repeat searchsorted sort take tobytes tofile tolist
+    __index__ __int__ __iter__ __reduce__ __reduce_ex__ __setitem__ all any argmax argmin
+    argpartition argsort astype byteswap choose clip compress cumprod cumsum diagonal dot dump dumps
+    fill flatten item max mean min nonzero partition prod ptp put repeat round searchsorted sort std
+    sum take tobytes tofile tolist trace
 """.split():
     setattr(SymbolicArray, _name, _refusing(_name))
 

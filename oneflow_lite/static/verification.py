@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from oneflow_lite.errors import FlowError
-from oneflow_lite.static.instruction import Instruction, has_side_effects, needs_buffer, shape_only
+from oneflow_lite.static.instruction import has_side_effects, needs_buffer, shape_only
 from oneflow_lite.static.program import OpDesc
 
 if TYPE_CHECKING:
@@ -25,10 +27,12 @@ def verify(core: InterpreterCore) -> None:
     """
     after = _reachable(core.downstream)
     instructions = core.instructions
-    for j, second in enumerate(instructions):
-        for i, first in enumerate(instructions[:j]):
-            if _conflict(core, first, second) and j not in after[i]:
-                raise _wrong(f"nothing orders {first.name!r} before {second.name!r}")
+    effects = _effects(core)
+    for j, second in enumerate(effects):
+        for i, first in enumerate(effects[:j]):
+            if first.conflicts(second) and j not in after[i]:
+                names = f"{instructions[i].name!r} before {instructions[j].name!r}"
+                raise _wrong(f"nothing orders {names}")
     incoming = [sum(j in followers for followers in core.downstream) for j in range(len(after))]
     if incoming != list(core.dependency_count):
         raise _wrong("dependency_count does not count the edges of downstream")
@@ -63,43 +67,58 @@ def _reachable(downstream: list[list[int]]) -> list[set[int]]:
     return found
 
 
-def _conflict(core: InterpreterCore, first: Instruction, second: Instruction) -> bool:
-    if first.kind == second.kind == "feed":
-        return True
-    ops = (first.op, second.op)
-    if all(op is not None and has_side_effects(op) for op in ops):
-        return True
-    read, write, make = _touched(core, first)
-    then_read, then_write, then_make = _touched(core, second)
-    if make & (then_read | then_make) or read & then_make:
-        return True
-    one, other = _memory(core, read), _memory(core, then_read)
-    return bool(_memory(core, write) & other or one & _memory(core, then_write))
+@attrs.frozen
+class _Effect:
+    """What an instruction does: to arrays, to memory, and in an order that must be kept."""
+
+    reads: frozenset[str]
+    makes: frozenset[str]
+    memory_read: frozenset[str]
+    memory_written: frozenset[str]
+    kept: str
+
+    def conflicts(self, then: _Effect) -> bool:
+        """Whether a later instruction may not come first."""
+        return bool(
+            (self.kept and self.kept == then.kept)
+            or self.makes & (then.reads | then.makes)
+            or self.reads & then.makes
+            or self.memory_written & (then.memory_read | then.memory_written)
+            or self.memory_read & then.memory_written
+        )
 
 
-def _touched(core: InterpreterCore, instruction: Instruction) -> tuple[set[str], ...]:
-    """Return the variables whose content is read or written, those written, and those made."""
+def _effects(core: InterpreterCore) -> list[_Effect]:
     names = list(core.slots)
-    op = instruction.op
-    if op is None:
-        made = {names[slot] for slot in instruction.outputs}
-        return made | {names[s] for s in instruction.inputs if s is not None}, made, made
-    made = set(op.new_outputs)
-    fresh = made if op.viewed is None else set()
-    written = set(op.written)
-    return (set(op.reads) - shape_only(op)) | fresh | written, fresh | written, made
+    makers = {name: op for op in core.plan.block.ops for name in op.new_outputs}
+    effects = []
+    for instruction in core.instructions:
+        op = instruction.op
+        if op is None:
+            reads = {names[slot] for slot in instruction.inputs if slot is not None}
+            makes = fresh = {names[slot] for slot in instruction.outputs}
+            written: set[str] = set()
+            kept = instruction.kind if instruction.kind == "feed" else ""
+        else:
+            reads = set(op.reads) - shape_only(op)
+            makes = set(op.new_outputs)
+            fresh = makes if op.viewed is None else set()
+            written = set(op.written)
+            kept = "side effects" if has_side_effects(op) else ""
+        content, changed = _owners(makers, reads), _owners(makers, fresh | written)
+        effects.append(_Effect(frozenset(reads), frozenset(makes), content, changed, kept))
+    return effects
 
 
-def _memory(core: InterpreterCore, names: set[str]) -> set[str]:
+def _owners(makers: dict[str, OpDesc], names: set[str]) -> frozenset[str]:
     """Follow each variable back through the view ops that led to it."""
-    makers: dict[str, OpDesc] = {n: op for op in core.plan.block.ops for n in op.new_outputs}
     found = set()
     for name in names:
         at: str = name
         while at in makers and makers[at].viewed is not None:
             at = makers[at].viewed or at
         found.add(at)
-    return found
+    return frozenset(found)
 
 
 def _uses(core: InterpreterCore, name: str) -> list[int]:

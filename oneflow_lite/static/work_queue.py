@@ -86,7 +86,8 @@ class _Run:
         self.results: dict[int, Any] = {}
         self.slots: list[Any] = list(core.constants)
         for name, array in zip(core.external_names, externals, strict=True):
-            self.slots[core.slots[name]] = array
+            if name in core.slots:  # of some only the shape is wanted
+                self.slots[core.slots[name]] = array
         self.waiting_for = list(core.dependency_count)
         self.left = len(core.instructions)
         self.running = 0
@@ -192,6 +193,7 @@ class _Run:
     def finish(self, instruction: Instruction) -> Instruction | None:
         """Count down; return what this thread should go on with, if there is a direct edge."""
         following = None
+        pushed: list[Instruction] = []
         with self.changed:
             for slot in self.releases[instruction.index]:
                 self.references[slot] -= 1
@@ -208,9 +210,13 @@ class _Run:
                     following = then
                 else:
                     self.ready[then.queue].append(then)
+                    pushed.append(then)
             self.left -= 1
             self.running -= following is None
-            self.changed.notify_all()
+            if not self.left or any(then.stream for then in pushed):
+                self.changed.notify_all()  # only the caller serves the devices
+            else:
+                self.changed.notify(max(0, len(pushed) - (following is None)))  # one is for here
         return following
 
     def fail(self, error: BaseException) -> None:

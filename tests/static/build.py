@@ -148,8 +148,9 @@ def _constants(variables: Mapping[str, VarDesc]) -> dict[str, Any]:
 
 def _call(op: OpDesc, env: dict[str, Any], **out: Any) -> Any:
     arrays = [None if n is None else env[n] for n in op.inputs]
+    attrs = {k: v for k, v in op.attrs.items() if arrays or k != "device"}
     with np.errstate(all="ignore"):
-        return op_expr(op.type).kernel(np)(*arrays, **op.attrs, **out)
+        return op_expr(op.type).kernel(np)(*arrays, **attrs, **out)
 
 
 def _store(op: OpDesc, env: dict[str, Any], result: Any) -> None:

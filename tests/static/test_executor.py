@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -270,8 +271,17 @@ def test_folded_constants_are_fetched_as_copies() -> None:
         array[...] = 0
 
 
+def test_constants_of_a_program_made_by_hand_are_safe() -> None:
+    program = Program()
+    program.global_block().create_var(VarDesc("c", (3,), F32, value=np.ones(3, F32)))
+    for _ in range(2):
+        (array,) = Executor().run(program, {}, ["c"])
+        np.testing.assert_array_equal(array, [1, 1, 1])
+        array[...] = 0
+
+
 def test_expanded_results_may_be_written() -> None:
-    main, _, y = captured(lambda x: x.expand(4, 3), x=([3],))
+    main, _, y = captured(lambda x: (x * 1).expand(4, 3), x=([3],))
     (array,) = Executor().run(main, {"x": X[0]}, [y])
     array[0] = 9
     np.testing.assert_array_equal(array[1:], [X[0]] * 3)
@@ -474,6 +484,31 @@ def test_a_clone_for_testing_shares_the_scope_of_the_training() -> None:
     np.testing.assert_array_equal(found[0], expected.numpy())
     assert found[1] < losses[0]
     np.testing.assert_array_equal(executor.run(test, feed, [y], scope)[0], found[0])
+
+
+def test_threads_may_share_an_executor() -> None:
+    main, startup, y, (_, total) = counting()
+    executor = Executor()
+    scopes = [Scope() for _ in range(4)]
+    for scope in scopes:
+        executor.run(startup, scope=scope)
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            (array,) = executor.run(main, {"x": [number] * 3}, [y], scopes[number])
+            if array.tolist() != [number, 2 * number, 3 * number]:
+                wrong.append(array)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert [scope.find_var(total).tolist() for scope in scopes] == [
+        [50.0 * n] * 3 for n in range(4)
+    ]
 
 
 # The cache

@@ -156,6 +156,55 @@ class TestEveryEntryIsNeeded:
             core.check()
 
 
+class TestCaptured:
+    """A training step with dropout and Adam, captured by the front end."""
+
+    def program(self) -> tuple[Any, Any, Any]:
+        main, startup = flow.static.Program(), flow.static.Program()
+        with flow.static.program_guard(main, startup):
+            x, label = flow.static.data("x", [4, 6]), flow.static.data("label", [4, 1])
+            net = flow.nn.Sequential(
+                flow.nn.Linear(6, 5), flow.nn.ReLU(), flow.nn.Dropout(0.5), flow.nn.Linear(5, 1)
+            )
+            loss = flow.nn.MSELoss()(net(x), label)
+            flow.optim.Adam(net.parameters(), lr=0.1).minimize(loss)
+        return main, startup, loss
+
+    def losses(self, mode: str) -> list[Any]:
+        main, startup, loss = self.program()
+        with flow.static.scope_guard(flow.static.Scope()):
+            executor = flow.static.Executor(mode=mode)
+            flow.manual_seed(1)
+            executor.run(startup)
+            feed = {"x": numbers(4, 6), "label": numbers(4, 1, seed=1)}
+            return [executor.run(main, feed=feed, fetch_list=[loss])[0] for _ in range(4)]
+
+    def test_modes_give_the_same_bits(self) -> None:
+        straight, queue = self.losses("straight_line"), self.losses("work_queue")
+        assert same(straight, queue) and straight[0] != straight[-1]
+
+    @pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+    def test_every_entry_of_what_runs_is_checked(self, mode: str) -> None:
+        main, _, loss = self.program()
+        core = flow.static.Executor(mode=mode).analyse(main, ["x", "label"], [loss])
+        core.check()
+        for i, followers in enumerate(core.downstream):
+            for j in list(followers):
+                followers.remove(j)
+                core.dependency_count[j] -= 1
+                with pytest.raises(FlowError, match="nothing orders"):
+                    core.check()
+                followers.append(j)
+                core.dependency_count[j] += 1
+        for name, users in core.last_live_ops.items():
+            for user in list(users):
+                users.remove(user)
+                with pytest.raises(FlowError, match=f"'{name}' is last used by"):
+                    core.check()
+                users.append(user)
+        core.check()
+
+
 class TestErrors:
     @pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
     def test_each_instruction_in_turn(self, case: Case, mode: str) -> None:

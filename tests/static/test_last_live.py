@@ -94,6 +94,13 @@ class TestWhereTheBufferIsNotNeeded:
         core = core_of(b, b.op("neg", y), b.op("ones_like", y))
         assert core.last_live_ops_before_shrink[y] == ["exp", "neg"]
 
+    def test_a_parameter_of_which_only_the_shape_is_wanted(self) -> None:
+        b = Builder()
+        zeros = b.op("zeros_like", b.external("w", numbers(2)))
+        core = core_of(b, zeros)
+        assert core.external_names == ("w",) and "w" not in core.slots
+        assert not core.run([], [numbers(2)])[0].any()
+
     @pytest.mark.parametrize("name", SHAPE_ONLY)
     def test_these_ops_do_look_at_the_shape_alone(self, name: str) -> None:
         schema = KERNELS.get(name).schema

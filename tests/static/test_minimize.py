@@ -88,7 +88,9 @@ def test_what_is_returned_and_appended():
     assert {op.role for op in training.ops} == {"optimize"}
     assert [op.type for op in training.ops[-4:]] == ["adam_update"] * 4
     assert "norm" in {op.type for op in training.ops}
-    assert [p is q for (p, _), q in zip(training.pairs, net.parameters(), strict=True)] == [True] * 4
+    assert [p is q for (p, _), q in zip(training.pairs, net.parameters(), strict=True)] == [
+        True
+    ] * 4
     roles = [op.role for op in ops]
     assert roles == sorted(roles, key=["forward", "backward", "optimize"].index)
     assert all(p.grad is None for p in net.parameters())
@@ -210,7 +212,9 @@ def test_parameter_list_and_no_grad_set():
 def test_gradients_from_before_are_neither_used_nor_lost():
     net = make_net()
     net[0].weight.grad = kept = flow.ones(5, 3)
-    training = Training(net, flow.optim.SGD(net.parameters(), lr=0.1), parameter_list=["parameter_3"])
+    training = Training(
+        net, flow.optim.SGD(net.parameters(), lr=0.1), parameter_list=["parameter_3"]
+    )
     assert len(training.ops) == 1
     assert net[0].weight.grad is kept
 

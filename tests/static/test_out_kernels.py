@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.device import Device, on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from tests.static.kernel_calls import KernelCall, copied, recorded, sample_calls, sized_calls
@@ -168,3 +170,38 @@ def test_one_array_may_be_given_for_several_inputs(op):
 
 def _description(x: np.ndarray) -> Any:
     return x.shape, x.dtype, x.strides
+
+
+# --- On a device --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cuda"], indirect=True)
+@pytest.mark.parametrize("op", TAKING_OUT)
+def test_a_device_writes_to_out(op, device):
+    schema = KERNELS.get(op).schema
+    for call in calls(op):
+        with on_device(Device(device)) as xp:
+            expected = call.op.kernel(xp)(*_on_device(call, device), **_own_attrs(call))
+            out = xp.empty_like(expected)
+            arrays = _on_device(call, device)
+            assert call.op.kernel(xp)(*arrays, out=out, **_own_attrs(call)) is out, call
+            assert_same_bits(out.get(), expected.get(), call)
+            for i, name in enumerate(schema.inputs):
+                arrays = _on_device(call, device)
+                x = arrays[i]
+                if name in schema.reuses and (x.shape, x.dtype) == (out.shape, out.dtype):
+                    found = call.op.kernel(xp)(*arrays, out=x, **_own_attrs(call))
+                    assert found is x, (name, call)
+                    assert_same_bits(x.get(), expected.get(), call)
+
+
+def _own_attrs(call: KernelCall) -> dict[str, Any]:
+    attrs = copy.deepcopy(call.attrs) if call.op.schema.random else call.attrs
+    return attrs if call.arrays else {k: v for k, v in attrs.items() if k != "device"}
+
+
+def _on_device(call: KernelCall, device: str) -> list[Any]:
+    return [
+        None if x is None else flow.tensor(np.ascontiguousarray(x), device=device)._data
+        for x in call.arrays
+    ]

@@ -164,6 +164,8 @@ def test_every_change_is_noticed(change: Callable[[Program], Any]) -> None:
         (np.dtype("float32"), np.dtype("float64")),
         (flow.device("cpu"), "cpu"),
         (np.zeros(3), np.zeros(3, "f"), np.zeros((3, 1)), np.array([0, 0, -0.0])),
+        (np.array([[1, 0], [0, 1]], order="F"), np.array([[1, 0], [0, 1]])),
+        (np.zeros(5000), np.eye(1, 5000, 2500)[0]),
         ({"a": 1}, {"a": 2}, {"b": 1}),
         (flow.Generator(), flow.default_generator),
     ],
@@ -315,6 +317,20 @@ def test_for_test_of_instance_norm() -> None:
     np.testing.assert_array_equal(values[y.name], expected.numpy())
     for name, before in externals.items():
         np.testing.assert_array_equal(values[name], before)
+
+
+def test_for_test_reaches_into_sub_blocks() -> None:
+    def build(x: flow.Tensor) -> flow.Tensor:
+        flag = x.sum() > 0
+        return flow.static.nn.cond(flag, lambda: flow.dropout(x, 0.5), lambda: x * 2)
+
+    main, _, y = captured(build, (3,), "float32")
+    clone = main.clone(for_test=True)
+    executor = flow.static.Executor()
+    x = np.array([1, 2, 3], F32)
+    assert executor.run(clone, {"x": x}, [y])[0].tolist() == [1, 2, 3]
+    assert executor.run(clone, {"x": -x}, [y])[0].tolist() == [-2, -4, -6]
+    assert "= dropout_mask(" in str(main) and "= dropout_mask(" not in str(clone)
 
 
 def test_for_test_keeps_a_write_that_results_depend_on() -> None:

@@ -138,6 +138,36 @@ def test_the_global_scope_is_the_default(tmp_path: Path) -> None:
     assert len(load(str(tmp_path / "main"))[1].local_var_names()) == len(scope.local_var_names())
 
 
+def test_control_flow_runs_after_loading(tmp_path: Path) -> None:
+    main, startup = flow.static.Program(), flow.static.Program()
+    with flow.static.program_guard(main, startup):
+        x = flow.static.data("x", [3])
+        w = flow.nn.Parameter(flow.tensor([1.0, 2.0, 3.0]))
+        y = flow.static.nn.cond(x.sum() > 0, lambda: x * w, lambda: x - w)
+        _, z = flow.static.nn.while_loop(
+            lambda i, z: i < 3,
+            lambda i, z: (i + 1, flow.dropout(z * w, 0.3)),
+            [flow.zeros((), dtype=flow.int64), y],
+        )
+        loss = z.sum()
+        flow.optim.SGD(lr=0.01).minimize(loss)
+    scope = Scope()
+    Executor().run(startup, scope=scope)
+    save(main, tmp_path / "p", scope)
+    loaded, values = load(tmp_path / "p")
+    same(main, loaded)
+    found = []
+    for program, where in ((main, scope), (loaded, values)):
+        flow.manual_seed(1)
+        executor = Executor()
+        for sign in (1, -1, 1):
+            feed = {"x": sign * np.ones(3, F32)}
+            found.append(executor.run(program, feed, [loss.name, y.name], where))
+    for one, other in zip(found[:3], found[3:], strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 ATTRIBUTES: dict[str, Any] = {
     "none": None,
     "bools": (True, False),

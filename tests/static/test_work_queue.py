@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -38,7 +39,8 @@ from tests.static.analysed_programs import (
     training_step,
     written_views,
 )
-from tests.static.build import Builder
+from tests.static.build import Builder, run_plainly
+from tests.static.passes.random_programs import GENERATOR, RandomProgram
 
 
 @pytest.fixture(params=PROGRAMS.values(), ids=PROGRAMS)
@@ -204,40 +206,68 @@ class TestSharedMemory:
 
     def program(self) -> Case:
         b = Builder()
-        x, y = b.feed("x", numbers(4)), b.feed("y", numbers(4))
+        x, y = b.feed("x", np.ones(4)), b.feed("y", np.ones(4))
         before = b.op("neg", y)
         b.op("copy_", x, b.op("exp", y))
         return b, (before, b.op("sqrt", y))
 
-    @pytest.mark.parametrize("piece", [slice(None), slice(None, None, -1), slice(1, 5)])
+    @pytest.mark.parametrize("piece", [slice(0, 4), slice(3, None, -1), slice(2, 6), slice(3, 7)])
     def test_runs_in_order(self, piece: slice) -> None:
         b, fetches = self.program()
         core = core_of((b, fetches))
         for order in (None, lambda ready: len(ready) - 1):
-            memory = np.arange(1.0, 7.0)
-            x, y = memory[:4], memory[piece][-4:]
-            right_y = y.copy()
-            if piece == slice(None):
-                right_y = np.concatenate((np.exp(y)[2:], y[2:]))  # x and y overlap by two
-            before = -y
-            memory_then = memory.copy()
-            memory_then[:4] = np.exp(y)
-            after = np.sqrt(memory_then[piece][-4:])
-            results = WorkQueue(core, 3, order).run([x, y], [])
-            assert same(results, [before, after]), right_y
+            memory, plain = np.arange(1.0, 9.0), np.arange(1.0, 9.0)
+            y = plain[piece]
+            right = [-y]
+            plain[:4] = np.exp(y)
+            right.append(np.sqrt(y))
+            results = WorkQueue(core, 3, order).run([memory[:4], memory[piece]], [])
+            assert same([*results, memory], [*right, plain])
 
-    def test_apart_they_are_free(self) -> None:
-        b, fetches = self.program()
-        core = core_of((b, fetches))
+    def test_apart_they_may_go_in_any_order(self) -> None:
+        case = self.program()
+        core = core_of(case)
+        assert {i.name for i in core.instructions if not core.downstream[i.index]} > {"copy_"}
+        seen: list[str] = []
+
+        def latest(ready: Any) -> int:
+            k = max(range(len(ready)), key=lambda k: ready[k].index)
+            seen.append(ready[k].name)
+            return k
+
         memory = np.arange(1.0, 9.0)
-        used: list[int] = []
+        WorkQueue(core, 1, latest).run([memory[:4], memory[4:]], [])
+        assert seen.index("sqrt") < seen.index("neg")
 
-        def last(ready: Any) -> int:
-            used.append(len(ready))
-            return len(ready) - 1
 
-        WorkQueue(core, 1, last).run([memory[:4], memory[4:]], [])
-        assert used
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("shares", [True, False], ids=["shared", "apart"])
+def test_random_programs(seed: int, shares: bool) -> None:
+    """Views, writes and random draws in any order that is allowed: the bits of a plain run."""
+    program = RandomProgram(seed)
+    b, fetches = program.builder, program.fetches
+
+    def arrays() -> dict[str, Any]:
+        found = program.given(1)
+        if not shares:
+            found["alias"] = found["alias"].copy()
+        GENERATOR.manual_seed(1)
+        return found
+
+    right = arrays()
+    values = run_plainly(b.program, right)
+    pick = random.Random(seed)
+    picks = (None, lambda ready: len(ready) - 1, lambda ready: pick.randrange(len(ready)))
+    for passes in (None, ()):
+        core = InterpreterCore(b.program, b.feeds, fetches, passes=passes, mode="work_queue")
+        core.check()
+        for order in picks:
+            found = arrays()
+            feeds = [found[name] for name in b.feeds]
+            externals = [found[name] for name in core.external_names]
+            results = WorkQueue(core, 2, order).run(feeds, externals)
+            assert same(results, [values[name] for name in fetches])
+            assert same(list(found.values()), list(right.values()))
 
 
 class TestErrors:

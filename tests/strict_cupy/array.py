@@ -187,11 +187,8 @@ class ndarray:
             raise TypeError(f"Unsupported type {type(value)}")
         _check_devices([self, *arrays])
         host = value._host if isinstance(value, ndarray) else value
-        _run(
-            "__setitem__",
-            lambda h, v: h.__setitem__(_host_index(self, index)[0], v),
-            (self._host, host),
-        )
+        store = lambda h, v: h.__setitem__(_host_index(self, index)[0], v)  # noqa: E731
+        _run("__setitem__", store, (self._host, host))
         _launch("__setitem__", arrays, [self])
 
     # NumPy's own functions come here when they meet one of these arrays.
@@ -248,12 +245,11 @@ def from_host(value: Any, via: str, **options: Any) -> ndarray:
 
 
 def _launch(name: str, reads: list[ndarray], writes: list[ndarray], device: int = -1) -> None:
-    if races.watch is not None:
-        device = current_device() if device < 0 else device
-        key = get_current_stream(device)._key(device)
-        races.watch.kernel(
-            name, key, [_owner(a._host) for a in reads], [_owner(a._host) for a in writes]
-        )
+    device = current_device() if device < 0 else device
+    stream = get_current_stream(device)
+    if races.watch is not None and stream.graph is None:
+        reads, writes = ([_owner(a._host) for a in arrays] for arrays in (reads, writes))
+        races.watch.kernel(name, stream._key(device), reads, writes)
 
 
 def call(name: str, function: Any, args: Any, keywords: dict[str, Any] | None = None) -> Any:
@@ -308,11 +304,8 @@ def _scatter(ufunc: Any, target: ndarray, index: Any, values: list[Any]) -> None
     host_values = _unwrap(values, arrays)
     _check_devices([target, *arrays])
     _launch(name, arrays, [target])
-    _run(
-        name,
-        lambda h, *v: ufunc.at(h, _host_index(target, index)[0], *v),
-        (target._host, *host_values),
-    )
+    scatter = lambda h, *v: ufunc.at(h, _host_index(target, index)[0], *v)  # noqa: E731
+    _run(name, scatter, (target._host, *host_values))
 
 
 def _run(name: str, function: Any, args: Any, keywords: Any = types.MappingProxyType({})) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.autograd.function_node import AccumulateGrad
 from oneflow_lite.static.capture.tree import Fixed, Leaf, flatten, same_value
 from oneflow_lite.tensor import Tensor
 
@@ -34,13 +35,12 @@ class Arguments:
 
     def _generate(self, count: int, names: tuple[str, ...]) -> Match:
         writer = _Writer(self.tensors)
-        writer.lines.append(f"    if len(args) != {count} or len(kwargs) != {len(names)}: return")
+        keys = writer.value(names)
+        writer.lines.append(f"    if len(args) != {count} or tuple(kwargs) != {keys}: return")
         for i, child in enumerate(self.spec.children):  # type: ignore[union-attr]
             writer.check(child, f"args[{i}]")
         for name, child in zip(names, self.keyword_spec.children, strict=True):  # type: ignore[union-attr]
-            key = writer.value(name)
-            writer.lines.append(f"    if {key} not in kwargs: return")
-            writer.check(child, f"kwargs[{key}]")
+            writer.check(child, f"kwargs[{writer.value(name)}]")
         found = "".join(f"t{i}, " for i in range(len(self.tensors)))
         source = "\n".join(["def match(args, kwargs):", *writer.lines, f"    return ({found})"])
         exec(compile(source, "<arguments>", "exec"), writer.namespace)
@@ -106,7 +106,14 @@ class _Writer:
         add(f"    if ({name}._view is None) is not {tensor._view is None}: return")
         if tensor._view is not None:
             add(f"    {name}.refresh_view()")
-        add(f"    if ({name}._edge is None) is not {tensor._edge is None}: return")
+        edge = tensor._edge
+        if edge is None:
+            add(f"    if {name}._edge is not None: return")
+        else:
+            leaf = isinstance(edge[0], AccumulateGrad)
+            kind = self.value(AccumulateGrad)
+            add(f"    if {name}._edge is None: return")
+            add(f"    if (type({name}._edge[0]) is {kind}) is not {leaf}: return")
         for earlier in range(position):
             relation = "is not" if self.tensors[earlier] is tensor else "is"
             add(f"    if {name} {relation} t{earlier}: return")

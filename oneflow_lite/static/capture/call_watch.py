@@ -14,6 +14,7 @@ from oneflow_lite.static.capture.trusted import (
     is_reflective,
     may_enter,
     origin,
+    origin_of_module,
 )
 
 if TYPE_CHECKING:
@@ -21,17 +22,25 @@ if TYPE_CHECKING:
 
 
 def _is_users(frame: FrameType) -> bool:
-    """Return whether a frame runs a user's code: no array module, nor what namedtuple() made."""
-    if origin(frame.f_code) != "user":
+    """Return whether a frame runs a user's code.
+
+    An array module that stands for CuPy is none, nor what Python generates for a class of ours.
+    """
+    code = frame.f_code
+    if origin(code) != "user":
         return False
     module = str(frame.f_globals.get("__name__"))
-    return not module.startswith(("namedtuple_", _array_package()))
+    if code.co_filename == "<string>":  # namedtuple() and dataclass() write methods
+        return not module.startswith("namedtuple_") and origin_of_module(module) == "user"
+    package = _array_package()
+    return module != package and not module.startswith(f"{package}.")
 
 
 def _array_package() -> str:
     """Return the name of CuPy's package, or of what stands for it."""
     cupy = sys.modules.get("cupy")
-    return "cupy" if cupy is None else str(cupy.ndarray.__module__).rpartition(".")[0]
+    name = "cupy" if cupy is None else str(cupy.ndarray.__module__)
+    return name.rpartition(".")[0] or name
 
 
 _RUN_KERNEL = EagerInterpreter.apply.__code__
@@ -66,6 +75,8 @@ class CallWatch:
         self.calls: dict[str, None] = {}
         self.any_attribute = False
         self._previous: Any = None  # the profiler that was set before; it is told everything too
+        self._whose: dict[int, str] = {}  # by the id of the code: hashing code takes long
+        self._met: list[CodeType] = []  # so that no id is used again
         self._muted: FrameType | None = None  # the frame of a kernel: what it calls is the op's own
 
     def __enter__(self) -> CallWatch:
@@ -97,33 +108,37 @@ class CallWatch:
             if event == "return" and frame is self._muted:
                 self._muted = None
         elif event == "call":
-            self._enter(frame)
-        elif event == "c_call" and _is_users(frame):
+            code = frame.f_code
+            whose = self._whose.get(id(code)) or self._first(frame)
+            if code is _RUN_KERNEL:
+                self._muted = frame
+            elif whose == "user":
+                scopes = self.entered.setdefault(code, [])
+                if not any(scope is frame.f_globals for scope in scopes):
+                    scopes.append(frame.f_globals)
+            elif whose == "library" and not may_enter(code):
+                caller = frame.f_back
+                if caller is not None and _is_users(caller):
+                    self._note(caller, f"{code.co_qualname}()")
+        elif event == "c_call" and self._whose.get(id(frame.f_code)) == "user":
             if is_reflective(arg):
                 self.any_attribute = True
             elif (reason := call_reason(arg)) is not None:
                 self._note(frame, reason)
 
-    def _enter(self, frame: FrameType) -> None:
+    def _first(self, frame: FrameType) -> str:
+        """Take note of code that runs for the first time, and say whose it is."""
         code = frame.f_code
-        whose = origin(code)
-        if code is _RUN_KERNEL:
-            self._muted = frame
-        elif whose == "own":
-            if code not in self.own:
-                self.own.add(code)
-                if has_own_effect(code):
-                    self._note(frame.f_back or frame, f"{code.co_name}()")
-        elif whose == "user":
-            if not _is_users(frame):
-                return
-            scopes = self.entered.setdefault(code, [])
-            if not any(scope is frame.f_globals for scope in scopes):
-                scopes.append(frame.f_globals)
-        elif not may_enter(code):
-            caller = frame.f_back
-            if caller is not None and _is_users(caller):
-                self._note(caller, f"{code.co_qualname}()")
+        whose: str = origin(code)
+        if whose == "own":
+            self.own.add(code)
+            if has_own_effect(code):
+                self._note(frame.f_back or frame, f"{code.co_name}()")
+        elif whose == "user" and not _is_users(frame):
+            whose = "generated"
+        self._whose[id(code)] = whose
+        self._met.append(code)
+        return whose
 
     def _note(self, caller: FrameType, called: str) -> None:
         where = f"line {caller.f_lineno} of {caller.f_code.co_filename}"

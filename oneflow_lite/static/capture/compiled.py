@@ -32,6 +32,11 @@ _GRADIENT_CODE = {
     function.__code__
     for function in (Tensor.grad.fget, Tensor.grad.fset, Tensor.grad.fdel, GraphTask._add)  # type: ignore[attr-defined]
 }
+_GRAPH_CODE = {
+    Tensor._version.fget.__code__: "_version",  # type: ignore[attr-defined]
+    Tensor.grad_fn.fget.__code__: "grad_fn",  # type: ignore[attr-defined]
+    Tensor.grad_fn_node.fget.__code__: "grad_fn_node",  # type: ignore[attr-defined]
+}
 ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
 
 
@@ -129,7 +134,11 @@ class CompiledFunction:
         reachable = [tensor for tensor, _ in outside.tensors.values()]
         tensors = {id(t): t for t in (*arguments.tensors, *reachable)}
         states = [TensorState.of(tensor) for tensor in tensors.values()]
-        recorder = RecordingInterpreter(self.fullgraph, _sources(states))
+        recorder = RecordingInterpreter(
+            self.fullgraph,
+            _sources(states),
+            {id(state.data): state.edge for state in reversed(states)},
+        )
         for i, tensor in enumerate(arguments.tensors):
             desc = describe(f"argument_{i}", tensor, need_check_feed=True)
             recorder.declare(tensor._data, desc)
@@ -138,7 +147,8 @@ class CompiledFunction:
         with StateChange(interpreter=stack), watch:
             value = self.function(*args, **kwargs)
         try:
-            reasons = [*([recorder.stopped] if recorder.stopped else ()), *watch.reasons(outside)]
+            stopped = [recorder.stopped] if recorder.stopped else []
+            reasons = [*stopped, *watch.reasons(outside), *_looks_at_the_graph(watch)]
             if reasons:
                 raise NotReplayable(reasons[0])
             late = _optimizer_tensors(recorder)
@@ -152,6 +162,7 @@ class CompiledFunction:
                     recorder,
                     arguments,
                     states,
+                    outside.captured,
                     late,
                     guards,
                     value,
@@ -185,6 +196,12 @@ class CompiledFunction:
             UserWarning,
             stacklevel=4,
         )
+
+
+def _looks_at_the_graph(watch: CallWatch) -> list[str]:
+    """Return a reason when code looked at what replays do not keep the same."""
+    found = [name for code, name in _GRAPH_CODE.items() if code in watch.own]
+    return [f"it looks at {name}" for name in found]
 
 
 def _sources(states: list[TensorState]) -> dict[int, Source]:

@@ -17,7 +17,12 @@ from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.function_node import Edge, FunctionNode
 from oneflow_lite.autograd.grad_function import AutoGradCaptureState, OpExprGradFunction
 from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.mode import enable_grad, is_grad_enabled, no_grad
+from oneflow_lite.autograd.mode import (
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from oneflow_lite.autograd.saved_tensor import SavedTensor, stale, unpack
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
@@ -63,6 +68,7 @@ class Differentiated:
         block = recorder.block
         self.inputs = inputs
         self.forward_ops = list(block.ops)
+        self.needs = [recorder.needs.get(id(op), ()) for op in self.forward_ops]
         self.outputs = [recorder.name_of(y) for y in outputs]
         grads = self._stand_ins(recorder, outputs)
         task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
@@ -82,7 +88,7 @@ class Differentiated:
             for name in read
             if name not in made and name not in self.given and block.var(name).value is None
         ]
-        self.again = self._needed_again(block)
+        self.again = self._needed_again(recorder, block)
         self.core = self._core(recorder, ops)
 
     def _stand_ins(
@@ -98,12 +104,12 @@ class Differentiated:
             grads.append(grad)
         return grads
 
-    def _needed_again(self, block: Block) -> list[str]:
+    def _needed_again(self, recorder: RecordingInterpreter, block: Block) -> list[str]:
         """Find what the forward pass reads of others, and whether it can be run again at all."""
         roots = memory_roots(self.forward_ops)
         found: dict[str, None] = {}
         made: set[str] = set()
-        self.unrepeatable: str | None = None
+        self.unrepeatable = recorder.unrepeatable
         self.constants: dict[str, Any] = {}
         self.effects = [
             op
@@ -122,6 +128,8 @@ class Differentiated:
                 elif name not in made:
                     found[name] = None
             made.update(op.new_outputs)
+            if op.schema.random and op.written:
+                self.unrepeatable = "draws random numbers in place"
             if op.schema.random:
                 found.update(dict.fromkeys(op.outputs))
         found.update(dict.fromkeys(self.inputs))
@@ -131,11 +139,16 @@ class Differentiated:
         """Dispatch the recorded ops, but for the writes to what is outside and random draws."""
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)
-        for op in self.forward_ops:
+        for op, needs in zip(self.forward_ops, self.needs, strict=True):
             if op in self.effects or (op.schema.random and set(op.outputs) <= set(variables)):
                 continue
-            inputs = tuple([None if name is None else variables[name] for name in op.inputs])
-            result = dispatch(op_expr(op.type), inputs, op.attrs)
+            inputs = [None if name is None else variables[name] for name in op.inputs]
+            written = op.schema.written
+            for i, x in enumerate(inputs):  # what was detached is detached again
+                if x is not None and i not in written and not (needs and needs[i]):
+                    inputs[i] = x.detach()
+            with set_grad_enabled(any(needs)):
+                result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
             results = result if type(result) is tuple else (result,)
             variables.update(zip(op.outputs, results, strict=True))
 

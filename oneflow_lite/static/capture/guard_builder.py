@@ -11,7 +11,8 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.code_walk import walk
 from oneflow_lite.static.capture.guards import Guard, Guards
-from oneflow_lite.static.capture.traversal import MISSING, Traversal, container_base, is_vital
+from oneflow_lite.static.capture.holders import MISSING, container_base, place
+from oneflow_lite.static.capture.traversal import Traversal, is_vital
 from oneflow_lite.static.capture.trusted import BUILTINS, origin_of_class
 from oneflow_lite.tensor import Tensor
 
@@ -45,7 +46,10 @@ class GuardBuilder(Traversal):
         return code in self._watch.entered
 
     def guards(self) -> Guards:
-        """Return the guards."""
+        """Return the guards, those of the tensors' methods that users' code calls among them."""
+        methods = vars(Tensor)
+        for name in sorted(self._users.intersection(methods)):
+            self._is(f"{self._holder(methods, Tensor)}[{name!r}]", methods[name], f"Tensor.{name}")
         return Guards(self._guards, self._holders)
 
     # One kind of holder after the other
@@ -108,7 +112,7 @@ class GuardBuilder(Traversal):
             else:
                 self._equal(f"[*{fields}]", list(own), path)
             if isinstance(owner, Module):  # most have no hooks, buffers or submodules
-                empty = [name for name in wanted if is_vital(name) and own[name] == {}]
+                empty = [n for n in wanted if is_vital(n) and type(own[n]) is dict and not own[n]]
                 if empty:
                     reads = [f"{fields}[{name!r}]" for name in empty]
                     self._empty(" or ".join(reads), f"one of {', '.join(empty)} of {path}")
@@ -146,7 +150,7 @@ class GuardBuilder(Traversal):
                 self._all(f"(*dict.keys({holder}),)", keys, f"the keys of {path}")
             if not keys or (words and len(keys) <= _FEW):
                 for key in keys:
-                    self._is(f"{holder}[{key!r}]", owner[key], f"{path}[{key!r}]")
+                    self._is(f"{holder}[{key!r}]", owner[key], place("dict", path, key))
             else:
                 self._all(f"(*dict.values({holder}),)", list(dict.values(owner)), path)
         elif base is list and exact and len(owner) <= _FEW:
@@ -175,8 +179,8 @@ class GuardBuilder(Traversal):
             where, holder = f"{path}.state[...]", self._holder(kept)
             self._equal(f"len({holder})", len(kept), f"len({where})")
             for name, value in kept.items():
-                self._is(f"{holder}[{self._key(name)}]", value, f"{where}[{name!r}]")
-                self.later(value, f"{where}[{name!r}]")
+                self._is(f"{holder}[{self._key(name)}]", value, place("dict", where, name))
+                self.later(value, place("dict", where, name))
         options = self._holder(optimizer._scalars)
         for i, (_, tensors) in enumerate(optimizer._scalars.values()):
             read = f"[*{options}.values()][{i}][1]"
@@ -187,7 +191,7 @@ class GuardBuilder(Traversal):
         self._equal(f"[*{holder}]", list(group), path)
         read_by_user = self.any_attribute or "param_groups" in self._users
         for name, value in group.items():
-            read, where = f"{holder}[{name!r}]", f"{path}[{name!r}]"
+            read, where = f"{holder}[{self._key(name)}]", place("dict", path, name)
             if name in _STEP_OPTIONS and not read_by_user and _is_plain(value):
                 if type(value) is tuple:
                     known = f"{read} is {self._holder(value)} or plain({read})"

@@ -12,8 +12,9 @@ from oneflow_lite.registry import GRAD_FUNCS
 from oneflow_lite.static.capture.call_watch import CallWatch as CallWatch
 from oneflow_lite.static.capture.code_walk import walk
 from oneflow_lite.static.capture.guard_builder import GuardBuilder
-from oneflow_lite.static.capture.guards import Guards, describe, same
-from oneflow_lite.static.capture.traversal import MISSING, Traversal, content_of
+from oneflow_lite.static.capture.guards import Guards, same
+from oneflow_lite.static.capture.holders import MISSING, content_of, place
+from oneflow_lite.static.capture.traversal import Traversal
 from oneflow_lite.static.capture.trusted import origin, origin_of_class, origin_of_module
 from oneflow_lite.tensor import Tensor
 
@@ -54,10 +55,10 @@ class Snapshot(Traversal):
                 added_allowed = True  # a library may load parts of itself late
             for key, value in before.items():
                 if not same(value, after.get(key, MISSING)):
-                    yield f"changed {_place(kind, path, key)}"
+                    yield f"changed {place(kind, path, key)}"
             added = [key for key in after if key not in before]
             if added and not added_allowed:
-                yield from (f"added {_place(kind, path, key)}" for key in added)
+                yield from (f"added {place(kind, path, key)}" for key in added)
             elif not added and not all(map(is_, before, after)):
                 yield f"changed the order of {path}"
 
@@ -71,6 +72,8 @@ class Outside:
         The code objects of users' functions among them.
     tensors : dict of int to (Tensor, str)
         The tensors among them, by id, and where each was found.
+    captured : frozenset of int
+        The ids of those that are reached otherwise than as an argument.
 
     Examples
     --------
@@ -97,8 +100,11 @@ class Outside:
         self._fn = fn
         self._arguments = (tuple(args), dict(kwargs))
         self._snapshot = Snapshot()
-        roots = ((fn, _name(fn)), *_registered_rules(), *_arguments(args, kwargs))
+        roots = ((fn, _name(fn)), *_registered_rules(), *_leaves(self._arguments, "arguments"))
         for value, path in roots:
+            self._snapshot.walk(value, path)
+        self.captured = frozenset(self._snapshot.tensors)
+        for value, path in _arguments(args, kwargs):
             self._snapshot.walk(value, path)
         self._built: tuple[CallWatch, GuardBuilder] | None = None
 
@@ -198,17 +204,6 @@ def _content(kind: str, owner: Any) -> dict[Any, Any]:
     if kind == "globals":  # Python and its tools keep notes of their own under such names
         return {name: value for name, value in owner.items() if not name.startswith("__")}
     return content_of(kind, owner)
-
-
-def _place(kind: str, path: str, key: Any) -> str:
-    """Say where in a holder something is."""
-    if kind == "globals":
-        return f"{path}.{key}" if path else f"the global {key}"
-    if kind in ("attributes", "class", "function"):
-        return f"{path}.{key}"
-    if kind in ("cell", "set"):
-        return path
-    return f"{path}[{describe(key)}]"
 
 
 def _name(fn: Any) -> str:

@@ -13,7 +13,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode, next_sequence_nr
+from oneflow_lite.autograd.function_node import (
+    AccumulateGrad,
+    FunctionNode,
+    next_sequence_nr,
+)
+from oneflow_lite.autograd.mode import local
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
@@ -50,6 +55,8 @@ class RecordingInterpreter(Interpreter):
 
     outside : dict of int to Source
         By the identity of an array that existed before: where to find it again.
+    edges : dict of int to (node, output index)
+        By the identity of such an array, the place in the graph that its tensor had.
 
     Attributes
     ----------
@@ -64,9 +71,15 @@ class RecordingInterpreter(Interpreter):
         Tensors that turned up from nowhere, by variable.
     callbacks : dict
         What to call before each replay; a dict for its order.
+    needs : dict of int to tuple of bool
+        By the identity of an OpDesc, which inputs carried a gradient.
+    unrepeatable : str or None
+        Why dispatching the ops once more would not give the graph that the call had.
     """
 
-    def __init__(self, fullgraph: bool, outside: dict[int, Source]) -> None:
+    def __init__(
+        self, fullgraph: bool, outside: dict[int, Source], edges: dict[int, Any]
+    ) -> None:
         self.inner: Interpreter = EagerInterpreter()
         self.fullgraph = fullgraph
         self.program = Program()
@@ -78,8 +91,14 @@ class RecordingInterpreter(Interpreter):
         self.callbacks: dict[Callable[[], None], None] = {}
         self._outside = outside
         self._constants: dict[int, Any] = {}
+        self._edge_of = edges
         self._names: dict[int, str] = {}
         self._first_nr = next_sequence_nr()
+        self.needs: dict[int, tuple[bool, ...]] = {}
+        self.unrepeatable: str | None = None
+        self._roots: dict[str, str] = {}
+        self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
+        self._edges: dict[str, Any] = {}  # of tensors from outside
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run the op and write it down."""
@@ -100,9 +119,9 @@ class RecordingInterpreter(Interpreter):
             if not schema.mutates and found[0] in names:  # it was handed through
                 return result
             location = user_location()
-            self.block.append_op(
-                OpDesc(op, names, found, attrs, location, returns_tuple=type(result) is tuple)
-            )
+            desc = OpDesc(op, names, found, attrs, location, returns_tuple=type(result) is tuple)
+            self.block.append_op(desc)
+            self._note_graph(desc, inputs, names)
         return result
 
     def read(self, op: str, tensor: Tensor) -> None:
@@ -141,6 +160,30 @@ class RecordingInterpreter(Interpreter):
                 "with where(), or leave fullgraph out"
             )
 
+    def _note_graph(
+        self, desc: OpDesc, inputs: tuple[Any, ...], names: tuple[str | None, ...]
+    ) -> None:
+        """Note which inputs carried a gradient, and whether recorded ops alone say why."""
+        roots, viewed = self._roots, desc.viewed
+        grad_enabled = local.state.grad_enabled
+        needs = []
+        for x, name in zip(inputs, names, strict=True):
+            if name is not None:
+                roots.setdefault(name, name)
+            edge = None if x is None else x._edge
+            needs.append(edge is not None and grad_enabled)
+            if edge is None or name is None or not grad_enabled:
+                continue
+            leaf = isinstance(edge[0], AccumulateGrad)
+            known = self._edges.get(name)
+            if known is not edge and (leaf or roots[name] not in self._in_graph):
+                self.unrepeatable = "has an inner leaf, or a Function of its own"
+        self.needs[id(desc)] = tuple(needs)
+        for name in desc.outputs:
+            roots.setdefault(name, name if viewed is None else roots[viewed])
+        if any(needs):
+            self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
+
     # Variables
 
     def declare(self, array: Any, desc: VarDesc) -> str:
@@ -149,6 +192,7 @@ class RecordingInterpreter(Interpreter):
         if found is not None:
             return found
         self.block.create_var(desc)
+        self._edges[desc.name] = self._edge_of.get(id(array))
         self._names[id(array)] = desc.name
         self.arrays[desc.name] = array
         return desc.name

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+
+import attrs
 
 from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.autograd.graph_task import GraphTask
@@ -18,7 +21,9 @@ from oneflow_lite.static.capture.memory import MemoryClasses
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.capture.results import Made, NotReplayable, Results
 from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState
+from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.interpreter_core import InterpreterCore
+from oneflow_lite.static.program import OpDesc
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
@@ -37,6 +42,8 @@ class Recording:
     arguments : Arguments
     states : sequence of TensorState
         Of all tensors within reach, the arguments among them, before the call.
+    captured : frozenset of int
+        The ids of the tensors that are reached otherwise than as an argument.
     late : sequence of Tensor
         The state and options of optimizers that took part.
     guards : object
@@ -60,6 +67,7 @@ class Recording:
         recorder: RecordingInterpreter,
         arguments: Arguments,
         states: Sequence[TensorState],
+        captured: frozenset[int],
         late: Sequence[Tensor],
         guards: Any,
         value: Any,
@@ -73,8 +81,11 @@ class Recording:
         self.default_float = default_float()
         self.grad_enabled = local.state.grad_enabled
         given = {id(tensor) for tensor in arguments.tensors}
-        outside = [state for state in states if id(state.tensor) not in given]
+        outside = [s for s in states if id(s.tensor) not in given or id(s.tensor) in captured]
         _settle(recorder, late)
+        _copy_written_constants(recorder)
+        if grads_matter:
+            _check_gradients_apart(states)
         for state in states:
             change = state.change()
             if change is not None:
@@ -311,6 +322,30 @@ def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:
         recorder.block.var(name).persistable = True
         recorder.externals[name] = Source(known[id(tensor._data)], "tensor")
         del recorder.unknown[name]
+
+
+def _copy_written_constants(recorder: RecordingInterpreter) -> None:
+    """Have constants that are written copied first, so that every replay begins with them."""
+    block = recorder.block
+    roots = memory_roots(block.ops)
+    written = dict.fromkeys(roots[name] for op in block.ops for name in op.written)
+    for name in written:
+        desc = block.var(name)
+        if desc.value is not None:
+            kept = recorder.program.unique_name("constant")
+            block.create_var(attrs.evolve(desc, name=kept))
+            desc.value = None
+            block.ops.insert(0, OpDesc("clone", (kept,), (name,)))
+
+
+def _check_gradients_apart(states: Sequence[TensorState]) -> None:
+    """Raise where a gradient is also something else; the Program could not tell which it is."""
+    arrays = [id(state.data) for state in states]
+    arrays += [id(state.grad._data) for state in states if state.grad is not None]
+    repeated = {array for array, count in Counter(arrays).items() if count > 1}
+    for state in states:
+        if state.grad is not None and id(state.grad._data) in repeated:
+            raise NotReplayable("a gradient is another tensor within reach as well")
 
 
 def _states_of(late: Sequence[Tensor], states: Sequence[TensorState]) -> list[TensorState]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import argparse
 import enum
 import functools
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 from types import (
     BuiltinFunctionType,
-    CellType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
@@ -32,6 +30,15 @@ from oneflow_lite.device import Device
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.capture.code_walk import Path, nested_codes, walk
+from oneflow_lite.static.capture.holders import (
+    CONTAINERS,
+    MISSING,
+    attributes_of,
+    container_base,
+    content_of,
+    contents,
+    place,
+)
 from oneflow_lite.static.capture.trusted import (
     BUILTINS,
     PURE_MODULES,
@@ -43,9 +50,7 @@ from oneflow_lite.static.capture.trusted import (
 )
 from oneflow_lite.tensor import Tensor
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
 LIMIT = 200_000  # objects; more than that is no state that a training step reads
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
 
 _LEAVES = {
     type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range,
@@ -54,16 +59,19 @@ _LEAVES = {
 }  # fmt: skip
 SCALARS = (bool, int, float, complex, str, bytes, type(None))
 _PLAIN = (SimpleNamespace, argparse.Namespace)  # library classes that only hold attributes
-_BASE_OF = (list, tuple, deque, dict, set, frozenset)
-CONTAINERS = {*_BASE_OF, OrderedDict, defaultdict}
 _BASES = {*CONTAINERS, object, str, int, float, complex, bytes, Exception, BaseException, *_PLAIN}
+_VITAL = frozenset(
+    """
+    training _parameters _buffers _modules _forward_hooks _forward_pre_hooks _backward_hooks
+    _backward_pre_hooks
+    """.split()
+)
 _REPLACED = ("forward", "__call__", "step")  # methods of the package that users' code replaces
 _HARMLESS = ("typing", "abc", "enum", "collections.abc")  # bases without state of their own
 # Modules of the package whose objects neither change nor lead to what users wrote.
 _OPAQUE = ("op_expr", "extend", "device", "dtype", "autograd.mode", "autograd.custom_grad_function")
 _WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.cached_property)
 _WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "args", "keywords")
-_PLAIN_CLASS_KEYS = frozenset({"__class__", "__new__", "__init_subclass__", "__class_getitem__"})
 
 
 class Traversal:
@@ -178,7 +186,7 @@ class Traversal:
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         if whose == "own":  # a decorator of the package: what it wraps is followed, its own is not
             for name, cell in cells:
-                inner = _contents(cell)
+                inner = contents(cell)
                 if _is_users(inner):
                     self._held("cell", cell, {"": inner}, ("",), f"{name} of {path}")
             return
@@ -196,7 +204,7 @@ class Traversal:
         self._held("function", function, content, content, path)
         free = {path for c in codes for path in walk(c).free}
         for name, cell in cells:
-            inner = _contents(cell)
+            inner = contents(cell)
             self.hold("cell", cell, {"": inner}, ("",), name)
             if type(inner) is ModuleType:
                 for names in free:
@@ -283,7 +291,7 @@ class Traversal:
 
     def _wants_member(self, name: str, value: Any) -> bool:
         if name.startswith("__") and name.endswith("__"):  # operators call them without naming them
-            return name not in _PLAIN_CLASS_KEYS and (callable(value) or self._named(name))
+            return callable(value) or hasattr(value, "__func__") or self._named(name)
         return name != "_abc_impl" and self.wants(name)
 
     def _named(self, name: str) -> bool:
@@ -357,60 +365,13 @@ class Traversal:
         """Take note of a holder, and follow what it holds."""
         wanted = list(wanted)
         done = self.hold(kind, owner, content, wanted, path)
-        dotted = kind in ("attributes", "class", "function")
         for key in (key for key in wanted if key not in done):
-            inner = f"{path}.{key}" if dotted else path if kind == "cell" else f"{path}[{key!r}]"
-            self.later(content[key], inner)
-
-
-def attributes_of(value: Any) -> dict[str, Any]:
-    """Return the attributes that an object itself holds, those in slots included."""
-    content = dict(getattr(value, "__dict__", ()))
-    for cls in type(value).__mro__:
-        for name, member in vars(cls).items() if cls.__flags__ & _HEAP_TYPE else ():
-            if type(member) is MemberDescriptorType:
-                try:
-                    content.setdefault(name, member.__get__(value))
-                except AttributeError:
-                    content.setdefault(name, MISSING)
-    return content
-
-
-def container_base(value: Any) -> type | None:
-    """Return which built-in container a value is, or is a subclass of."""
-    return next((base for base in _BASE_OF if isinstance(value, base)), None)
-
-
-def content_of(kind: str, owner: Any) -> dict[Any, Any]:
-    """Return what a holder holds at present; a user's methods are not called for it."""
-    if kind == "attributes":
-        content = attributes_of(owner)
-        if isinstance(owner, Tensor):  # the others belong to the tensor's own state
-            content = {k: v for k, v in content.items() if not k.startswith("_")}
-        return content
-    if kind in ("items", "dict"):
-        return dict(dict.items(owner))
-    if kind == "cell":
-        return {"": _contents(owner)}
-    if kind == "function":
-        names = ("__code__", "__defaults__", "__kwdefaults__")
-        return {name: getattr(owner, name) for name in names}
-    if kind == "class":
-        return dict(vars(owner))
-    iterate = getattr(container_base(owner), "__iter__")  # noqa: B009  (a type without it)
-    return dict(enumerate(iterate(owner)))
+            self.later(content[key], place(kind, path, key))
 
 
 def is_vital(name: str) -> bool:
     """Return whether the package reads this attribute of every module."""
-    return name in ("training", "_parameters", "_buffers", "_modules") or name.endswith("_hooks")
-
-
-def _contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
+    return name in _VITAL
 
 
 def _is_users(value: Any) -> bool:

@@ -59,7 +59,7 @@ def flatten(value: Any, leaves: list[Tensor]) -> Leaf | Fixed | Node:
         return Leaf(len(leaves) - 1)
     if kind in (list, tuple) or is_namedtuple(kind):
         return Node(kind, tuple([flatten(item, leaves) for item in value]))
-    if kind is dict:
+    if kind is dict and all(isinstance(key, PLAIN) for key in value):
         return Node(dict, tuple([flatten(v, leaves) for v in value.values()]), tuple(value))
     return Fixed(value)
 

@@ -6,7 +6,6 @@ Asked by `flow.compile` about everything that a function names or calls.
 from __future__ import annotations
 
 import builtins
-import functools
 import os
 import site
 import sys
@@ -58,6 +57,9 @@ _CONTAINERS: tuple[type, ...] = (
     type({}.keys()), type({}.values()), type({}.items()), type(None),
 )  # fmt: skip
 _CONSTRUCTORS = {"__new__", "fromkeys", "from_bytes", "fromhex", "maketrans", "__init_subclass__"}
+_PURE_GENERATED = (
+    "<attrs generated", "<frozen importlib", "<frozen abc", "<frozen _collections_abc",
+)  # fmt: skip
 # Library files written in Python that user code may enter.
 _PURE_FILES = frozenset(
     """
@@ -76,7 +78,9 @@ _OWN_EFFECTS = frozenset(
 )
 
 
-@functools.lru_cache(maxsize=65536)
+_of_file: dict[str, Origin] = {}
+
+
 def origin(code: CodeType) -> Origin:
     """Return whose code it is: the package's own, that of Python or an installed library, a user's.
 
@@ -88,12 +92,17 @@ def origin(code: CodeType) -> Origin:
     >>> [origin(f.__code__) for f in (flow.relu, json.dumps, lambda: 0)]
     ['own', 'library', 'user']
     """
-    if is_own_code(code):
-        return "own"
     name = code.co_filename
-    if name.startswith(("<frozen", "<attrs generated")) or name.startswith(_LIBRARY):
-        return "library"
-    return "user"
+    known = _of_file.get(name)
+    if known is None:
+        if is_own_code(code):
+            known = "own"
+        elif name.startswith(("<frozen", "<attrs generated")) or name.startswith(_LIBRARY):
+            known = "library"
+        else:
+            known = "user"
+        _of_file[name] = known
+    return known
 
 
 def origin_of_module(name: str | None) -> Origin:
@@ -101,6 +110,8 @@ def origin_of_module(name: str | None) -> Origin:
     root = (name or "").partition(".")[0]
     if root == "oneflow_lite":
         return "own"
+    if root == "__main__":  # whatever file `python -m` started
+        return "user"
     if root in sys.stdlib_module_names or root == "numpy":
         return "library"
     file = getattr(sys.modules.get(name or ""), "__file__", None)
@@ -159,7 +170,7 @@ def _is_iterator(value: Any) -> bool:
 def may_enter(code: CodeType) -> bool:
     """Return whether user code may enter this code of a library."""
     name = code.co_filename
-    if name.startswith(("<frozen importlib", "<frozen abc", "<frozen _collections_abc")):
+    if name.startswith(_PURE_GENERATED):
         return True
     return os.path.basename(name) in _PURE_FILES and name.startswith(_LIBRARY)
 

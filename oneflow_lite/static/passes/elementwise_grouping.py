@@ -15,10 +15,9 @@ NOT_ELEMENTWISE = frozenset(
 def run(plan: ExecutionPlan) -> PassReport:
     """Record groups of ops that follow each other, share a shape and keep results to themselves.
 
-    Every op of a group but the first uses what another one of it made, and every result but the
-    last is used inside it alone. A run executes the ops one by one, in place where the in-place
-    pass found that possible; the ops and bytes saved are those of the inner results, which one
-    loop over the elements would not store.
+    Every result but the last is used inside the group and nowhere else. A run executes the ops one
+    by one, in place where the in-place pass found that possible; the ops and bytes saved are those
+    of the inner results, which one loop over the elements would not store.
     """
     ops, var = plan.block.ops, plan.block.var
     last_read = {name: i for i, op in enumerate(ops) for name in op.reads}
@@ -58,15 +57,12 @@ def _runs(plan: ExecutionPlan) -> list[tuple[int, int]]:
 
 def _end_of_group(ops: list[OpDesc], begin: int, end: int, last_read: dict[str, int]) -> int:
     """Return the position after the longest group that begins at an op and ends before `end`."""
-    made: set[str] = set()
     after = begin + 1
     inside = begin  # the last op that uses what was made so far
     for position in range(begin, end):
-        op = ops[position]
-        if inside >= end or (made and made.isdisjoint(op.reads)):
-            break
         if inside <= position:
             after = position + 1
-        made.add(op.outputs[0])
-        inside = max(inside, last_read.get(op.outputs[0], 0))
+        inside = max(inside, last_read.get(ops[position].outputs[0], len(ops)))
+        if inside >= end:
+            break
     return after

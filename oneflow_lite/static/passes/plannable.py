@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.static.passes.effects import is_library
+from oneflow_lite.static.passes.effects import is_control_flow, is_library
 from oneflow_lite.static.passes.storage import Storage
 from oneflow_lite.static.program import ExecutionPlan, OpDesc, VarDesc
 
@@ -38,7 +38,7 @@ def makes_into_out(op: OpDesc) -> bool:
         and not op.returns_tuple
         and len(op.outputs) == 1
         and op.outputs[0] not in op.reads
-        and not (op.written or schema.random or op.viewed)
+        and not (op.written or is_control_flow(op) or op.viewed)
         and is_library(op)
     )
 

@@ -1,6 +1,7 @@
 """Functions that read from outside, each with a change of what they read."""
 
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -266,7 +267,7 @@ def attribute_by_vars(patch):
 @read
 def attribute_by_mapped_getattr(patch):
     obj = Plain(value=2.0)
-    return lambda x: x * [*map(getattr, [obj], ["val" + "ue"])][0], setter(obj, "value", 3.0)
+    return lambda x: x * next(map(getattr, [obj], ["val" + "ue"])), setter(obj, "value", 3.0)
 
 
 @read
@@ -673,6 +674,205 @@ def what_the_default_of_a_dict_reads(patch):
 
 
 @read
+def method_of_tensors_replaced(patch):
+    return lambda x: x.relu(), lambda: patch(flow.Tensor, "relu", lambda x: x)
+
+
+@read
 def call_of_every_module_replaced(patch):
     net = Net()
     return net, lambda: patch(nn.Module, "__call__", lambda self, x: x)
+
+
+class Made:
+    def __new__(cls, k):
+        made = super().__new__(cls)
+        made.k = k * scale
+        return made
+
+    @classmethod
+    def __class_getitem__(cls, k):
+        return cls(k).k
+
+
+@read
+def what_new_reads(patch):
+    return lambda x: x * Made(2.0).k, lambda: patch(globals(), "scale", 3.0)
+
+
+@read
+def what_a_class_method_of_an_operator_reads(patch):
+    return lambda x: x * Made[2.0], lambda: patch(globals(), "scale", 3.0)
+
+
+@read
+def named_tuple_made_in_the_call(patch):
+    return lambda x: x * Pair(scale, 1).a, lambda: patch(globals(), "scale", 3.0)
+
+
+@read
+def what_a_context_manager_reads(patch):
+    ks = [2.0]
+
+    @contextlib.contextmanager
+    def scaled(x):
+        yield x * ks[0]
+
+    def f(x):
+        with scaled(x) as y:
+            return y
+
+    return f, lambda: ks.__setitem__(0, 3.0)
+
+
+@read
+def what_a_generator_reads(patch):
+    ks = [2.0]
+
+    def parts(x):
+        for k in ks:
+            yield x * k
+
+    return lambda x: sum(parts(x)), lambda: ks.append(3.0)
+
+
+@read
+def what_a_descriptor_reads(patch):
+    class Scaled:
+        def __init__(self):
+            self.k = 2.0
+
+        def __get__(self, obj, cls):
+            return obj.value * self.k
+
+    descriptor = Scaled()
+
+    class Owner:
+        scaled = descriptor
+        value = 1.0
+
+    owner = Owner()
+    return lambda x: x * owner.scaled, setter(descriptor, "k", 3.0)
+
+
+@read
+def class_of_a_class(patch):
+    class Meta(type):
+        k = 2.0
+
+    class Owner(metaclass=Meta):
+        pass
+
+    return lambda x: x * Owner.k, lambda: setattr(Meta, "k", 3.0)
+
+
+@read
+def base_of_a_class_replaced(patch):
+    class Left:
+        k = 2.0
+
+    class Right:
+        k = 3.0
+
+    class Owner(Left):
+        pass
+
+    owner = Owner()
+    return lambda x: x * owner.k, lambda: setattr(Owner, "__bases__", (Right,))
+
+
+@read
+def inherited_attribute(patch):
+    class Left:
+        k = 2.0
+
+    class Owner(Left):
+        pass
+
+    owner = Owner()
+    return lambda x: x * owner.k, lambda: setattr(Left, "k", 3.0)
+
+
+@read
+def super_method(patch):
+    class Left:
+        def f(self, x):
+            return x * 2
+
+    class Owner(Left):
+        def f(self, x):
+            return super().f(x)
+
+    owner = Owner()
+    return lambda x: owner.f(x), lambda: setattr(Left, "f", lambda self, x: x)
+
+
+@read
+def pattern(patch):
+    obj = Data(2.0)
+
+    def f(x):
+        match obj:
+            case Data(value):
+                return x * value
+
+    return f, setter(obj, "value", 3.0)
+
+
+@read
+def what_a_function_reads_that_is_an_argument_by_default(patch):
+    ks = [2.0]
+
+    def outer(x, f=lambda x: x * ks[0]):
+        return f(x)
+
+    return outer, lambda: ks.__setitem__(0, 3.0)
+
+
+@read
+def bound_builtin_method(patch):
+    d = {"k": 2.0}
+    get = d.get
+    return lambda x: x * get("k"), lambda: d.update(k=3.0)
+
+
+@read
+def frozen_set_replaced(patch):
+    obj = Plain(s=frozenset({1.0}))
+    return lambda x: x * sum(obj.s), setter(obj, "s", frozenset({2.0}))
+
+
+@read
+def tuple_with_a_list(patch):
+    t = (1, [2.0])
+    return lambda x: x * t[1][0], lambda: t[1].__setitem__(0, 3.0)
+
+
+@read
+def key_of_a_dict(patch):
+    key = Plain(value=2.0)
+    d = {key: 1}
+    return lambda x: x * next(iter(d)).value, setter(key, "value", 3.0)
+
+
+@read
+def static_and_class_methods(patch):
+    class Owner:
+        k = 2.0
+
+        @staticmethod
+        def one(x):
+            return x * scale
+
+        @classmethod
+        def two(cls, x):
+            return cls.one(x) * cls.k
+
+    return lambda x: Owner.two(x), lambda: setattr(Owner, "one", staticmethod(lambda x: x))
+
+
+@read
+def recursive_structure(patch):
+    node = Plain(value=2.0)
+    node.next = node
+    return lambda x: x * node.next.next.value, setter(node, "value", 3.0)

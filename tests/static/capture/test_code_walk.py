@@ -93,13 +93,13 @@ def test_a_class_pattern_reads_attributes_without_naming_them():
 
 def test_imports():
     def trusted():
-        import math  # noqa: PLC0415
-        from collections import OrderedDict  # noqa: PLC0415
+        import math
+        from collections import OrderedDict
 
         return math, OrderedDict
 
     def other():
-        import random  # noqa: PLC0415
+        import random
 
         return random
 
@@ -142,7 +142,7 @@ def test_ordinary_code_has_none():
             case [1, *_]:
                 return 2
         yield from xs
-        return {z for z in xs}, {z: z for z in xs}, lambda: f
+        return {-z for z in xs}, {z: z for z in xs}, lambda: f
 
     assert not [r for code in nested_codes(f.__code__) for r in walk(code).reasons]
 

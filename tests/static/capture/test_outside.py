@@ -164,6 +164,25 @@ def test_what_was_changed_is_named():
     assert sorted(reasons) == ["changed obj.inner.xs[1]", "changed obj.value"]
 
 
+def test_members_of_modules_are_named_as_users_name_them():
+    net = Net()
+    _, guards, outside = looked_at(net, flow.ones(2))
+    assert outside.tensors[id(net.linear.weight)][1] == "Net.linear.weight"
+    net.linear.weight = nn.Parameter(flow.ones(2, 2))
+    assert guards.why() == "`Net.linear.weight` was a Parameter, is another one"
+
+
+def test_tensors_that_are_keys_are_compared_by_identity_and_never_read(monkeypatch):
+    a, b = flow.ones(1), flow.ones(1)
+    table = {a: 2.0}
+    monkeypatch.setattr(flow.Tensor, "__repr__", None)
+    monkeypatch.setattr(flow.Tensor, "__eq__", None)
+    reasons, guards, outside = looked_at(lambda x: x * table[a], flow.ones(1))
+    assert reasons == [] and guards.check() and id(a) in outside.tensors
+    table[b] = table.pop(a)
+    assert guards.why()
+
+
 def test_a_list_given_as_argument_may_not_be_changed_either():
     reasons, _, _ = looked_at(lambda xs: xs.append(1), [1])
     assert reasons == ["added argument 0[1]"]
@@ -216,7 +235,7 @@ items_of_none = Plain(unused=array, value=2.0)
         (lambda x: x * next(numbers), "generator"),
         (lambda x: [x * i for i in iterator], "list_iterator"),
         (lambda x: x * items.value[0], "ndarray"),
-        (lambda x: x if guarded else x, "__getattribute__"),
+        (lambda x: guarded and x, "__getattribute__"),
         (lambda x: x * np.random.rand(), "np.random.rand"),
         (lambda x: x * random.random(), "random.random"),
         (lambda x: x * float(np.sqrt(2.0)), "np.sqrt"),
@@ -266,7 +285,9 @@ class Block(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in zip(self.SIZES, self.SIZES)])
+        self.layers = nn.ModuleList(
+            [nn.Linear(a, b) for a, b in zip(self.SIZES, self.SIZES, strict=True)]
+        )
         self.names = [f"layer{i}" for i in range(len(self.layers))]
         self.norm = nn.BatchNorm1d(2)
 
@@ -395,6 +416,7 @@ def test_state_that_users_make_is_a_change():
     assert looked_at(f, flow.ones(1))[0]
 
 
+@pytest.mark.filterwarnings("ignore:scheduler.step")
 def test_a_scheduler_stepped_inside_is_a_change():
     optimizer = flow.optim.SGD([flow.ones(1, requires_grad=True)], lr=0.1)
     scheduler = flow.optim.lr_scheduler.StepLR(optimizer, 1)
@@ -465,3 +487,27 @@ def test_hooks_of_tensors_are_followed():
     assert reasons == [] and guards.check()
     k = 3.0
     assert not guards.check()
+
+
+@pytest.mark.parametrize("world", READS, ids=lambda world: world.__name__)
+def test_a_compiled_function_follows_what_it_reads(world, monkeypatch):
+    def patch(target, name, value):
+        if isinstance(target, dict):
+            monkeypatch.setitem(target, name, value)
+        else:
+            monkeypatch.setattr(target, name, value)
+
+    fn, change = world(patch)
+    compiled = flow.compile(fn)
+    x = flow.tensor([1.0, -2.0])
+    for _ in range(3):
+        assert compiled(x).tolist() == fn(x).tolist()
+    explanation = compiled.explain()
+    assert explanation.hits == 2 and explanation.fallbacks == 0, explanation
+    change()
+    for _ in range(2):
+        flow.manual_seed(0)
+        got = compiled(x)
+        flow.manual_seed(0)
+        want = fn(x)
+        assert got.tolist() == want.tolist() and got.dtype == want.dtype

@@ -87,11 +87,11 @@ class Block(nn.Module):
 
 
 NAMED: dict[str, Callable[[], list[flow.Tensor]]] = {
-    "MLP training step": mlp_step,
-    "GELU of elementary ops, with gradient": gelu,
-    "net of third order": third_order,
-    "prediction of a program with a loss": prediction,
-    "transformer block, training step": transformer_block,
+    "MLP step": mlp_step,
+    "GELU and gradient": gelu,
+    "third-order net": third_order,
+    "prediction alone": prediction,
+    "transformer block step": transformer_block,
 }
 
 

@@ -195,7 +195,7 @@ def test_a_users_op_writes_where_it_wants_to() -> None:
     try:
         b = Builder()
         x = b.op("abs", b.feed("x", X))
-        t = b.op("addto_user_op", b.feed("y", X))
+        t = b.op("addto_user_op", b.op("neg", b.feed("y", X)))
         b.op("copy_", x, t)
         assert t not in planned(b, b.op("neg", x)).in_place
     finally:

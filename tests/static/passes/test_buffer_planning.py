@@ -90,8 +90,7 @@ def test_layouts_are_kept() -> None:
 def test_what_is_not_planned() -> None:
     b = Builder()
     x = b.feed("x", X)
-    attrs = {"shape": (2,), "dtype": np.dtype("f8"), "generator": flow.Generator()}
-    drawn = b.op("random_uniform", **attrs)
+    drawn = b.op("random_permutation", n=2, dtype=np.dtype("i8"), generator=flow.Generator())
     empty = b.op("neg", b.feed("nothing", np.ones((0, 3))))
     fetched = b.op("neg", x)
     hidden = b.op("neg", x)

@@ -52,12 +52,41 @@ def test_a_result_that_is_used_outside_ends_a_group() -> None:
     assert groups(b, end)[0] == [["exp", "neg"], ["sqrt", "abs"]]
 
 
-def test_an_unrelated_op_ends_a_group() -> None:
+def test_branches_that_meet_are_one_group() -> None:
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("mul", b.op("exp", x), b.op("sqrt", x))
+    assert groups(b, y)[0] == [["exp", "sqrt", "mul"]]
+
+
+def test_branches_that_do_not_meet_are_two_groups() -> None:
     b = Builder()
     x = b.feed("x", X)
     y = b.op("neg", b.op("exp", x))
-    z = b.op("sqrt", x)
-    assert groups(b, y, z)[0] == [["exp", "neg"]]
+    z = b.op("abs", b.op("sqrt", x))
+    assert groups(b, y, z)[0] == [["exp", "neg"], ["sqrt", "abs"]]
+
+
+def test_a_group_ends_where_all_is_inside() -> None:
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("exp", x)
+    z = b.op("neg", y)
+    end = b.op("mul", y, z)
+    assert groups(b, z, end)[0] == []
+
+
+def test_a_result_that_nobody_uses_is_in_no_group() -> None:
+    b = Builder()
+    x = b.feed("x", X)
+    b.op("exp", x)
+    assert groups(b, b.op("neg", x))[0] == []
+
+
+def test_rows_that_are_normalized_are_not_elementwise() -> None:
+    b = Builder()
+    y = b.op("softmax", b.op("exp", b.feed("x", X)), dim=1)
+    assert groups(b, b.op("neg", y))[0] == []
 
 
 def test_another_shape_ends_a_group() -> None:

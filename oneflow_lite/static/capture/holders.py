@@ -1,0 +1,75 @@
+"""What objects hold, read without calling any method that a user wrote."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from types import CellType, MemberDescriptorType
+from typing import Any
+
+from oneflow_lite.static.capture.guards import describe
+from oneflow_lite.tensor import Tensor
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
+_BASE_OF = (list, tuple, deque, dict, set, frozenset)
+CONTAINERS = {*_BASE_OF, OrderedDict, defaultdict}
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object itself holds, those in slots included."""
+    content = dict(getattr(value, "__dict__", ()))
+    for cls in type(value).__mro__:
+        for name, member in vars(cls).items() if cls.__flags__ & _HEAP_TYPE else ():
+            if type(member) is MemberDescriptorType:
+                try:
+                    content.setdefault(name, member.__get__(value))
+                except AttributeError:
+                    content.setdefault(name, MISSING)
+    return content
+
+
+def container_base(value: Any) -> type | None:
+    """Return which built-in container a value is, or is a subclass of."""
+    return next((base for base in _BASE_OF if isinstance(value, base)), None)
+
+
+def content_of(kind: str, owner: Any) -> dict[Any, Any]:
+    """Return what a holder holds at present; a user's methods are not called for it."""
+    if kind == "attributes":
+        content = attributes_of(owner)
+        if isinstance(owner, Tensor):  # the others belong to the tensor's own state
+            content = {k: v for k, v in content.items() if not k.startswith("_")}
+        return content
+    if kind in ("items", "dict"):
+        return dict(dict.items(owner))
+    if kind == "cell":
+        return {"": contents(owner)}
+    if kind == "function":
+        names = ("__code__", "__defaults__", "__kwdefaults__")
+        return {name: getattr(owner, name) for name in names}
+    if kind == "class":
+        return dict(vars(owner))
+    iterate = getattr(container_base(owner), "__iter__")  # noqa: B009  (a type without it)
+    return dict(enumerate(iterate(owner)))
+
+
+def contents(cell: CellType) -> Any:
+    """Return what a closure variable holds; MISSING before it was set."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def place(kind: str, path: str, key: Any) -> str:
+    """Say where in a holder something is, as users write it; tensors that are keys are not read."""
+    if kind == "globals":
+        return f"{path}.{key}" if path else f"the global {key}"
+    if kind in ("attributes", "class", "function"):
+        return f"{path}.{key}"
+    if kind in ("cell", "set", "frozenset"):
+        return path
+    owner, _, members = path.rpartition(".")
+    if members in ("_modules", "_parameters", "_buffers"):
+        return f"{owner}.{key}"
+    return f"{path}[{describe(key)}]"

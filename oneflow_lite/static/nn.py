@@ -1,0 +1,7 @@
+"""Control flow under the names that Paddle gives it: `flow.static.nn.cond` and others."""
+
+from oneflow_lite.static.control_flow import (
+    cond as cond,
+    switch_case as switch_case,
+    while_loop as while_loop,
+)

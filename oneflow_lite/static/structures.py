@@ -1,0 +1,125 @@
+"""The results of branches and bodies: nested containers of tensors, compared with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.creation import tensor
+from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, same_value
+from oneflow_lite.tensor import Tensor
+
+_NUMBERS = (bool, int, float, complex)
+
+
+@attrs.define(eq=False)
+class Result:
+    """What a function returned, taken apart: its structure, and the tensors in order."""
+
+    spec: Any
+    tensors: list[Tensor]
+
+    @classmethod
+    def of(cls, value: Any) -> Result:
+        """Take a value apart."""
+        tensors: list[Tensor] = []
+        return cls(flatten(value, tensors), tensors)
+
+
+def numbers_to_tensors(results: Sequence[Result], which: int) -> None:
+    """Make tensors of the numbers in one result that are something else in another one.
+
+    The others must be as they were returned, or have gone through this before.
+    """
+    result = results[which]
+    tensors: list[Tensor] = []
+    others = [other.spec for other in results]
+    result.spec = _converted(result.spec, others, result.tensors, tensors)
+    result.tensors = tensors
+
+
+def _converted(
+    spec: Any, others: list[Any], before: list[Tensor], tensors: list[Tensor]
+) -> Any:
+    if isinstance(spec, Leaf):
+        tensors.append(before[spec.position])
+        return Leaf(len(tensors) - 1)
+    if isinstance(spec, Fixed):
+        same = all(isinstance(o, Fixed) and same_value(o.value, spec.value) for o in others)
+        if same or type(spec.value) not in _NUMBERS:
+            return spec
+        tensors.append(tensor(spec.value))
+        return Leaf(len(tensors) - 1)
+    children = []
+    for i, child in enumerate(spec.children):
+        beside = [
+            o.children[i] if isinstance(o, Node) and len(o.children) > i else o for o in others
+        ]
+        children.append(_converted(child, beside, before, tensors))
+    return Node(spec.kind, tuple(children), spec.keys)
+
+
+def check_same_results(op: str, labels: Sequence[str], results: Sequence[Result]) -> None:
+    """Check that functions returned the same structure of tensors of the same kinds.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DTypeError
+        Naming the function and the place in its result.
+    """
+    for label, result in zip(labels[1:], results[1:], strict=True):
+        _compare(op, labels[0], label, results[0], result, results[0].spec, result.spec, "")
+
+
+def _compare(
+    op: str, first: str, label: str, one: Result, other: Result, a: Any, b: Any, at: str
+) -> None:
+    if isinstance(a, Leaf) and isinstance(b, Leaf):
+        _compare_tensors(
+            op, first, label, one.tensors[a.position], other.tensors[b.position], at
+        )
+        return
+    fits = type(a) is type(b)
+    if fits and isinstance(a, Node):
+        fits = a.kind is b.kind and a.keys == b.keys and len(a.children) == len(b.children)
+    elif fits:
+        fits = same_value(a.value, b.value)
+    if not fits:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            label,
+            expected=f"a result{at} of the structure that {first} has, {_told(a)}",
+            got=_told(b),
+            mend="use the same tuples, lists and dicts of tensors in all of them",
+        )
+    if isinstance(a, Node):
+        for i, (x, y) in enumerate(zip(a.children, b.children, strict=True)):
+            where = repr(a.keys[i]) if a.keys else i
+            _compare(op, first, label, one, other, x, y, f"{at or ' at '}[{where}]")
+
+
+def _compare_tensors(op: str, first: str, label: str, x: Tensor, y: Tensor, at: str) -> None:
+    for what, kind in (("shape", ShapeError), ("dtype", DTypeError), ("device", ArgumentError)):
+        expected, got = getattr(x, what), getattr(y, what)
+        if expected != got:
+            raise bad_argument(
+                kind,
+                op,
+                label,
+                expected=f"a tensor{at} of {what} {expected}, as {first} has",
+                got=got,
+                mend="convert the result so that all agree",
+            )
+
+
+def _told(spec: Any) -> str:
+    if isinstance(spec, Leaf):
+        return "a tensor"
+    if isinstance(spec, Fixed):
+        return repr(spec.value)
+    keys = f" with the keys {list(spec.keys)}" if spec.keys else f" of {len(spec.children)}"
+    return f"a {spec.kind.__name__}{keys}"
