@@ -31,6 +31,7 @@ class Sample:
     inputs: tuple[np.ndarray, ...]
     differentiable: tuple[int, ...]
     needs_cuda: bool = False
+    control_flow: bool = False  # plain Python, unless a Program is captured
 
     def arrays(self, variant: int = 0) -> list[np.ndarray]:
         """Return the inputs, or for another variant other values of the same shape and domain."""
@@ -381,3 +382,28 @@ def _adam(param: flow.Tensor, grad: flow.Tensor) -> Any:
 
 _add("sgd_update", _sgd, X, Y, grads=())
 _add("adam_update", _adam, X, Y, grads=())
+
+# --- Control flow: plain Python, and ops while a Program is captured ------------------------------
+
+static_nn = flow.static.nn
+
+
+def _while_loop(x: flow.Tensor) -> Any:
+    first = flow.zeros((), dtype=flow.int64, device=x.device)
+    return static_nn.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [first, x])
+
+
+def _switch_case(x: flow.Tensor, i: flow.Tensor) -> Any:
+    return static_nn.switch_case(i[0], {0: lambda: x * 2, 2: lambda: x.exp()}, lambda: -x)
+
+
+def _cond(x: flow.Tensor) -> Any:
+    return static_nn.cond(x[0, 0] > 0, lambda: x * 2, lambda: x.exp())
+
+
+_add("cond", _cond, X)
+_add("switch_case", _switch_case, X, PICK)
+_add("while_loop", _while_loop, X)
+_add("while_loop_grad", gradient(_while_loop), X)
+for _name in "cond switch_case while_loop while_loop_grad".split():
+    SAMPLES[_name] = [attrs.evolve(_sample, control_flow=True) for _sample in SAMPLES[_name]]

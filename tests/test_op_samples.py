@@ -7,7 +7,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.registry import KERNELS
-from tests.op_samples import SAMPLES, floats, samples
+from tests.op_samples import SAMPLES, Sample, floats, samples
 
 # What tests of other files register and forget is no op of the package.
 OPS = sorted(
@@ -31,6 +31,18 @@ class Names(flow.Interpreter):
         return self.inner.apply(op_expr, inputs, attrs)
 
 
+def types_in_a_program(sample: Sample) -> set[str]:
+    """Return the types of the ops that a sample's Program has, in any block."""
+    program = flow.static.Program()
+    with flow.static.program_guard(program, flow.static.Program()):
+        inputs = [
+            flow.static.data(f"x{i}", x.shape, x.dtype).requires_grad_(i in sample.differentiable)
+            for i, x in enumerate(sample.inputs)
+        ]
+        sample.call(*inputs)
+    return {op.type for block in program.blocks for op in block.ops}
+
+
 def test_every_registered_op_has_samples():
     missing = [name for name in OPS if name not in SAMPLES]
     assert not missing, f"give these ops a call in tests/op_samples.py: {missing}"
@@ -41,6 +53,9 @@ def test_every_registered_op_has_samples():
 @pytest.mark.parametrize("op", OPS)
 def test_samples_dispatch_their_op(op, device):
     for sample in samples(op, device):
+        if sample.control_flow:
+            assert op in types_in_a_program(sample)
+            continue
         tensors = sample.tensors(device=device)
         with flow.push_interpreter(Names()) as names:
             sample.call(*tensors)

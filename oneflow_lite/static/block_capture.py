@@ -240,8 +240,8 @@ class BlockCapture(Interpreter):
             return
         raise CaptureError(
             f"{op}(): it writes {what} in place inside {self.captured.op}(), where nobody would "
-            "see it when the block does not run; compute a new tensor and return it, and update "
-            "parameters, buffers and statistics outside" + _at()
+            "see it when the block does not run; compute a new tensor and return it, update "
+            "parameters, buffers and statistics outside, and build modules before" + _at()
         )
 
     # The results

@@ -15,6 +15,7 @@ from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import NotDifferentiableError
+from oneflow_lite.locks import make_lock
 from oneflow_lite.static.block_capture import (
     BlockCapture,
     Captured,
@@ -26,6 +27,8 @@ from oneflow_lite.static.block_capture import (
 from oneflow_lite.static.block_run import notes_of
 from oneflow_lite.static.program import Block
 from oneflow_lite.tensor import Tensor
+
+_lock = make_lock()  # two threads may take the gradients of one block
 
 
 @attrs.frozen(eq=False)
@@ -93,7 +96,7 @@ def backward_of(
     key = (id(around.program), around.idx, names, kept, needs, keeps)
     found = traces[0].gradients.get(key)
     if found is None:
-        with undone_on_error(around.program):
+        with _lock, undone_on_error(around.program):
             made = _Maker(op, around, traces, names, kept).make(needs, always, keeps)
         found = traces[0].gradients[key] = (around, made)  # the block, so that its id stays taken
     return found[1]  # type: ignore[no-any-return]

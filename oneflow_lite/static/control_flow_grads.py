@@ -116,8 +116,8 @@ class WhileLoopGradGrad(_ControlFlow):
 
 
 def _by_input(found: Any, positions: Any, count: int) -> list[Any]:
-    """Return gradients in the order of the inputs, None where there is none."""
+    """Return the first of what was found, gradients, by input; None where there is none."""
     grads: list[Any] = [None] * count
-    for i, dx in zip(positions, found if type(found) is tuple else (found,), strict=True):
+    for i, dx in zip(positions, found if type(found) is tuple else (found,), strict=False):
         grads[i] = dx
     return grads

@@ -242,12 +242,11 @@ class LazyInterpreter(Interpreter):
         if _is_symbolic(tensor) or not isinstance(tensor._data, ndarray):
             return
         desc = self.persistables.find(tensor)
-        if desc is None:  # made from data while capturing
+        if desc is None:  # made from data while capturing: known at a run only
             desc = block.var(self._name(block, tensor, written=True))
-        elif block.program is self.main:
-            return  # a tensor from outside keeps the value that it gave to the Program
-        # What it holds is known at a run only, so the tensor shows no value any more.
-        tensor._data = symbolic(desc, tensor._data, block.program)
+            tensor._data = symbolic(desc, tensor._data, block.program)
+        elif block.program is self.startup:
+            self.persistables.hide(tensor, desc)
 
 
 def _is_symbolic(tensor: Tensor) -> bool:

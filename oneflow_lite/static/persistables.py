@@ -14,6 +14,7 @@ from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.static.construction import is_buffer
 from oneflow_lite.static.location import user_location
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.symbolic import symbolic
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.views import same_memory
 
@@ -39,6 +40,7 @@ class Persistables:
         self._made_here: dict[int, tuple[Any, Block]] = {}
         self._read: dict[int, Any] = {}
         self._numbers: dict[str, int] = {}
+        self.filled: set[str] = set()  # variables that an op of the startup Program writes
         variables = startup.global_block().vars
         for name, tensor in startup.parameters.items():
             self._remember(tensor._data, variables[name])
@@ -71,9 +73,20 @@ class Persistables:
             is_trained(tensor) or (not made_here and (written or is_buffer(tensor)))
         ):
             kept = self.keep(tensor)
-        if kept is not None:
-            return self.declare(program, kept, tensor)
-        return self._constant(program, tensor, written)
+        if kept is None:
+            return self._constant(program, tensor, written)
+        if is_trained(tensor) and not kept.is_parameter:  # first met as `parameter.data`
+            kept.is_parameter, kept.stop_gradient = True, tensor._edge is None
+            for each in (self.main, self.startup):
+                each.parameters[kept.name] = tensor
+        if kept.name in self.filled and isinstance(tensor._data, np.ndarray):
+            self.hide(tensor, kept)
+        return self.declare(program, kept, tensor)
+
+    def hide(self, tensor: Tensor, desc: VarDesc) -> None:
+        """Let a tensor show no value any more: the startup Program fills it."""
+        self.filled.add(desc.name)
+        tensor._data = symbolic(desc, tensor._data, self.startup)
 
     def declare(self, program: Program, desc: VarDesc, tensor: Tensor) -> str:
         """Make a persistable variable known to a program."""
@@ -84,7 +97,7 @@ class Persistables:
             parameters[desc.name] = tensor
         elif found is not desc:  # as in a clone of the program, where it is a copy
             same = parameters.get(desc.name)
-            if same is None or same._data is not tensor._data:
+            if same is None or (same is not tensor and same._data is not tensor._data):
                 raise CaptureError(
                     f"two variables of the Program would be called {desc.name!r}: they come from "
                     "different startup programs; capture both with the same startup program"
@@ -144,7 +157,8 @@ class Persistables:
     def _thaw(self, array: Any, desc: VarDesc, tensor: Tensor) -> None:
         """Let the main Program use the variable where it has only read a constant so far."""
         frozen = self._constants.pop((id(self.main), id(array)), None)
-        _, holders = _frozen.get(self.startup, {}).get(id(array), (None, ()))
+        known = _frozen.get(self.startup, {}).get(id(array))
+        holders = WeakSet() if known is None else known[1]
         if any(program is not self.main or frozen is None for program in holders):
             raise CaptureError(
                 f"a tensor of shape {tensor.shape} that becomes a variable was captured as a "

@@ -184,6 +184,20 @@ class TestCaptured:
         assert same(straight, queue) and straight[0] != straight[-1]
 
     @pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+    def test_control_flow(self, mode: str) -> None:
+        main = flow.static.Program()
+        with flow.static.program_guard(main):
+            x = flow.static.data("x", [3])
+            y = flow.static.nn.cond(x.sum() > 0, lambda: x * 2, lambda: -x)
+            z = flow.static.nn.cond(x.sum() < 0, lambda: y + 1, lambda: y - 1)
+        core = flow.static.Executor(mode=mode).analyse(main, ["x"], [z])
+        core.check()
+        conds = [i.index for i in core.instructions if str(i).startswith("cond")]
+        assert conds[1] in core.downstream_before_shrink[conds[0]]
+        for sign, right in ((1, [1, 3, 5]), (-1, [2, 3, 4])):
+            assert same(core.run([np.array([1, 2, 3], np.float32) * sign], []), [np.array(right)])
+
+    @pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
     def test_every_entry_of_what_runs_is_checked(self, mode: str) -> None:
         main, _, loss = self.program()
         core = flow.static.Executor(mode=mode).analyse(main, ["x", "label"], [loss])

@@ -270,6 +270,39 @@ def test_a_step_written_as_in_eager_code():
         np.testing.assert_array_equal(scope.find_var(have.name), want.detach().numpy())
 
 
+def test_a_parameter_that_was_first_met_as_data_is_trained():
+    class Net(flow.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = flow.nn.Parameter(flow.from_numpy(np.zeros((3, 2), np.float32)))
+            self.weight.data.uniform_(-1, 1)
+
+        def forward(self, x):
+            return x @ self.weight
+
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup):
+        x, y = static.data("x", X.shape[1:]), static.data("y", Y.shape[1:])
+        net = Net()
+        loss = flow.nn.MSELoss()(net(x), y)
+        ops, pairs = flow.optim.SGD(lr=0.1).minimize(loss)
+    assert [op.type for op in startup.global_block().ops][:2] == ["fill_constant", "uniform_"]
+    assert len(ops) == len(pairs) == 1 and pairs[0][0] is net.weight
+    with pytest.raises(CaptureError):
+        net.weight.numpy()
+    scope, executor = static.Scope(), static.Executor()
+    flow.manual_seed(0)
+    executor.run(startup, scope=scope)
+    flow.manual_seed(0)
+    eager = Net()
+    optimizer = flow.optim.SGD(eager.parameters(), lr=0.1)
+    for i in range(3):
+        executor.run(main, {"x": X[i], "y": Y[i]}, [loss], scope)
+        eager_step(eager, optimizer, i)
+    have = scope.find_var(net.weight.name)
+    np.testing.assert_array_equal(have, eager.weight.detach().numpy())
+
+
 # Without a guard
 
 

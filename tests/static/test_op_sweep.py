@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import CaptureError
+from oneflow_lite.errors import CaptureError, GradientError
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.passes import PASSES
 from tests.op_samples import Sample, floats, samples
@@ -19,6 +19,12 @@ from tests.test_op_samples import OPS
 VARIANTS = range(3)
 # A Python bool or a shape of theirs depends on values: they run eagerly.
 READS_VALUES = {"allclose", "equal", "nonzero", "masked_select", "masked_select_grad"}
+MIXES_DEVICES = {"to_device"}
+# Replayed in another order, or with other numbers: a gradient of the call's gradient is refused.
+SECOND_DERIVATIVE_REFUSED = {
+    *("bernoulli_", "normal_", "orthogonal_", "trunc_normal_", "uniform_"),
+    *("copy_slices", "take_slices", "take_slices_grad"),
+}
 by_op = pytest.mark.parametrize("op", OPS)
 
 
@@ -81,35 +87,42 @@ def test_compiled_equals_eager(op, device):
             have = list(map(bits, kept[variant]))
             assert have == run_eager(sample, variant, device), f"{sample}, call {variant}"
         seen = compiled.explain()
-        if op in READS_VALUES:
+        if op in READS_VALUES | MIXES_DEVICES:
             assert seen.fallbacks > 0, seen
         else:
             assert (seen.captures, seen.hits, seen.fallbacks) == (1, 2, 0), seen.reasons
 
 
+def outer_gradients(sample: Sample, call: Callable[..., Any], variant: int) -> list[Any]:
+    """Return the bits of recorded gradients of a sum of squares of the call's results."""
+    flow.manual_seed(variant)
+    tensors = sample.tensors(variant)
+    joined = [y for y in floats(call(*tensors)) if y.requires_grad]
+    if not joined:
+        return []
+    total = functools.reduce(flow.add, [(y * y).sum() for y in joined])
+    inputs = [tensors[i] for i in sample.differentiable]
+    found = flow.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
+    return list(map(bits, found))
+
+
 @by_op
-def test_compiled_results_are_differentiable(op):
-    """From outside the call is one node, also twice."""
+@pytest.mark.filterwarnings("ignore")  # a call that stays eager says so once
+def test_compiled_calls_are_differentiable_nodes(op):
     for sample in samples(op, "cpu"):
         compiled = flow.compile(sample.call)
-        for variant in VARIANTS if op not in READS_VALUES else ():
-            gradients = []
-            for call in (sample.call, compiled):
-                tensors = sample.tensors(variant)
-                flow.manual_seed(variant)
-                joined = [y for y in floats(call(*tensors)) if y.requires_grad]
-                if joined:
-                    total = functools.reduce(flow.add, [(y * y).sum() for y in joined])
-                    inputs = [tensors[i] for i in sample.differentiable]
-                    first = flow.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
-                    gradients.append(list(map(bits, first)))
-            assert len(gradients) in (0, 2)
-            assert not gradients or gradients[0] == gradients[1], f"{sample}, call {variant}"
+        for variant in VARIANTS:
+            try:
+                have = outer_gradients(sample, compiled, variant)
+            except GradientError as error:
+                assert op in SECOND_DERIVATIVE_REFUSED, error
+            else:
+                assert have == outer_gradients(sample, sample.call, variant), f"call {variant}"
 
 
 def test_nearly_all_ops_are_captured():
-    assert len(READS_VALUES & set(OPS)) <= 0.05 * len(OPS)
-    assert set(OPS) >= READS_VALUES
+    assert set(OPS) >= READS_VALUES | MIXES_DEVICES
+    assert len(READS_VALUES | MIXES_DEVICES) <= 0.05 * len(OPS)
 
 
 # --- Programs -----------------------------------------------------------------------------------

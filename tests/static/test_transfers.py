@@ -156,10 +156,12 @@ class TestOnADevice:
             queues = {i.name: i.queue for i in core.instructions}
             assert queues["host_only"] == queues["host_only_"] == "host"
             assert queues["exp"] == queues["copy_"] == queues["add"] == "device"
-            feeds, externals = given(b, core)
-            right = expected(b, [y], core)
-            externals = on(cuda, externals)
-            assert close([*core.run(feeds, externals), *externals], right)
+            for mode in MODES:
+                core = InterpreterCore(b.program, [x], [y], cuda, passes=(), mode=mode)
+                feeds, externals = given(b, core)
+                right = expected(b, [y], core)
+                externals = on(cuda, externals)
+                assert close([*core.run(feeds, externals), *externals], right)
         finally:
             KERNELS.remove("host_only")
             KERNELS.remove("host_only_")

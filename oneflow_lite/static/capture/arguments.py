@@ -33,6 +33,10 @@ class Arguments:
         self.keyword_spec = flatten(kwargs, self.tensors)
         self.match = self._generate(len(args), tuple(kwargs))
 
+    def forget(self) -> None:
+        """Let go of the tensors; `match` needs them no more."""
+        self.tensors = []
+
     def _generate(self, count: int, names: tuple[str, ...]) -> Match:
         writer = _Writer(self.tensors)
         keys = writer.value(names)

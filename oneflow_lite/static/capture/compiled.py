@@ -26,6 +26,10 @@ from oneflow_lite.static.capture.tensor_states import TensorState
 from oneflow_lite.static.interpreter_core import MODES
 from oneflow_lite.tensor import Tensor
 
+_TOO_MANY = (
+    "its calls differ from each other again and again, in arguments or in what it reads from "
+    "outside; keep shapes and numbers the same, or pass numbers that change as tensors"
+)
 RECORDINGS_KEPT = 16  # per function; the one used longest ago goes
 # What runs when a `.grad` is read, assigned or added to.
 _GRADIENT_CODE = {
@@ -58,6 +62,15 @@ class Explanation:
     reasons: list[str] = attrs.field(factory=list)
 
 
+@attrs.define(eq=False)
+class _Refusal:
+    """Calls that were not kept."""
+
+    arguments: Arguments
+    reason: str
+    attempts_left: int
+
+
 class CompiledFunction:
     """What `flow.compile` returns for a function.
 
@@ -74,8 +87,8 @@ class CompiledFunction:
         self.fullgraph = fullgraph
         self.mode = mode
         self._recordings: list[Recording] = []
-        self._eager: list[tuple[Arguments, str]] = []
-        self._attempts = 0
+        self._refusals: list[_Refusal] = []
+        self._recorded_in_vain = 0  # recordings since the last hit
         self._explanation = Explanation()
         self._lock = make_lock()
 
@@ -92,11 +105,14 @@ class CompiledFunction:
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
+                self._recorded_in_vain = 0
                 return recording.replay(tensors)
-        for arguments, reason in self._eager:
-            if arguments.match(args, kwargs) is not None:
-                return self._run_eagerly(reason, args, kwargs)
-        return self._record(args, kwargs)
+        refusal = self._refusal(args, kwargs)
+        if refusal is not None and not refusal.attempts_left:
+            return self._run_eagerly(refusal.reason, args, kwargs)
+        if self._recorded_in_vain >= 2 * RECORDINGS_KEPT:
+            return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
+        return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
         """Return how the calls went so far.
@@ -119,6 +135,25 @@ class CompiledFunction:
                 self._recordings.remove(recording)
                 self._recordings.insert(0, recording)
 
+    def _refusal(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Refusal | None:
+        """Return what is known of calls like this one that were not kept."""
+        for refusal in self._refusals:
+            if refusal.arguments.match(args, kwargs) is not None:
+                return refusal
+        return None
+
+    def _note(self, reason: str) -> str:
+        """Keep a reason for `explain`, and warn once for each."""
+        if reason not in self._explanation.reasons:
+            self._explanation.reasons.append(reason)
+            if not self.fullgraph:
+                warnings.warn(
+                    f"flow.compile: {self.__name__}() runs eagerly: {reason}",
+                    UserWarning,
+                    stacklevel=4,
+                )
+        return reason
+
     def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
@@ -127,7 +162,9 @@ class CompiledFunction:
 
     # Recording
 
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _record(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: _Refusal | None
+    ) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
         arguments = Arguments(args, kwargs)
         outside = Outside.of(self.function, args, kwargs)
@@ -170,32 +207,32 @@ class CompiledFunction:
                     self.mode,
                 )
         except NotReplayable as stop:
-            self._give_up(arguments, str(stop), bool(reasons))
+            self._give_up(refusal, arguments, str(stop), bool(reasons))
         else:
             with self._lock:
                 self._recordings.insert(0, recording)
                 del self._recordings[RECORDINGS_KEPT:]
             self._explanation.captures += 1
+            self._recorded_in_vain += 1
+        arguments.forget()
         return value
 
-    def _give_up(self, arguments: Arguments, reason: str, for_good: bool) -> None:
+    def _give_up(
+        self, refusal: _Refusal | None, arguments: Arguments, reason: str, for_good: bool
+    ) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
-        if reason not in self._explanation.reasons:
-            self._explanation.reasons.append(reason)
-        self._attempts += 1
         if self.fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
-        if not for_good and self._attempts < ATTEMPTS:
-            return  # what a first call sets up may stay as it is from now on
-        self._attempts = 0
-        self._explanation.fallbacks += 1
-        self._eager.append((arguments, reason))
-        del self._eager[:-RECORDINGS_KEPT]
-        warnings.warn(
-            f"flow.compile: {self.__name__}() runs eagerly for such arguments: {reason}",
-            UserWarning,
-            stacklevel=4,
-        )
+        if refusal is None:
+            refusal = _Refusal(arguments, reason, ATTEMPTS)
+            self._refusals.append(refusal)
+            del self._refusals[:-RECORDINGS_KEPT]
+        refusal.reason = reason
+        # What a first call sets up may stay as it is from now on.
+        refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
+        if not refusal.attempts_left:
+            self._explanation.fallbacks += 1
+            self._note(reason)
 
 
 def _looks_at_the_graph(watch: CallWatch) -> list[str]:
@@ -222,7 +259,6 @@ def _optimizer_tensors(recorder: RecordingInterpreter) -> list[Tensor]:
         if isinstance(owner, Optimizer):
             found.update({id(tensor): tensor for tensor in owner.own_tensors()})
     return list(found.values())
-
 
 
 def compile(
@@ -310,6 +346,6 @@ def _compiled_module(module: Module, function: CompiledFunction) -> Module:
         return function(*args, **kwargs)
 
     names = {"__call__": call, "explain": staticmethod(function.explain), "__module__": __name__}
-    compiled = kind.__new__(type(kind.__name__, (kind,), names))
+    compiled: Module = kind.__new__(type(kind.__name__, (kind,), names))
     compiled.__dict__ = module.__dict__
     return compiled

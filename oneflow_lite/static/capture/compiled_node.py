@@ -91,9 +91,7 @@ class Differentiated:
         self.again = self._needed_again(recorder, block)
         self.core = self._core(recorder, ops)
 
-    def _stand_ins(
-        self, recorder: RecordingInterpreter, outputs: Sequence[Tensor]
-    ) -> list[Tensor]:
+    def _stand_ins(self, recorder: RecordingInterpreter, outputs: Sequence[Tensor]) -> list[Tensor]:
         self.given: list[str] = []
         grads = []
         for y in outputs:

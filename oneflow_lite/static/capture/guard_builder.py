@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Collection
 from types import CodeType, FunctionType
 from typing import Any
@@ -11,7 +12,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.code_walk import walk
 from oneflow_lite.static.capture.guards import Guard, Guards
-from oneflow_lite.static.capture.holders import MISSING, container_base, place
+from oneflow_lite.static.capture.holders import MISSING, NAMED, container_base, place
 from oneflow_lite.static.capture.traversal import Traversal, is_vital
 from oneflow_lite.static.capture.trusted import BUILTINS, origin_of_class
 from oneflow_lite.tensor import Tensor
@@ -34,12 +35,17 @@ class GuardBuilder(Traversal):
         self._names = self._users.union(*(walk(code).attributes for code in watch.own))
         self._guards: list[Guard] = []
         self._holders: dict[str, Any] = {"type": type, "hasattr": hasattr, "plain": _is_plain}
+        self._holders["token"] = abc.get_cache_token
         self._name_of: dict[tuple[int, bool], str] = {}
         self._known: set[tuple[str, str]] = set()
 
     def wants(self, name: str) -> bool:
         """Return whether the entered code mentions an attribute of this name."""
         return self.any_attribute or name in self._names
+
+    def describes(self, name: str) -> bool:
+        """Return whether users' code mentions this attribute, which the package reads for texts."""
+        return self.any_attribute or name in self._users
 
     def enters(self, code: CodeType) -> bool:
         """Return whether this code was entered."""
@@ -62,6 +68,8 @@ class GuardBuilder(Traversal):
             self._guard_globals(self._holder(owner), owner, wanted, path)
         elif kind == "attributes":
             return self._guard_attributes(owner, content, wanted, path)
+        elif kind == "abstract":
+            self._equal("token()", abc.get_cache_token(), "the classes registered with others")
         elif kind == "class":
             self._guard_class(owner, content, wanted, path)
         elif kind == "function":
@@ -130,6 +138,8 @@ class GuardBuilder(Traversal):
         if origin_of_class(cls) == "user":
             self._is(f"{self._holder(cls)}.__mro__", cls.__mro__, f"{path}.__mro__")
             self._equal(f"[*{members}]", list(content), path)
+            for name in filter(self.describes, NAMED):
+                self._is(f"{self._holder(cls)}.{name}", getattr(cls, name), f"{path}.{name}")
         for name in wanted:
             self._is(f"{members}[{name!r}]", content[name], f"{path}.{name}")
 

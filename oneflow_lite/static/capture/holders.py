@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections import OrderedDict, defaultdict, deque
 from types import CellType, MemberDescriptorType
 from typing import Any
@@ -12,6 +13,9 @@ from oneflow_lite.tensor import Tensor
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
 _BASE_OF = (list, tuple, deque, dict, set, frozenset)
+CALLED = ("__code__", "__defaults__", "__kwdefaults__")  # what a call of a function reads of it
+DESCRIBED = ("__name__", "__qualname__", "__doc__", "__module__")  # what only text is made of
+NAMED = ("__name__", "__qualname__")  # of a class, beside what stands in its dict
 CONTAINERS = {*_BASE_OF, OrderedDict, defaultdict}
 
 
@@ -45,10 +49,11 @@ def content_of(kind: str, owner: Any) -> dict[Any, Any]:
     if kind == "cell":
         return {"": contents(owner)}
     if kind == "function":
-        names = ("__code__", "__defaults__", "__kwdefaults__")
-        return {name: getattr(owner, name) for name in names}
+        return {name: getattr(owner, name) for name in (*CALLED, *DESCRIBED)}
     if kind == "class":
-        return dict(vars(owner))
+        return dict(vars(owner)) | {name: getattr(owner, name) for name in NAMED}
+    if kind == "abstract":
+        return {"register": abc.get_cache_token()}
     iterate = getattr(container_base(owner), "__iter__")  # noqa: B009  (a type without it)
     return dict(enumerate(iterate(owner)))
 

@@ -77,9 +77,7 @@ class RecordingInterpreter(Interpreter):
         Why dispatching the ops once more would not give the graph that the call had.
     """
 
-    def __init__(
-        self, fullgraph: bool, outside: dict[int, Source], edges: dict[int, Any]
-    ) -> None:
+    def __init__(self, fullgraph: bool, outside: dict[int, Source], edges: dict[int, Any]) -> None:
         self.inner: Interpreter = EagerInterpreter()
         self.fullgraph = fullgraph
         self.program = Program()

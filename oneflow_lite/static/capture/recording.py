@@ -90,7 +90,7 @@ class Recording:
             change = state.change()
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
-        self.results = results = Results(recorder, arguments.tensors)
+        results = Results(recorder, arguments.tensors)
         results.take(states, value)
         used_grads = [s.tensor for s in recorder.externals.values() if s.kind == "grad"]
         # An argument to whose gradient is added has to be the same tensor at every call.
@@ -108,8 +108,8 @@ class Recording:
         ]
         self.versions = _versions(arguments.tensors, states, late)
         self._take_inputs(recorder, arguments, states)
-        self._differentiate(name, recorder)
-        self._plan(recorder)
+        self._differentiate(name, recorder, results)
+        self._plan(recorder, results)
         written = self.core.written
         self.memory = MemoryClasses(
             self.feed_positions,
@@ -149,21 +149,19 @@ class Recording:
                     raise NotReplayable("two tensors around one array require a gradient each")
                 continue
             edges[found] = state.edge
-            position = next(
-                (i for i, t in enumerate(arguments.tensors) if t is state.tensor), -1
-            )
+            position = next((i for i, t in enumerate(arguments.tensors) if t is state.tensor), -1)
             self.places.append((position, None if position >= 0 else state.tensor))
         self.differentiable = edges
 
-    def _differentiate(self, name: str, recorder: RecordingInterpreter) -> None:
+    def _differentiate(self, name: str, recorder: RecordingInterpreter, results: Results) -> None:
         """Record the backward pass of the tensors that were returned."""
-        made = self.results.differentiable
+        made = results.differentiable
         self.saved: list[str] = []
         self.freed: set[int] = set()
         self.function = CompiledGradFunction(name, None)
         if not made:
             return
-        if any(isinstance(e, Made) and e.requires_grad == "leaf" for e in self.results.entries):
+        if any(isinstance(e, Made) and e.requires_grad == "leaf" for e in results.entries):
             raise NotReplayable("it returned a new leaf beside what may have come from it")
         edges = list(self.differentiable.values())
         alive = [y for y in made if not self._is_freed(y, edges)]
@@ -175,7 +173,8 @@ class Recording:
         try:
             found = Differentiated(recorder, alive, list(self.differentiable), edges)
         except FlowError as error:
-            raise NotReplayable(f"its backward pass raised {type(error).__name__}: {error}") from error
+            kind = type(error).__name__
+            raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
         if recorder.stopped is not None:
             raise NotReplayable(recorder.stopped)
         self.function = CompiledGradFunction(name, found)
@@ -194,23 +193,21 @@ class Recording:
             return True
         return False
 
-    def _plan(self, recorder: RecordingInterpreter) -> None:
+    def _plan(self, recorder: RecordingInterpreter, results: Results) -> None:
         block = recorder.block
         extra = dict.fromkeys(name for name in self.saved if block.var(name).is_temporary)
-        fetches = [*dict.fromkeys([*self.results.fetches, *extra])]
+        fetches = [*dict.fromkeys([*results.fetches, *extra])]
         self.fetch_index = {name: i for i, name in enumerate(fetches)}
         device = next((desc.device for desc in block.vars.values()), CPU)
         if any(desc.device != device for desc in block.vars.values()):
             raise NotReplayable("it works on more than one device")
         self.device: Device = device
-        self.core = InterpreterCore(
-            recorder.program, self.feeds, fetches, device, mode=self.mode
-        )
+        self.core = InterpreterCore(recorder.program, self.feeds, fetches, device, mode=self.mode)
         self.sources: list[Source] = [
             self.external_sources[name] for name in self.core.external_names
         ]
         self.externals = [source.array for source in self.sources]
-        self.finish = make_finish(self.results, self.versions, self._join)
+        self.finish = make_finish(results, self.versions, self._join)
 
     # Replaying
 
@@ -255,9 +252,7 @@ class Recording:
         if default_float() is not self.default_float:
             return "the default dtype differs"
         return (
-            self.guards.why()
-            or self.outside.why()
-            or "the arguments share memory in another way"
+            self.guards.why() or self.outside.why() or "the arguments share memory in another way"
         )
 
     def replay(self, tensors: Sequence[Tensor]) -> Any:
@@ -278,8 +273,9 @@ class Recording:
         )
         number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
         alive = [y for i, y in enumerate(outputs) if i not in self.freed]
-        groups = [(alive, self._saved(tensors, found, alive))] if alive else []
-        groups += [([outputs[i]], None) for i in self.freed]
+        groups: list[tuple[list[Tensor], Any]] = [([outputs[i]], None) for i in self.freed]
+        if alive:
+            groups.append((alive, self._saved(tensors, found, alive)))
         for members, saved in groups:
             first = members[0]._data
             node = make_node(self.function, edges, number, saved, {}, first.shape, first.dtype)

@@ -93,13 +93,19 @@ class OutsideTensors:
         owners = {id(tensor) for tensor in used_grads}
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
         self._grad_shapes = {
-            i: _description(states[i].grad._data) for i in self._used_grads
+            i: _description(grad._data)
+            for i in self._used_grads
+            if (grad := states[i].grad) is not None
         }
         self.tensors = [state.tensor for state in states]
         self.shapes = [_description(state.data) for state in states]
         self._namespace: dict[str, Any] = {}
         self._source = self._write()
         self.renew()
+        # The arrays and gradients of that call are let go of; whether there was one stays known.
+        self.states = [
+            attrs.evolve(s, data=None, grad=None if s.grad is None else s.tensor) for s in states
+        ]
 
     def _write(self) -> str:
         tests = []
@@ -142,7 +148,7 @@ class OutsideTensors:
         """Say which tensor a recording does not fit any more; None when all do, once renewed."""
         for i, (state, shape) in enumerate(zip(self.states, self.shapes, strict=True)):
             tensor = state.tensor
-            what = f"a tensor of shape {state.data.shape} from outside"
+            what = f"a tensor of shape {shape[1]} from outside"
             tensor.refresh_view()
             if _description(tensor._data) != shape:
                 return f"{what} changed its shape, dtype, layout or device"

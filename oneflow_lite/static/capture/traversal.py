@@ -6,10 +6,11 @@ and after it over what the entered code names, to guard it.
 
 from __future__ import annotations
 
+import abc
 import argparse
 import enum
 import functools
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -31,6 +32,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.capture.code_walk import Path, nested_codes, walk
 from oneflow_lite.static.capture.holders import (
+    CALLED,
     CONTAINERS,
     MISSING,
     attributes_of,
@@ -44,6 +46,7 @@ from oneflow_lite.static.capture.trusted import (
     PURE_MODULES,
     call_reason,
     is_reflective,
+    is_users,
     origin,
     origin_of_class,
     origin_of_module,
@@ -107,6 +110,10 @@ class Traversal:
 
     def wants(self, name: str) -> bool:
         """Return whether attributes of this name are read."""
+        return True
+
+    def describes(self, name: str) -> bool:
+        """Return whether users' code reads this attribute of functions or classes."""
         return True
 
     def enters(self, code: CodeType) -> bool:
@@ -187,21 +194,23 @@ class Traversal:
         if whose == "own":  # a decorator of the package: what it wraps is followed, its own is not
             for name, cell in cells:
                 inner = contents(cell)
-                if _is_users(inner):
+                if is_users(inner):
                     self._held("cell", cell, {"": inner}, ("",), f"{name} of {path}")
             return
         codes = list(nested_codes(code)) if whose == "user" else []
         self.codes.update(codes)
         entered = [c for c in codes if self.enters(c)]
+        content = content_of("function", function)
         if whose == "user":
             extra = attributes_of(function)
             wanted = [name for name in extra if self.wants(name)]
             self._held("attributes", function, extra, wanted, path)
+            named = [name for name in content if self.describes(name)]
+            self._held("function", function, content, named, path)
             if not entered:
                 return
         self.functions.append((function, path))
-        content = content_of("function", function)
-        self._held("function", function, content, content, path)
+        self._held("function", function, content, CALLED, path)
         free = {path for c in codes for path in walk(c).free}
         for name, cell in cells:
             inner = contents(cell)
@@ -273,6 +282,8 @@ class Traversal:
     def _class(self, cls: type, path: str) -> None:
         if cls.__module__ in ("operator", "_operator"):  # attrgetter, itemgetter, methodcaller
             self.any_attribute = True
+        if isinstance(cls, abc.ABCMeta):  # classes may be registered with it
+            self.hold("abstract", cls, {}, (), path)
         whose = origin_of_class(cls)
         content = dict(cls.__dict__) if whose != "library" else {}
         if whose == "user":
@@ -281,7 +292,7 @@ class Traversal:
             if "__getattribute__" in content:
                 self.unknown.append(f"{cls.__qualname__} has a __getattribute__ of its own")
         elif whose == "own":  # a method that a user has put in the place of the package's
-            wanted = [n for n, v in content.items() if n in _REPLACED or _is_users(v)]
+            wanted = [n for n, v in content.items() if n in _REPLACED or is_users(v)]
             self._held("class", cls, content, wanted, cls.__qualname__)
         for base in (*cls.__mro__[1:], type(cls)):
             if origin_of_class(base) != "library":
@@ -372,16 +383,6 @@ class Traversal:
 def is_vital(name: str) -> bool:
     """Return whether the package reads this attribute of every module."""
     return name in _VITAL
-
-
-def _is_users(value: Any) -> bool:
-    """Return whether a value is a user's function or method, or an object of a user's class."""
-    value = getattr(value, "__func__", value)
-    if type(value) is FunctionType:
-        return origin(value.__code__) == "user"
-    if isinstance(value, Callable):  # type: ignore[arg-type]
-        return origin_of_class(value if isinstance(value, type) else type(value)) == "user"
-    return False
 
 
 def _is_library_constant(cls: type) -> bool:

@@ -11,7 +11,7 @@ import site
 import sys
 import sysconfig
 from collections import OrderedDict, defaultdict, deque
-from types import BuiltinFunctionType, CodeType, GeneratorType, MappingProxyType
+from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -178,3 +178,13 @@ def may_enter(code: CodeType) -> bool:
 def has_own_effect(code: CodeType) -> bool:
     """Return whether this code of the package changes what no replay would change."""
     return code.co_qualname in _OWN_EFFECTS
+
+
+def is_users(value: Any) -> bool:
+    """Return whether a value is a user's function or method, or an object of a user's class."""
+    value = getattr(value, "__func__", value)
+    if type(value) is FunctionType:
+        return origin(value.__code__) == "user"
+    if callable(value):
+        return origin_of_class(value if isinstance(value, type) else type(value)) == "user"
+    return False

@@ -320,9 +320,9 @@ def assertion(compiled):
     yield attempt(f, tensor(1.0))
 
 
-def identity_and_hash(compiled):
+def identity_as_key(compiled):
     names = {}
-    f = compiled(lambda x: x * names.setdefault(id(x), len(names) + 1) * names[hash(x)])
+    f = compiled(lambda x: x * names.setdefault(id(x), len(names) + 1))
     x, y = tensor(1.0), tensor(1.0)
     for z in (x, y, x):
         yield f(z), len(names)
@@ -349,10 +349,10 @@ def decorated_method(compiled):
         def run(self, x):
             return x * self.scale
 
-    Layer.run = compiled(Layer.run)
+    Layer.run = compiled(Layer.run)  # a descriptor, as the function was
     one, two = Layer(2.0), Layer(3.0)
     for one.scale in (2.0, 5.0):
-        yield [layer.run(tensor(1.0)) for layer in (one, two) if hasattr(layer.run, "__call__")]
+        yield [layer.run(tensor(1.0)) for layer in (one, two)]
 
 
 def matched_structure(compiled):

@@ -1,10 +1,12 @@
 """Functions that read from outside, each with a change of what they read."""
 
+import abc
 import collections
 import contextlib
 import dataclasses
 import enum
 import functools
+import operator
 import types
 
 import oneflow_lite as flow
@@ -876,3 +878,57 @@ def recursive_structure(patch):
     node = Plain(value=2.0)
     node.next = node
     return lambda x: x * node.next.next.value, setter(node, "value", 3.0)
+
+
+@read
+def name_of_a_function(patch):
+    def inner(x):
+        return x
+
+    inner.__name__ = "a"
+    return lambda x: x * (2 if inner.__name__ == "a" else 3), setter(inner, "__name__", "b")
+
+
+@read
+def name_of_a_class(patch):
+    class Owner:
+        pass
+
+    owner = Owner()
+    f = lambda x: x * (2 if type(owner).__name__ == "Owner" else 3)  # noqa: E731
+    return f, setter(Owner, "__name__", "Other")
+
+
+@read
+def defaults_read_as_an_attribute(patch):
+    def inner(x, k=2.0):
+        return x
+
+    return lambda x: x * inner.__defaults__[0], setter(inner, "__defaults__", (3.0,))
+
+
+@read
+def class_registered_with_another(patch):
+    class Base(abc.ABC):  # noqa: B024
+        pass
+
+    class Other:
+        pass
+
+    other = Other()
+    return lambda x: x * (2 if isinstance(other, Base) else 3), lambda: Base.register(Other)
+
+
+@read
+def attribute_by_attrgetter(patch):
+    obj = Plain(value=2.0)
+    return lambda x: x * operator.attrgetter("value")(obj), setter(obj, "value", 3.0)
+
+
+@read
+def truth_of_an_object(patch):
+    class Owner:
+        pass
+
+    owner = Owner()
+    return lambda x: x * (2 if owner else 3), setter(Owner, "__bool__", lambda self: False)

@@ -138,6 +138,22 @@ def test_a_target_of_another_kind_is_not(other: str) -> None:
     assert planned(b, b.op("neg", target)).in_place == {}
 
 
+def test_without_dimensions_there_is_nothing_to_gain() -> None:
+    b = Builder()
+    x = b.external("x", np.float64(3))
+    write_home(b, x, b.feed("y", np.float64(4)))
+    terms = b.op("neg", b.feed("v", np.float64(5))), b.op("exp", x)
+    assert planned(b, b.op("abs", b.op("add", *terms))).in_place == {}
+
+
+def test_other_writes_do_more_than_copy() -> None:
+    b = Builder()
+    x = b.external("x", X)
+    t = b.op("add", x, b.feed("y", X))
+    b.op("setitem_", x, t, index=(slice(None, None, -1), ...), dims=())
+    assert t not in planned(b, b.op("neg", x)).in_place
+
+
 def test_overlapping_operands_are_the_array_modules_business() -> None:
     b = Builder()
     x = b.external("x", X[:, :2])
