@@ -13,6 +13,7 @@ from oneflow_lite.kernels.infer_rules import (
     in_c_order,
     like_first,
     of_shape,
+    put_back,
     register_view,
     written,
 )
@@ -57,7 +58,7 @@ def getitem_advanced(xp, x, *indices, dims):
         raise _explained(xp, "getitem", x.shape, indices, dims, error) from None
 
 
-@register_kernel("getitem_advanced_grad")
+@register_kernel("getitem_advanced_grad", infer=put_back)
 def getitem_advanced_grad(xp, dy, *indices, dims, shape, out=None):
     kinds = {index.dtype.kind == "b" for index in indices}
     if kinds == {False}:

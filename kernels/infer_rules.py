@@ -304,6 +304,12 @@ def chosen(x, *indices, dims):
     return taken(x, *indices, dim=dims[0]) if len(indices) == 1 else None
 
 
+def put_back(dy, *indices, dims, shape):
+    """Zeros of `shape` with dy at the indices, made with the dimensions they name in front."""
+    masks = any(index.dtype.kind == "b" for index in indices)
+    return of_shape(dy, shape=shape) if masks or dims == tuple(range(len(dims))) else None
+
+
 @in_c_order
 def looked_up(index, weight, **attrs):
     return ArraySpec((*index.shape, *weight.shape[1:]), weight.dtype)

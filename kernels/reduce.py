@@ -60,7 +60,7 @@ def _quotient(xp, y, count, out):
 
 @register_kernel("count_nonzero", infer=reduction(index_dtype))
 def count_nonzero(xp, x, *, dim, out=None):
-    return (x != 0).sum(dim, np.int64, out)
+    return xp.asarray(x != 0).sum(dim, np.int64, out)
 
 
 @register_kernel("any", infer=reduction(truth_dtype))

@@ -105,7 +105,7 @@ class Schema:
         Whether the kernel takes `out=`, an array to write its one result to: of the result's shape
         and dtype, laid out as the result would be, overlapping no input that is not in `reuses`.
     reuses : tuple of str
-        Inputs that may themselves be given as `out`, where shape and dtype agree.
+        Inputs that may themselves be given as `out`, where shape, dtype and layout agree.
     """
 
     __slots__ = (

@@ -228,12 +228,8 @@ _add("gather", lambda x, i: x.gather(1, i), X, INDEX)
 _add("gather_grad", gradient(lambda x, i: x.gather(1, i)), X, INDEX)
 _add("scatter", lambda x, i, y: x.scatter(1, i, y), X, INDEX, Y)
 _add("scatter_add", lambda x, i, y: x.scatter_add(1, i, y), X, INDEX, Y)
-_add(
-    "scatter_multiply",
-    lambda x, i, y: x.scatter(1, i, y, reduce="multiply"),
-    *(X, INDEX, Y),
-    grads=(),
-)
+_multiply = functools.partial(flow.scatter, dim=1, reduce="multiply")
+_add("scatter_multiply", lambda x, i, y: _multiply(x, index=i, src=y), X, INDEX, Y, grads=())
 _add("scatter_mask", gradient(lambda x, i, y: x.scatter(1, i, y)), X, INDEX, Y)
 _add("scatter_overwritten", gradient(lambda x, i, y: x.scatter(1, i, y)), X, INDEX, Y)
 _add("index_select", lambda x, i: x.index_select(1, i), X, PICK)
@@ -385,23 +381,17 @@ _add("adam_update", _adam, X, Y, grads=())
 
 # --- Control flow: plain Python, and ops while a Program is captured ------------------------------
 
-static_nn = flow.static.nn
-
 
 def _while_loop(x: flow.Tensor) -> Any:
     first = flow.zeros((), dtype=flow.int64, device=x.device)
-    return static_nn.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [first, x])
+    return flow.static.nn.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [first, x])
 
 
 def _switch_case(x: flow.Tensor, i: flow.Tensor) -> Any:
-    return static_nn.switch_case(i[0], {0: lambda: x * 2, 2: lambda: x.exp()}, lambda: -x)
+    return flow.static.nn.switch_case(i[0], {0: lambda: x * 2, 2: x.exp}, x.neg)
 
 
-def _cond(x: flow.Tensor) -> Any:
-    return static_nn.cond(x[0, 0] > 0, lambda: x * 2, lambda: x.exp())
-
-
-_add("cond", _cond, X)
+_add("cond", lambda x: flow.static.nn.cond(x[0, 0] > 0, lambda: x * 2, x.exp), X)
 _add("switch_case", _switch_case, X, PICK)
 _add("while_loop", _while_loop, X)
 _add("while_loop_grad", gradient(_while_loop), X)

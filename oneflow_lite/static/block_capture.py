@@ -149,7 +149,10 @@ class BlockCapture(Interpreter):
     """
 
     def __init__(
-        self, block: Block, captured: Captured, constants: Constants | None = None,
+        self,
+        block: Block,
+        captured: Captured,
+        constants: Constants | None = None,
         role: str = "forward",
     ) -> None:
         self.block = block
@@ -182,8 +185,9 @@ class BlockCapture(Interpreter):
         taken = tuple([None if x is None else self.taken(x) for x in inputs])
         schema = op_expr.schema
         for i in schema.written:
-            if taken[i] is not None:
-                self._check_write(op_expr.op_type_name, taken[i], schema.random)
+            x = taken[i]
+            if x is not None:
+                self._check_write(op_expr.op_type_name, x, schema.random)
         result = self.inner.apply(op_expr, taken, attrs)
         if schema.random:
             outputs = result if type(result) is tuple else (result,)
@@ -261,9 +265,7 @@ class BlockCapture(Interpreter):
 
     def _makes(self, data: Any) -> bool:
         """Return whether an op of the block makes this variable."""
-        return self.is_local(data) and any(
-            data.var.name in op.new_outputs for op in self.block.ops
-        )
+        return self.is_local(data) and any(data.var.name in op.new_outputs for op in self.block.ops)
 
     def kept(self, visible: Sequence[str]) -> tuple[str, ...]:
         """Return the variables that a backward block is given, besides inputs and results.
@@ -379,4 +381,3 @@ def names_of(tensors: Sequence[Tensor]) -> tuple[str, ...]:
 def _at() -> str:
     location = user_location()
     return "" if location is None else f" (at {location})"
-

@@ -99,14 +99,18 @@ def backward_of(
         with _lock, undone_on_error(around.program):
             made = _Maker(op, around, traces, names, kept).make(needs, always, keeps)
         found = traces[0].gradients[key] = (around, made)  # the block, so that its id stays taken
-    return found[1]  # type: ignore[no-any-return]
+    return found[1]
 
 
 class _Maker:
     """Captures one backward block for each block."""
 
     def __init__(
-        self, op: str, around: Block, traces: list[Trace], names: tuple[str, ...],
+        self,
+        op: str,
+        around: Block,
+        traces: list[Trace],
+        names: tuple[str, ...],
         kept: tuple[str, ...],
     ) -> None:
         self.traces = traces
@@ -149,9 +153,7 @@ class _Maker:
             capture.finish([*trace.inputs, *[None] * len(self.kept), *dys], made)
         blocks = tuple([capture.block for capture in self.captures])
         names = (*self.names, *self.kept, *names_of(dys))
-        return Backward(
-            blocks, names, with_kept(self.captures, outputs, keeps), wanted
-        )
+        return Backward(blocks, names, with_kept(self.captures, outputs, keeps), wanted)
 
     def _gradients(
         self, capture: BlockCapture, trace: Trace, needs: tuple[bool, ...], dys: list[Tensor]
@@ -214,5 +216,3 @@ def replayed(op: str, body: Block, kept: tuple[str, ...]) -> Block:
     capture = BlockCapture(block, Captured(op, around.program), trace.constants)
     capture.finish([*trace.inputs, *[None] * len(kept)], trace.outputs)
     return block
-
-

@@ -36,8 +36,10 @@ def stage(outermost: FrameType | None) -> Stage:
             return Stage.RUN
         if code.co_filename == _INIT_FILE:
             return Stage.BUILD
-        if code.co_name in _BUILDERS and isinstance(frame.f_locals.get("self"), Module):
-            return Stage.BUILD
+        if code.co_name in _BUILDERS and code.co_argcount:
+            first = frame.f_locals.get(code.co_varnames[0])  # self, whatever it is called
+            if isinstance(first, Module):
+                return Stage.BUILD
         frame = frame.f_back
     return Stage.SCRIPT
 

@@ -6,13 +6,13 @@ the functions are captured in sub-blocks and one op is dispatched that chooses a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import oneflow_lite.static.control_flow_grads  # noqa: F401  (registers)
-import oneflow_lite.static.control_flow_kernels  # noqa: F401  (registers)
+import oneflow_lite.static.control_flow_grads
+import oneflow_lite.static.control_flow_kernels  # noqa: F401  (both register)
 from oneflow_lite.autograd.mode import local
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, bad_argument
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
@@ -24,16 +24,22 @@ from oneflow_lite.static.block_capture import (
     undone_on_error,
 )
 from oneflow_lite.static.block_gradient import is_differentiable, with_kept
-from oneflow_lite.static.capture.tree import Fixed, Leaf, flatten, unflatten
+from oneflow_lite.static.capture.tree import flatten, unflatten
+from oneflow_lite.static.control_flow_arguments import (
+    Branch,
+    as_list,
+    check_callable,
+    check_one_element,
+    functions_by_index,
+)
 from oneflow_lite.static.program import Block
 from oneflow_lite.static.structures import (
     Result,
     check_same_results,
+    numbers_as_tensors,
     numbers_to_tensors,
 )
 from oneflow_lite.tensor import Tensor
-
-Branch = Callable[[], Any]
 
 
 def cond(
@@ -83,9 +89,9 @@ def cond(
     [array([-1.,  2.], dtype=float32)]
     """
     for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
-        _check_callable("cond", argument, function, optional=True)
+        check_callable("cond", argument, function, optional=True)
     functions = [function or _nothing for function in (true_fn, false_fn)]
-    _check_one_element("cond", "pred", pred)
+    check_one_element("cond", "pred", pred)
     around = enclosing_block()
     if around is None or not isinstance(pred, Tensor):
         return functions[0]() if pred else functions[1]()
@@ -123,9 +129,9 @@ def switch_case(
     >>> flow.static.nn.switch_case(flow.tensor(1), [lambda: x, lambda: x * 10, lambda: x * 100])
     tensor([10., 20.])
     """
-    functions = _by_index(branch_fns)
-    _check_callable("switch_case", "default", default, optional=True)
-    _check_one_element("switch_case", "branch_index", branch_index)
+    functions = functions_by_index(branch_fns)
+    check_callable("switch_case", "default", default, optional=True)
+    check_one_element("switch_case", "branch_index", branch_index)
     if default is None:
         default = functions[max(functions)]
     around = enclosing_block()
@@ -185,8 +191,8 @@ def while_loop(
     >>> flow.static.Executor().run(main, {"x": np.array([1, 2], "float32")}, [y, n])
     [array([64., 64.]...
     """
-    _check_callable("while_loop", "cond", cond)
-    _check_callable("while_loop", "body", body)
+    check_callable("while_loop", "cond", cond)
+    check_callable("while_loop", "body", body)
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise bad_argument(
             ArgumentTypeError,
@@ -201,7 +207,7 @@ def while_loop(
         return _loop(around, cond, body, loop_vars, is_test)
     state = list(loop_vars)
     while _holds(cond(*state)):
-        state = _as_list(body(*state), len(state))
+        state = as_list(body(*state), len(state))
     return state
 
 
@@ -209,7 +215,11 @@ def while_loop(
 
 
 def _branches(
-    op: str, around: Block, selector: Tensor, labels: Sequence[str], functions: Sequence[Branch],
+    op: str,
+    around: Block,
+    selector: Tensor,
+    labels: Sequence[str],
+    functions: Sequence[Branch],
     options: dict[str, Any],
 ) -> Any:
     """Capture functions in blocks, and dispatch the op that chooses one."""
@@ -253,13 +263,16 @@ def _branches(
 
 
 def _loop(
-    around: Block, condition: Callable[..., Any], body: Callable[..., Any],
-    loop_vars: Sequence[Any], is_test: bool,
+    around: Block,
+    condition: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    is_test: bool,
 ) -> list[Any]:
     """Capture a loop in two blocks, and dispatch the op that runs it."""
     program = around.program
     inits: list[Tensor] = []
-    spec = flatten([_numbers(x) for x in loop_vars], inits)
+    spec = flatten([numbers_as_tensors(x) for x in loop_vars], inits)
     with undone_on_error(program):
         captured = Captured("while_loop", program)
         differentiable = local.state.grad_enabled and not is_test
@@ -272,12 +285,12 @@ def _loop(
                 capture.declare(x)
         with first.capturing():
             predicate = condition(*arguments)
-            _check_one_element("while_loop", "cond", predicate)
+            check_one_element("while_loop", "cond", predicate)
             if not isinstance(predicate, Tensor):
                 predicate = tensor(bool(predicate))
         predicate = first.own(predicate, [])
         with second.capturing():
-            given = [_numbers(x) for x in _as_list(body(*arguments), len(loop_vars))]
+            given = [numbers_as_tensors(x) for x in as_list(body(*arguments), len(loop_vars))]
             result = Result.of(given)
         check_same_results("while_loop", ["loop_vars", "body"], [Result(spec, inits), result])
         seen: list[Any] = []
@@ -305,27 +318,6 @@ def _loop(
     return unflatten(spec, lambda position: made[position])  # type: ignore[no-any-return]
 
 
-def _numbers(value: Any) -> Any:
-    """Return a loop variable with tensors in the place of numbers."""
-    leaves: list[Tensor] = []
-    spec = flatten(value, leaves)
-    return _with_tensors(spec, leaves)
-
-
-def _with_tensors(spec: Any, leaves: list[Tensor]) -> Any:
-    if isinstance(spec, Leaf):
-        return leaves[spec.position]
-    if isinstance(spec, Fixed):
-        return tensor(spec.value) if type(spec.value) in (bool, int, float) else spec.value
-    children = [_with_tensors(child, leaves) for child in spec.children]
-    return unflatten(
-        type(spec)(spec.kind, tuple(map(Fixed, children)), spec.keys), _no_tensor
-    )
-
-
-# Arguments
-
-
 def _nothing() -> None:
     """Stand for a function that was left out."""
 
@@ -335,78 +327,5 @@ def _no_tensor(position: int) -> Any:
 
 
 def _holds(predicate: Any) -> bool:
-    _check_one_element("while_loop", "cond", predicate)
+    check_one_element("while_loop", "cond", predicate)
     return bool(predicate)
-
-
-def _as_list(found: Any, count: int) -> list[Any]:
-    values = list(found) if isinstance(found, (list, tuple)) else [found]
-    if count == 1 and len(values) != 1:
-        values = [found]
-    if len(values) != count:
-        raise bad_argument(
-            ArgumentError,
-            "while_loop",
-            "body",
-            expected=f"a function that returns {count} loop variable(s), as it takes",
-            got=f"{len(values)}",
-            mend="return all of them, those that stay the same too",
-        )
-    return values
-
-
-def _check_callable(op: str, argument: str, function: Any, optional: bool = False) -> None:
-    if not callable(function) and not (optional and function is None):
-        raise bad_argument(
-            ArgumentTypeError,
-            op,
-            argument,
-            expected="a function",
-            got=type(function).__name__,
-            mend="wrap the computation in a lambda",
-        )
-
-
-def _check_one_element(op: str, argument: str, value: Any) -> None:
-    if isinstance(value, Tensor) and value.numel() != 1:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            argument,
-            expected="one element",
-            got=f"shape {value.shape}",
-            mend="reduce it, as with all() or any()",
-        )
-
-
-def _by_index(branch_fns: Any) -> dict[int, Branch]:
-    """Return the functions of a switch by their index."""
-    if isinstance(branch_fns, Mapping):
-        pairs = list(branch_fns.items())
-    elif isinstance(branch_fns, (list, tuple)):
-        pairs = [x if isinstance(x, tuple) else (i, x) for i, x in enumerate(branch_fns)]
-    else:
-        pairs = []
-    functions: dict[int, Branch] = {}
-    for pair in pairs:
-        if len(pair) != 2 or type(pair[0]) is not int or pair[0] in functions:
-            raise bad_argument(
-                ArgumentError,
-                "switch_case",
-                "branch_fns",
-                expected="functions with an int each, all of them different",
-                got=repr(pair),
-                mend="pass {0: f, 1: g}",
-            )
-        _check_callable("switch_case", f"branch_fns[{pair[0]}]", pair[1])
-        functions[pair[0]] = pair[1]
-    if not functions:
-        raise bad_argument(
-            ArgumentTypeError,
-            "switch_case",
-            "branch_fns",
-            expected="a dict or sequence with at least one function",
-            got=repr(branch_fns),
-            mend="pass {0: f, 1: g}",
-        )
-    return functions

@@ -36,9 +36,7 @@ def _desc(blocks: Sequence[Block], outputs: Sequence[Any], k: int) -> VarDesc:
     return block.vars[name]
 
 
-def _run_branch(
-    xp: Any, chosen: int, arrays: Any, blocks: Any, names: Names, outputs: Any
-) -> Any:
+def _run_branch(xp: Any, chosen: int, arrays: Any, blocks: Any, names: Names, outputs: Any) -> Any:
     made = outputs[chosen]
     fetches = tuple([name for name in made if name])
     results = iter(run_block(blocks[chosen], names, fetches, arrays))

@@ -97,7 +97,7 @@ def _ones(x: Array) -> None:
 
 
 def _small(x: Array) -> None:
-    x[...] = 1 if x.dtype.kind in "iu" else 0.5
+    x[...] = {"i": 1, "u": 1, "b": False}.get(x.dtype.kind, 0.5)
 
 
 def _identity(x: Array) -> None:

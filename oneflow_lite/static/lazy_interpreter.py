@@ -88,6 +88,7 @@ class LazyInterpreter(Interpreter):
             [y._data.var.name if _is_symbolic(y) else self._name(block, y, True) for y in outputs]
         )
         block.append_op(op)
+        self.persistables.note_order(op)
         for i in written:
             if inputs[i] is not None:
                 self._note_write(block, inputs[i])
@@ -100,13 +101,15 @@ class LazyInterpreter(Interpreter):
         ------
         CaptureError
         """
+        if op == "copy.deepcopy" and (_is_symbolic(tensor) or self._is_building()):
+            return  # the values stay inside: a symbolic array copies itself by an op
         if _is_symbolic(tensor) or self.persistables.is_written(tensor):
             raise no_value(op, tensor.name)
         self.persistables.note_read(tensor)
 
     def constant(self, tensor: Tensor) -> None:
         """Take note of a tensor that was made from Python numbers."""
-        if stage(self._outermost) is not Stage.BUILD:
+        if not self._is_building():
             self.persistables.note_made(self.block, tensor)
 
     def before_run(self, callback: Callable[[], None]) -> None:
@@ -124,6 +127,9 @@ class LazyInterpreter(Interpreter):
         return make_tensor(symbolic(desc, array, self.block.program))
 
     # Which program an op belongs to
+
+    def _is_building(self) -> bool:
+        return stage(self._outermost) is Stage.BUILD
 
     def _block_of(self, op: OpExpr, inputs: tuple[Any, ...]) -> Block:
         """Return the startup block for an op that builds, the present one for any other."""

@@ -54,8 +54,14 @@ class _Unrolled:
     """A loop over the iterations that its tape tells of."""
 
     def __init__(
-        self, tape: Any, tensors: list[Tensor], body: Block, returned: tuple[str, ...],
-        names: tuple[str, ...], sizes: tuple[int, int, int], wanted: tuple[tuple[int, ...], ...],
+        self,
+        tape: Any,
+        tensors: list[Tensor],
+        body: Block,
+        returned: tuple[str, ...],
+        names: tuple[str, ...],
+        sizes: tuple[int, int, int],
+        wanted: tuple[tuple[int, ...], ...],
     ) -> None:
         self.tape = tape
         self.tensors = tensors

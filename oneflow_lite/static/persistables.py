@@ -40,6 +40,7 @@ class Persistables:
         self._made_here: dict[int, tuple[Any, Block]] = {}
         self._read: dict[int, Any] = {}
         self._numbers: dict[str, int] = {}
+        self._order: dict[int, tuple[int, OpDesc]] = {}
         self.filled: set[str] = set()  # variables that an op of the startup Program writes
         variables = startup.global_block().vars
         for name, tensor in startup.parameters.items():
@@ -232,6 +233,14 @@ class Persistables:
             if not any(name in block.vars for block in blocks):
                 return name
 
+    def note_order(self, op: OpDesc) -> None:
+        """Take note of when an op was called."""
+        self._order[id(op)] = (len(self._order), op)
+
+    def _came_before(self, op: OpDesc, other: OpDesc) -> bool:
+        last = (-1, None)
+        return self._order.get(id(op), last)[0] < self._order.get(id(other), last)[0]
+
     def promote(self, desc: VarDesc, tensor: Tensor) -> None:
         """Move what makes a variable from the main to the startup Program; it is persistable then.
 
@@ -256,7 +265,9 @@ class Persistables:
                 )
         for op in reversed(moved):
             block.ops.remove(op)
-            target.append_op(op)
+            # Random numbers are drawn in the order of the calls.
+            later = [i for i, other in enumerate(target.ops) if self._came_before(op, other)]
+            target.ops.insert(later[0] if later else len(target.ops), op)
         used = {name for op in block.ops for name in (*op.reads, *op.outputs)}
         for name in wanted:
             var = block.vars[name]

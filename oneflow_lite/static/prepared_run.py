@@ -230,7 +230,7 @@ def _needed(program: Program, roots: dict[str, str], wanted: set[str], prunes: b
     for op in reversed(block.ops):
         touched = {roots[name] for name in (*op.outputs, *op.written)}
         lasting = any(block.var(roots[name]).persistable for name in op.written)
-        if not prunes or lasting or op.schema.random or touched & needed:
+        if not prunes or lasting or op.draws or touched & needed:
             needed.update(roots[name] for name in op.reads)
     return needed
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -142,6 +142,19 @@ class OpDesc:
         """The input whose memory the output may share."""
         schema = self.schema
         return None if schema.view_of is None else self.inputs[schema.inputs.index(schema.view_of)]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The sub-blocks that it runs."""
+        return tuple(_blocks_in(self.attrs.values()))
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers, itself or in a sub-block."""
+        if not self.schema.random:
+            return False
+        blocks = self.blocks
+        return not blocks or any(op.draws for block in blocks for op in block.ops)
 
     def copy(self) -> OpDesc:
         """Return a copy with attributes of its own."""
@@ -322,6 +335,15 @@ class Program:
     def __repr__(self) -> str:
         ops = sum(len(block.ops) for block in self.blocks)
         return f"Program({len(self.blocks)} blocks, {ops} ops)"
+
+
+def _blocks_in(values: Iterable[Any]) -> Iterator[Block]:
+    """Go through the blocks among the attributes of an op."""
+    for value in values:
+        if isinstance(value, Block):
+            yield value
+        elif type(value) in (tuple, list):
+            yield from _blocks_in(value)
 
 
 def _moved(value: Any, program: Program) -> Any:

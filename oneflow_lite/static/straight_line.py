@@ -18,8 +18,10 @@ from oneflow_lite.device import CPU, array_module, on_device
 from oneflow_lite.locks import make_lock
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
+from oneflow_lite.static.instruction import device_of_op
 from oneflow_lite.static.program import ExecutionPlan, OpDesc, VarDesc
 
+_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns of a third positional argument there
 ALIGNMENT = 64  # of buffers: a cache line, and what vector instructions like best
 
 
@@ -116,7 +118,6 @@ class StraightLine:
 
     def _generate(self, externals: tuple[Any, ...]) -> None:
         plan, block = self.plan, self.plan.block
-        xp = array_module(plan.place)
         fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
         fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
         buffers = self._memory()
@@ -125,7 +126,7 @@ class StraightLine:
         self.lines = []
         last_use = _last_uses(plan)
         for position, op in enumerate(plan.block.ops):
-            line = self._line(op, writer, buffers, xp)
+            line = self._line(op, writer, buffers)
             if line is None:
                 continue
             dying = [
@@ -143,19 +144,22 @@ class StraightLine:
         body = "".join(f"    {line}\n" for line in lines)
         self.source = f"def run({parameters}):\n{body}    return ({results})\n"
         namespace = writer.namespace
-        namespace["asarray"] = xp.asarray
+        namespace["asarray"] = np.asarray
         exec(compile(self.source, "<program>", "exec"), namespace)
         self._function = namespace["run"]
 
-    def _line(
-        self, op: OpDesc, writer: _Writer, buffers: dict[str, Any], xp: Any
-    ) -> str | None:
+    def _line(self, op: OpDesc, writer: _Writer, buffers: dict[str, Any]) -> str | None:
         """Return the code of one op; None for a view that stays where it is."""
         fixed = writer.fixed
+        xp = array_module(device_of_op(op, self.plan.block))
         kernel, is_ufunc = bound_kernel(op, xp)
         if op.viewed is not None and all(name is None or name in fixed for name in op.inputs):
             source = fixed[op.viewed]
-            view = kernel(*[None if name is None else fixed[name] for name in op.inputs])
+            try:
+                view = kernel(*[None if name is None else fixed[name] for name in op.inputs])
+            except Exception as error:
+                error.add_note(described(op))
+                raise
             if not isinstance(view, tuple) and xp.may_share_memory(view, source):
                 fixed[op.outputs[0]] = view
                 return None
@@ -167,11 +171,13 @@ class StraightLine:
 
         new = op.new_outputs
         if not new:
+            if op.type == "copy_" and self.plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
+                return None  # it was computed there
             return call()
         out = None
         if len(new) == 1 and op.schema.out:
             taken = self.plan.in_place.get(new[0])
-            if taken is not None and op.type == "clone":  # the copy of what dies here: itself
+            if op.type == "clone" and taken == op.inputs[0]:  # the copy of what dies: itself
                 if taken in fixed:
                     fixed[new[0]] = fixed[taken]
                     return None
@@ -192,7 +198,7 @@ class StraightLine:
         targets = [writer.local(n) if n in new else "_" for n in op.outputs]
         if len(op.outputs) > 1 or op.returns_tuple:
             return f"{', '.join(targets)}, = {call()}"
-        if not self.plan.block.var(new[0]).shape:  # NumPy answers with a scalar
+        if xp is np and not self.plan.block.var(new[0]).shape:  # NumPy answers with a scalar
             return f"{targets[0]} = asarray({call()})"
         return f"{targets[0]} = {call()}"
 
@@ -241,7 +247,8 @@ def bound_kernel(op: OpDesc, xp: Any) -> tuple[Callable[..., Any], bool]:
         attrs = {name: value for name, value in attrs.items() if name != "device"}
     if attrs:
         return functools.partial(kernel, **attrs), False
-    return kernel, KERNELS.get(op.type).ufunc is not None and isinstance(kernel, np.ufunc)
+    is_ufunc = KERNELS.get(op.type).ufunc is not None and isinstance(kernel, np.ufunc)
+    return kernel, is_ufunc and kernel not in _OUT_BY_NAME
 
 
 def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:

@@ -9,7 +9,7 @@ import attrs
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, same_value
+from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, same_value, unflatten
 from oneflow_lite.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
@@ -41,9 +41,7 @@ def numbers_to_tensors(results: Sequence[Result], which: int) -> None:
     result.tensors = tensors
 
 
-def _converted(
-    spec: Any, others: list[Any], before: list[Tensor], tensors: list[Tensor]
-) -> Any:
+def _converted(spec: Any, others: list[Any], before: list[Tensor], tensors: list[Tensor]) -> Any:
     if isinstance(spec, Leaf):
         tensors.append(before[spec.position])
         return Leaf(len(tensors) - 1)
@@ -62,6 +60,26 @@ def _converted(
     return Node(spec.kind, tuple(children), spec.keys)
 
 
+def numbers_as_tensors(value: Any) -> Any:
+    """Return a loop variable with tensors in the place of numbers."""
+    leaves: list[Tensor] = []
+    spec = flatten(value, leaves)
+    return _with_tensors(spec, leaves)
+
+
+def _with_tensors(spec: Any, leaves: list[Tensor]) -> Any:
+    if isinstance(spec, Leaf):
+        return leaves[spec.position]
+    if isinstance(spec, Fixed):
+        return tensor(spec.value) if type(spec.value) in (bool, int, float) else spec.value
+    children = [_with_tensors(child, leaves) for child in spec.children]
+    return unflatten(type(spec)(spec.kind, tuple(map(Fixed, children)), spec.keys), _no_tensor)
+
+
+def _no_tensor(position: int) -> Any:
+    raise AssertionError(position)
+
+
 def check_same_results(op: str, labels: Sequence[str], results: Sequence[Result]) -> None:
     """Check that functions returned the same structure of tensors of the same kinds.
 
@@ -78,9 +96,7 @@ def _compare(
     op: str, first: str, label: str, one: Result, other: Result, a: Any, b: Any, at: str
 ) -> None:
     if isinstance(a, Leaf) and isinstance(b, Leaf):
-        _compare_tensors(
-            op, first, label, one.tensors[a.position], other.tensors[b.position], at
-        )
+        _compare_tensors(op, first, label, one.tensors[a.position], other.tensors[b.position], at)
         return
     fits = type(a) is type(b)
     if fits and isinstance(a, Node):

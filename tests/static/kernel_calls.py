@@ -13,9 +13,21 @@ import numpy as np
 import oneflow_lite as flow
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.registry import KERNELS
 from tests.op_samples import SAMPLES, gradient, samples
 
 F = flow.nn.functional
+
+# The ops of the kernels' folder: those of control flow run Programs.
+OPS = [
+    op
+    for op in SAMPLES
+    if any(
+        kernel.__module__.startswith("oneflow_lite.kernels")
+        or kernel.__module__ == "oneflow_lite.registry"
+        for kernel in KERNELS.get(op).by_device.values()
+    )
+]
 
 
 @attrs.frozen

@@ -19,12 +19,12 @@ from tests.test_op_samples import OPS
 VARIANTS = range(3)
 # A Python bool or a shape of theirs depends on values: they run eagerly.
 READS_VALUES = {"allclose", "equal", "nonzero", "masked_select", "masked_select_grad"}
-MIXES_DEVICES = {"to_device"}
 # Replayed in another order, or with other numbers: a gradient of the call's gradient is refused.
 SECOND_DERIVATIVE_REFUSED = {
     *("bernoulli_", "normal_", "orthogonal_", "trunc_normal_", "uniform_"),
     *("copy_slices", "take_slices", "take_slices_grad"),
 }
+SUMS_IN_ANOTHER_ORDER = {"while_loop_grad"}  # of what each iteration gives to an outer tensor
 by_op = pytest.mark.parametrize("op", OPS)
 
 
@@ -56,19 +56,28 @@ def leaves(results: Any) -> list[Any]:
     return [results]
 
 
-def bits(value: Any) -> Any:
-    """Return what must agree of a tensor, an array or a number."""
-    if isinstance(value, flow.Tensor):
-        value = value.detach().cpu().numpy()
-    if isinstance(value, np.ndarray):
-        return str(value.dtype), value.shape, value.tobytes()
-    return type(value), value
+def plain(value: Any) -> Any:
+    """Return the array of a tensor; what is none stays as it is."""
+    return value.detach().cpu().numpy() if isinstance(value, flow.Tensor) else value
+
+
+def assert_same(op: str, have: Sequence[Any], want: Sequence[Any], note: str) -> None:
+    """Hold that two lists of results agree to the bit, or to 4 ulp where the order may differ."""
+    for a, b in zip(map(plain, have), map(plain, want), strict=True):
+        if not isinstance(b, np.ndarray):
+            assert (type(a), a) == (type(b), b), note
+            continue
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), note
+        if op in SUMS_IN_ANOTHER_ORDER and b.dtype.kind == "f":
+            np.testing.assert_array_max_ulp(a, b, 4)
+        else:
+            assert a.tobytes() == b.tobytes(), f"{note}\n{a}\nnot as eager\n{b}"
 
 
 def run_eager(sample: Sample, variant: int, device: str = "cpu") -> list[Any]:
-    """Return the bits that eager execution gives."""
+    """Return what eager execution gives."""
     flow.manual_seed(variant)
-    return list(map(bits, leaves(with_gradients(sample)(*sample.tensors(variant, device)))))
+    return leaves(with_gradients(sample)(*sample.tensors(variant, device)))
 
 
 # --- flow.compile -------------------------------------------------------------------------------
@@ -84,17 +93,17 @@ def test_compiled_equals_eager(op, device):
             flow.manual_seed(variant)
             kept.append(leaves(compiled(*sample.tensors(variant, device))))
         for variant in VARIANTS:  # also that no call wrote the results of an earlier one
-            have = list(map(bits, kept[variant]))
-            assert have == run_eager(sample, variant, device), f"{sample}, call {variant}"
+            want = run_eager(sample, variant, device)
+            assert_same(op, kept[variant], want, f"{sample}, call {variant}")
         seen = compiled.explain()
-        if op in READS_VALUES | MIXES_DEVICES:
+        if op in READS_VALUES:
             assert seen.fallbacks > 0, seen
         else:
             assert (seen.captures, seen.hits, seen.fallbacks) == (1, 2, 0), seen.reasons
 
 
 def outer_gradients(sample: Sample, call: Callable[..., Any], variant: int) -> list[Any]:
-    """Return the bits of recorded gradients of a sum of squares of the call's results."""
+    """Return recorded gradients of a sum of squares of the call's results."""
     flow.manual_seed(variant)
     tensors = sample.tensors(variant)
     joined = [y for y in floats(call(*tensors)) if y.requires_grad]
@@ -102,8 +111,7 @@ def outer_gradients(sample: Sample, call: Callable[..., Any], variant: int) -> l
         return []
     total = functools.reduce(flow.add, [(y * y).sum() for y in joined])
     inputs = [tensors[i] for i in sample.differentiable]
-    found = flow.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
-    return list(map(bits, found))
+    return list(flow.autograd.grad(total, inputs, create_graph=True, allow_unused=True))
 
 
 @by_op
@@ -117,12 +125,13 @@ def test_compiled_calls_are_differentiable_nodes(op):
             except GradientError as error:
                 assert op in SECOND_DERIVATIVE_REFUSED, error
             else:
-                assert have == outer_gradients(sample, sample.call, variant), f"call {variant}"
+                want = outer_gradients(sample, sample.call, variant)
+                assert_same(op, have, want, f"{sample}, call {variant}")
 
 
 def test_nearly_all_ops_are_captured():
-    assert set(OPS) >= READS_VALUES | MIXES_DEVICES
-    assert len(READS_VALUES | MIXES_DEVICES) <= 0.05 * len(OPS)
+    assert set(OPS) >= READS_VALUES
+    assert len(READS_VALUES) <= 0.05 * len(OPS)
 
 
 # --- Programs -----------------------------------------------------------------------------------
@@ -159,8 +168,8 @@ def test_program_equals_eager(op, mode, device):
             before = [x.copy() for x in arrays]
             flow.manual_seed(variant)
             fetched = iter(executor.run(program, named(arrays), fetches))
-            have = [bits(None if y is None else next(fetched)) for y in results]
-            assert have == run_eager(sample, variant, device), f"{sample}, run {variant}"
+            have = [None if y is None else next(fetched) for y in results]
+            assert_same(op, have, run_eager(sample, variant, device), f"{sample}, run {variant}")
             assert all(map(np.array_equal, arrays, before)), "a feed was written"
 
 
@@ -171,12 +180,10 @@ def test_no_pass_changes_a_bit(op):
         program, results = capture(sample)
         names = [y.name for y in results if y is not None]
         arrays = sample.arrays(1)
-        runs = []
+        eager = [y for y in run_eager(sample, 1) if y is not None]
         for passes in choices:
             core = InterpreterCore(program, list(named(arrays)), names, passes=passes)
             flow.manual_seed(1)
-            externals = [np.array(program.parameters[n].numpy()) for n in core.external_names]
-            runs.append(list(map(bits, core.run([x.copy() for x in arrays], externals))))
-        eager = [want for want in run_eager(sample, 1) if want != bits(None)]
-        for passes, have in zip(choices, runs, strict=True):
-            assert have == eager, f"{sample} with the passes {passes}"
+            externals = [program.parameters[n].numpy().copy() for n in core.external_names]
+            have = core.run([x.copy() for x in arrays], externals)
+            assert_same(op, have, eager, f"{sample} with the passes {passes}")

@@ -1,6 +1,8 @@
 """What program_guard captures: ops, variables, and which of two Programs they go to."""
 
+import copy
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -184,8 +186,7 @@ READS = {
     "array": lambda x: np.asarray(x),
     "contains": lambda x: 3.0 in x,
     "format": lambda x: f"{x[0, 0]:.3f}",
-    "deepcopy": lambda x: __import__("copy").deepcopy(x),
-    "pickle": lambda x: __import__("pickle").dumps(x),
+    "pickle": pickle.dumps,
     "ufunc": lambda x: np.exp(x._data),
     "function": lambda x: np.concatenate([x._data, x._data]),
     "element": lambda x: x._data[0, 0],
@@ -396,6 +397,61 @@ def test_a_parameter_made_by_a_script_is_moved_to_startup():
     runs.executor.run(runs.startup, scope=runs.scope)
     flow.manual_seed(2)
     np.testing.assert_array_equal(runs.run(X)[0], script(flow.tensor(X)).detach().numpy())
+
+
+def test_parameters_of_scripts_and_modules_draw_in_the_order_of_the_calls():
+    class Net(flow.nn.Module):
+        def __init__(this):  # not called self
+            super().__init__()
+            this.first = flow.nn.Linear(3, 3)
+            this.scale = flow.nn.Parameter(flow.randn(3) * 0.1)
+            this.second = flow.nn.Linear(3, 3)
+
+        def forward(this, x):
+            return this.second(this.first(x) * this.scale)
+
+    def script(x):
+        weight = flow.nn.Parameter(flow.randn(3, 3) * 0.1)
+        net = Net()
+        return net(x) @ weight
+
+    runs = Runs(script, X)
+    assert "random_normal" not in op_types(runs.main)
+    flow.manual_seed(2)
+    runs.executor.run(runs.startup, scope=runs.scope)
+    flow.manual_seed(2)
+    np.testing.assert_array_equal(runs.run(X)[0], script(flow.tensor(X)).detach().numpy())
+
+
+@pytest.mark.parametrize("given", ["new", "with values"])
+def test_layers_that_are_copied_begin_alike_and_live_apart(given):
+    ready = flow.nn.Linear(3, 3)
+
+    class Net(flow.nn.Module):
+        def __init__(self):
+            super().__init__()
+            layer = ready if given == "with values" else flow.nn.Linear(3, 3)
+            self.layers = flow.nn.ModuleList([copy.deepcopy(layer) for _ in range(2)])
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    def script(x):
+        net = Net()
+        weight = net.layers[0].weight
+        return net(x), (copy.deepcopy(weight) if given == "new" else weight) * 1
+
+    flow.manual_seed(2)
+    want = [y.detach().numpy() for y in script(flow.tensor(X))]
+    runs = Runs(script, X)
+    flow.manual_seed(2)
+    runs.executor.run(runs.startup, scope=runs.scope)
+    for have, value in zip(runs.run(X), want, strict=True):
+        np.testing.assert_array_equal(have, value)
+    used = [name for op in runs.main.global_block().ops for name in op.reads]
+    assert len({name for name in used if runs.main.global_block().var(name).persistable}) >= 4
 
 
 def test_a_parameter_is_not_computed_from_data():
@@ -748,3 +804,27 @@ def test_a_part_of_a_parameter_that_a_script_writes_is_written_in_every_run():
     runs = Runs(script, X)
     np.testing.assert_array_equal(runs.run(X)[0], X * np.float32([5, 1, 1]))
     np.testing.assert_array_equal(runs.run(X)[0], X * np.float32([5, 2, 2]))
+
+
+def test_a_view_that_was_taken_while_a_module_was_built_is_not_used_in_a_run():
+    class Net(flow.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = flow.nn.Linear(3, 2)
+            self.turned = self.layer.weight.t()
+
+        def forward(self, x):
+            return x @ self.turned
+
+    with static.program_guard(*programs()):
+        x = static.data("x", [2, 3])
+        with pytest.raises(CaptureError, match=r"forward\(\)"):
+            Net()(x)
+
+
+def test_a_name_that_a_user_chose_is_not_taken_for_a_parameter():
+    with static.program_guard(*programs()):
+        x = static.data("parameter_0", [2, 3])
+        layer = flow.nn.Linear(3, 2)
+        layer(x)
+    assert [p.name for p in layer.parameters()] == ["parameter_1", "parameter_2"]

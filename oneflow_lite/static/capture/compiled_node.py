@@ -128,7 +128,9 @@ class Differentiated:
             made.update(op.new_outputs)
             if op.schema.random and op.written:
                 self.unrepeatable = "draws random numbers in place"
-            if op.schema.random:
+            if op.draws and op.blocks:
+                self.unrepeatable = "draws random numbers inside control flow"
+            if op.draws:
                 found.update(dict.fromkeys(op.outputs))
         found.update(dict.fromkeys(self.inputs))
         return list(found)
@@ -138,7 +140,7 @@ class Differentiated:
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)
         for op, needs in zip(self.forward_ops, self.needs, strict=True):
-            if op in self.effects or (op.schema.random and set(op.outputs) <= set(variables)):
+            if op in self.effects or (op.draws and set(op.outputs) <= set(variables)):
                 continue
             inputs = [None if name is None else variables[name] for name in op.inputs]
             written = op.schema.written

@@ -198,9 +198,11 @@ class Recording:
         extra = dict.fromkeys(name for name in self.saved if block.var(name).is_temporary)
         fetches = [*dict.fromkeys([*results.fetches, *extra])]
         self.fetch_index = {name: i for i, name in enumerate(fetches)}
-        device = next((desc.device for desc in block.vars.values()), CPU)
-        if any(desc.device != device for desc in block.vars.values()):
-            raise NotReplayable("it works on more than one device")
+        devices = list(dict.fromkeys(desc.device for desc in block.vars.values()))
+        cards = [device for device in devices if device != CPU]
+        if len(cards) > 1:
+            raise NotReplayable("it works on more than one CUDA device")
+        device = cards[0] if cards else CPU
         self.device: Device = device
         self.core = InterpreterCore(recorder.program, self.feeds, fetches, device, mode=self.mode)
         self.sources: list[Source] = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.static.passes.effects import is_control_flow, is_library, writes
+from oneflow_lite.static.passes.effects import is_library
 from oneflow_lite.static.passes.storage import Storage
 from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
 
@@ -21,11 +21,10 @@ def run(plan: ExecutionPlan) -> PassReport:
     nbytes = 0
     for op in reversed(block.ops):
         if (
-            op.schema.random
-            or is_control_flow(op)
+            op.draws
             or not is_library(op)
             or any([n in needed or not block.var(n).is_temporary for n in op.outputs])
-            or any([storage.of(n) in read or storage.is_held(n) for n in writes(op)])
+            or any([storage.of(n) in read or storage.is_held(n) for n in op.written])
         ):
             kept.append(op)
             needed.update(op.reads)

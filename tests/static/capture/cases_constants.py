@@ -22,34 +22,34 @@ def other_helper(x):
 def global_scalar(compiled):
     global SCALE
     f = compiled(lambda x: x * SCALE)
-    for SCALE in (2.0, 3.0, 2.0, 4):
+    for SCALE in (2.0, 3.0, 2.0, 4) * 2:
         yield f(tensor(1.0, 2.0))
 
 
 def global_tensor_replaced(compiled):
     global OFFSET
     f = compiled(lambda x: x + OFFSET)
-    for OFFSET in (tensor(1.0, 2.0), tensor(3.0, 4.0), tensor(5.0)):
+    for OFFSET in (tensor(1.0, 2.0), tensor(3.0, 4.0), tensor(5.0)) * 2:
         yield f(tensor(1.0, 2.0))
 
 
 def global_table_entry(compiled):
     f = compiled(lambda x: x * TABLE["scale"])
-    for TABLE["scale"] in (2.0, 3.0, 4.0):
+    for TABLE["scale"] in (2.0, 3.0, 4.0) * 2:
         yield f(tensor(1.0, 2.0))
 
 
 def global_by_name(compiled):
     global SCALE
     f = compiled(lambda x: x * globals()["SCALE"])
-    for SCALE in (2.0, 3.0):
+    for SCALE in (2.0, 3.0) * 2:
         yield f(tensor(1.0, 2.0))
 
 
 def evaluated_source(compiled):
     global SCALE
     f = compiled(lambda x: x * eval("SCALE"))
-    for SCALE in (2.0, 3.0):
+    for SCALE in (2.0, 3.0) * 2:
         yield f(tensor(1.0, 2.0))
 
 
@@ -60,7 +60,7 @@ def closure_scalar(compiled):
         return x * scale
 
     f = compiled(f)
-    for scale in (2.0, 3.0, 2.0):
+    for scale in (2.0, 3.0, 2.0) * 2:
         yield f(tensor(1.0, 2.0))
 
 
@@ -87,7 +87,7 @@ def closure_list_of_tensors(compiled):
 def attribute_scalar(compiled):
     box = Box(scale=2.0)
     f = compiled(lambda x: box.scaled(x))
-    for box.scale in (2.0, 3.0, 2.5):
+    for box.scale in (2.0, 3.0, 2.5) * 2:
         yield f(tensor(1.0, 2.0))
 
 
@@ -107,7 +107,7 @@ def class_attribute(compiled):
 def hidden_behind_a_property(compiled):
     box = Box(_hidden=2.0)
     f = compiled(lambda x: x * box.doubled)
-    for box._hidden in (2.0, 3.0):
+    for box._hidden in (2.0, 3.0) * 2:
         yield f(tensor(1.0, 2.0))
 
 
@@ -166,5 +166,5 @@ def helper_reads_a_global(compiled):
         return x * SCALE
 
     f = compiled(lambda x: inner(x) + 1)
-    for SCALE in (2.0, 3.0):
+    for SCALE in (2.0, 3.0) * 2:
         yield f(tensor(1.0, 2.0))

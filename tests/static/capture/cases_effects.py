@@ -152,7 +152,7 @@ def dict_argument_emptied(compiled):
         return x * options.pop("scale", 1.0)
 
     f = compiled(f)
-    for scale in (2.0, 3.0):
+    for scale in (2.0, 3.0) * 2:
         options = {"scale": scale, "rest": None}
         yield f(tensor(1.0), options), options
         yield f(tensor(1.0), options), options
@@ -239,7 +239,7 @@ def memoized_helper(compiled):
         return n * 2.0
 
     f = compiled(lambda x, n: x * factor(n))
-    for n in (1, 1, 2, 1):
+    for n in (1, 1, 2, 1) * 2:
         yield f(tensor(1.0), n), calls
 
 
@@ -256,7 +256,7 @@ class Names(flow.Interpreter):
 
 def interpreter_around(compiled):
     f = compiled(lambda x: (x * 2).exp())
-    for pushed in (False, True, False, True):
+    for pushed in (False, True, False, True) * 2:
         names = Names()
         with flow.push_interpreter(names) if pushed else contextlib.nullcontext():
             y = f(tensor(1.0))

@@ -42,7 +42,7 @@ def double_backward(compiled):
 def backward_twice(compiled):
     w = leaf(1.0, 2.0)
     f = compiled(lambda x: (x * w).exp().sum())
-    for retain in (True, False):
+    for retain in (True, False) * 2:
         y = f(tensor(1.0, 3.0))
         yield attempt(y.backward, retain_graph=retain), w
         yield attempt(y.backward), w
@@ -50,7 +50,7 @@ def backward_twice(compiled):
 
 def outputs_in_part(compiled):
     f = compiled(lambda x, y: (x * 2, y.exp(), x.detach(), (x * y).long()))
-    for used in ([0], [1], [0, 1], [2], [3]):
+    for used in ([0], [1], [0, 1], [2], [3]) * 2:
         x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
         outputs = f(x, y)
         total = sum(outputs[i].sum() for i in used)
@@ -67,7 +67,7 @@ def unused_arguments(compiled):
 
 def gradient_given_by_the_caller(compiled):
     f = compiled(lambda x: x.exp())
-    for dy in (tensor(1.0, 2.0), tensor(3.0).expand(2), tensor(0.0, 4.0, 5.0, 6.0)[::3], None):
+    for dy in (tensor(1.0, 2.0), tensor(3.0).expand(2), tensor(0.0, 4.0, 5.0, 6.0)[::3], None) * 2:
         x = leaf(1.0, 2.0)
         yield attempt(f(x).backward, dy), x
 
@@ -166,7 +166,7 @@ def gradient_penalty(compiled):
 def requires_grad_of_a_captured_tensor(compiled):
     w = tensor(1.0, 2.0)
     f = compiled(lambda x: (x * w).exp())
-    for enabled in (False, True, False, True):
+    for enabled in (False, True, False, True) * 2:
         w.requires_grad_(enabled)
         x = leaf(0.5, 0.25)
         y = f(x)
@@ -222,7 +222,7 @@ class Doubled(flow.autograd.Function):
 def function_of_the_user(compiled):
     Doubled.calls = 0
     f = compiled(lambda x, n: Doubled.apply(x, n).sin())
-    for n in (2.0, 2.0, 3.0):
+    for n in (2.0, 2.0, 3.0) * 2:
         x = leaf(1.0, 2.0)
         y = f(x, n)
         y.sum().backward()
@@ -295,7 +295,7 @@ def hook_registered_inside(compiled):
         return y.exp()
 
     f = compiled(f)
-    for scale in (2.0, 3.0):
+    for scale in (2.0, 3.0) * 2:
         x = leaf(0.5, 0.25)
         f(x, scale).sum().backward()
         yield x

@@ -86,7 +86,7 @@ def tensors_swapped(compiled):
 def views_as_arguments(compiled):
     f = compiled(lambda x: (x * 2, x.is_view(), x._base is None, x.is_contiguous(), x.stride()))
     base = flow.arange(6.0).reshape(2, 3)
-    for x in (base.clone(), base[0], base[:, 0], base.t(), base.detach(), base.clone()):
+    for x in (base.clone(), base[0], base[:, 0], base.t(), base.detach(), base.clone()) * 2:
         yield f(x)
 
 
@@ -102,7 +102,7 @@ def numpy_returned(compiled):
 
 def comparisons_by_python(compiled):
     f = compiled(lambda x, y: (max(x, y) * 2, sorted([x, y])[0] * 3, x in [y]))
-    for values in ((1.0, 2.0), (2.0, 1.0), (3.0, 3.0)):
+    for values in ((1.0, 2.0), (2.0, 1.0), (3.0, 3.0)) * 2:
         yield f(*map(tensor, values))
 
 
@@ -114,7 +114,7 @@ def rows_by_iteration(compiled):
         return total, len(x), sum(x)
 
     f = compiled(f)
-    for n in (1, 3, 2):
+    for n in (1, 3, 2) * 2:
         yield f(flow.ones(n, 2))
 
 
@@ -200,7 +200,7 @@ def mode_switched_inside(compiled):
         return model(x)
 
     f = compiled(f)
-    for training in (True, False, True):
+    for training in (True, False, True) * 2:
         yield f(batch(0)[0], training), model.training, model[3].training
         model.train(not training)
 
@@ -213,7 +213,7 @@ def parameters_frozen_inside(compiled):
         return model(x).sum()
 
     f = compiled(f)
-    for frozen in (False, True, False):
+    for frozen in (False, True, False) * 2:
         model.zero_grad()
         f(batch(0)[0], frozen).backward()
         yield model

@@ -10,7 +10,14 @@ from tests.static.capture.worlds import attempt, leaf, tensor
 
 def dtypes(compiled):
     f = compiled(lambda x: (x * 2 + 1, x.sum(), x / 3))
-    for dtype in (flow.float64, flow.float32, flow.int64, flow.float64, flow.bool, flow.float16):
+    for dtype in (
+        flow.float64,
+        flow.float32,
+        flow.int64,
+        flow.float64,
+        flow.bool,
+        flow.float16,
+    ) * 2:
         yield f(flow.tensor([1.0, 0.0, 2.0]).to(dtype))
 
 
@@ -19,7 +26,12 @@ def layouts(compiled):
     wide = flow.arange(12.0).reshape(3, 4) / 8
     square = flow.arange(9.0).reshape(3, 3) / 8
     kinds = [square, square.t(), wide[:, :3], wide[:, 1:], wide[:, ::2].expand(3, 2), wide[::2]]
-    for x in (*kinds, flow.tensor([1.0]).expand(3, 3), flow.from_numpy(np.eye(3)[::-1]), square):
+    for x in (
+        *kinds,
+        flow.tensor([1.0]).expand(3, 3),
+        flow.from_numpy(np.eye(3)[::-1]),
+        square,
+    ) * 2:
         yield f(x)
 
 
@@ -30,7 +42,7 @@ def layouts_written(compiled):
 
     f = compiled(f)
     base = flow.arange(9.0).reshape(3, 3)
-    for x in (base, base.t(), base[:, :2], base[::2], base):
+    for x in (base, base.t(), base[:, :2], base[::2], base) * 2:
         yield f(x), base
 
 
@@ -53,7 +65,7 @@ def requires_grad_changed(compiled):
 def grad_mode_changed(compiled):
     f = compiled(lambda x: (x * x).sum() * 1)
     w = leaf(1.0, 2.0)
-    for enabled in (True, False, True):
+    for enabled in (True, False, True) * 2:
         with flow.set_grad_enabled(enabled):
             y = f(w)
         yield y, attempt(y.backward), w
@@ -94,7 +106,7 @@ def default_dtype_changed(compiled):
     f = compiled(lambda x: x + flow.ones(2) * 1.5)
     first = flow.get_default_dtype()
     try:
-        for dtype in (flow.float32, flow.float64, flow.float32):
+        for dtype in (flow.float32, flow.float64, flow.float32) * 2:
             flow.set_default_dtype(dtype)
             yield f(flow.tensor([1, 2]))
     finally:
@@ -103,7 +115,7 @@ def default_dtype_changed(compiled):
 
 def complex_numbers(compiled):
     f = compiled(lambda z: (z * z.conj()).real + z.abs())
-    for values in ([1.0, 2.0], [1j, 2.0 + 1j], [3j, 1.0 + 0j]):
+    for values in ([1.0, 2.0], [1j, 2.0 + 1j], [3j, 1.0 + 0j]) * 2:
         x = flow.tensor(values, requires_grad=True)
         y = f(x) if x.is_complex() else f(x.to(flow.complex64))
         y.sum().backward()
@@ -113,5 +125,5 @@ def complex_numbers(compiled):
 def not_a_number(compiled):
     f = compiled(lambda x, y: (flow.maximum(x, y), (x - x) * y, x * 0))
     with np.errstate(all="ignore"):
-        for value in (1.0, float("nan"), float("inf"), -0.0):
+        for value in (1.0, float("nan"), float("inf"), -0.0) * 2:
             yield f(tensor(value, -0.0), tensor(0.0, value))

@@ -68,7 +68,7 @@ def weights_tied(compiled):
 def module_moved_to_another_dtype(compiled):
     model = net()
     forward = compiled(model)
-    for dtype in (flow.float32, flow.float64, flow.float32):
+    for dtype in (flow.float32, flow.float64, flow.float32) * 2:
         model.to(dtype)
         y = forward(batch(0)[0].to(dtype))
         model.zero_grad()
@@ -157,7 +157,7 @@ def dropout(compiled):
     layer = nn.Dropout(0.5)
     f = compiled(lambda x: layer(x) * 2)
     w = flow.ones(8, requires_grad=True)
-    for p in (0.5, 0.5, 0.25, 0.0, 0.5):
+    for p in (0.5, 0.5, 0.25, 0.0, 0.5) * 2:
         layer.p = p
         y = f(w)
         y.sum().backward()
@@ -190,7 +190,7 @@ def seeded_inside(compiled):
 def generators_as_arguments(compiled):
     f = compiled(lambda x, g: x * flow.rand(2, generator=g))
     one, two = flow.Generator().manual_seed(1), flow.Generator().manual_seed(2)
-    for g in (one, one, two, one, None):
+    for g in (one, one, two, one, None) * 2:
         yield f(tensor(1.0, 2.0), g), flow.rand(1)
 
 

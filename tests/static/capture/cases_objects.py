@@ -29,7 +29,7 @@ def scaled(x, scale=2.0):
 def default_values_replaced(compiled):
     f = compiled(lambda x: scaled(x) + 1)
     try:
-        for scale in (2.0, 3.0):
+        for scale in (2.0, 3.0) * 2:
             scaled.__defaults__ = (scale,)
             yield f(tensor(1.0))
     finally:
@@ -66,7 +66,7 @@ def attribute_of_a_function(compiled):
         return x * f.scale
 
     g = compiled(f)
-    for f.scale in (2.0, 3.0):
+    for f.scale in (2.0, 3.0) * 2:
         yield g(tensor(1.0))
 
 
@@ -92,7 +92,7 @@ def inner_function_made_inside(compiled):
         return inner(x)
 
     f = compiled(f)
-    for SCALE in (2.0, 3.0):
+    for SCALE in (2.0, 3.0) * 2:
         yield f(tensor(1.0))
 
 
@@ -100,7 +100,7 @@ def attribute_of_a_module(compiled):
     f = compiled(lambda x: x * math.pi)
     first = math.pi
     try:
-        for math.pi in (first, 3.0):
+        for math.pi in (first, 3.0) * 2:
             yield f(tensor(1.0))
     finally:
         math.pi = first
@@ -126,7 +126,7 @@ def attributes_made_on_demand(compiled):
 
     lazy = Lazy()
     f = compiled(lambda x: x * lazy.scale)
-    for Lazy.table["scale"] in (2.0, 3.0):
+    for Lazy.table["scale"] in (2.0, 3.0) * 2:
         yield f(tensor(1.0))
 
 
@@ -145,7 +145,7 @@ def slots_and_inheritance(compiled):
 
     child = Child()
     f = compiled(child.run)
-    for child.scale in (2.0, 3.0):
+    for child.scale in (2.0, 3.0) * 2:
         yield f(tensor(1.0))
     Base.run = lambda self, x: x - self.scale
     yield f(tensor(1.0))
@@ -190,7 +190,7 @@ def sets_and_keys(compiled):
 def missing_keys_that_are_made(compiled):
     table = collections.defaultdict(lambda: 2.0)
     f = compiled(lambda x, key: x * table[key])
-    for key in ("a", "a", "b"):
+    for key in ("a", "a", "b") * 2:
         yield f(tensor(1.0), key), dict(table)
     table["a"] = 5.0
     yield f(tensor(1.0), "a")
@@ -214,7 +214,7 @@ def members_of_an_enumeration(compiled):
         TRIPLE = 3.0
 
     f = compiled(lambda x, kind: x * kind.value if kind is Kind.DOUBLE else x - kind.value)
-    for kind in (Kind.DOUBLE, Kind.TRIPLE, Kind.DOUBLE):
+    for kind in (Kind.DOUBLE, Kind.TRIPLE, Kind.DOUBLE) * 2:
         yield f(tensor(1.0), kind)
 
 
@@ -227,13 +227,13 @@ def arguments_of_like_content(compiled):
 
 def parameters_and_tensors(compiled):
     f = compiled(lambda x: x * (2 if isinstance(x, flow.nn.Parameter) else 3))
-    for x in (leaf(1.0), flow.nn.Parameter(tensor(1.0)), leaf(1.0)):
+    for x in (leaf(1.0), flow.nn.Parameter(tensor(1.0)), leaf(1.0)) * 2:
         yield f(x)
 
 
 def dtypes_and_devices_as_arguments(compiled):
     f = compiled(lambda x, dtype: x.to(dtype) + flow.ones(1, dtype=dtype))
-    for dtype in (flow.float32, flow.float64, flow.int64):
+    for dtype in (flow.float32, flow.float64, flow.int64) * 2:
         yield f(tensor(1.0), dtype)
 
 
@@ -267,7 +267,7 @@ def generator_of_the_user(compiled):
 def context_variable(compiled):
     scale = contextvars.ContextVar("scale", default=2.0)
     f = compiled(lambda x: x * scale.get())
-    for value in (2.0, 3.0):
+    for value in (2.0, 3.0) * 2:
         scale.set(value)
         yield f(tensor(1.0))
 
@@ -275,7 +275,7 @@ def context_variable(compiled):
 def value_of_a_thread(compiled):
     values = threading.local()
     f = compiled(lambda x: x * values.scale)
-    for values.scale in (2.0, 3.0):
+    for values.scale in (2.0, 3.0) * 2:
         yield f(tensor(1.0))
 
 
@@ -324,7 +324,7 @@ def identity_as_key(compiled):
     names = {}
     f = compiled(lambda x: x * names.setdefault(id(x), len(names) + 1))
     x, y = tensor(1.0), tensor(1.0)
-    for z in (x, y, x):
+    for z in (x, y, x) * 2:
         yield f(z), len(names)
 
 
@@ -337,7 +337,7 @@ def copies_made_inside(compiled):
         return copy.copy(x) * own.scale[0] + copy.deepcopy(x)
 
     f = compiled(f)
-    for box.scale in ([2.0], [3.0]):
+    for box.scale in ([2.0], [3.0]) * 2:
         yield f(tensor(1.0)), box.scale
 
 
@@ -351,7 +351,7 @@ def decorated_method(compiled):
 
     Layer.run = compiled(Layer.run)  # a descriptor, as the function was
     one, two = Layer(2.0), Layer(3.0)
-    for one.scale in (2.0, 5.0):
+    for one.scale in (2.0, 5.0) * 2:
         yield [layer.run(tensor(1.0)) for layer in (one, two)]
 
 
@@ -368,5 +368,12 @@ def matched_structure(compiled):
                 return x
 
     f = compiled(f)
-    for command in (("scale", 2.0), ("scale", 3.0), {"shift": 1.0}, {"shift": 1.0, "a": 0}, [], 1):
+    for command in (
+        ("scale", 2.0),
+        ("scale", 3.0),
+        {"shift": 1.0},
+        {"shift": 1.0, "a": 0},
+        [],
+        1,
+    ) * 2:
         yield f(tensor(5.0), command)

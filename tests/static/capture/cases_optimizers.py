@@ -216,7 +216,7 @@ def moving_average_of_parameters(compiled):
                 a.mul_(decay).add_(p, alpha=1 - decay)
 
     update = compiled(update)
-    for decay in (0.5, 0.75, 0.5):
+    for decay in (0.5, 0.75, 0.5) * 2:
         yield update(decay), average, model
         with flow.no_grad():
             model[0].weight.add_(1)

@@ -190,7 +190,7 @@ def arguments_that_are_one_object(compiled):
 def two_leaves_of_one_memory(compiled):
     f = compiled(lambda x, y: (x * y).sum())
     w = leaf(1.0, 2.0)
-    for y in (w, w.detach(), leaf(1.0, 2.0)):
+    for y in (w, w.detach(), leaf(1.0, 2.0)) * 2:
         w.grad = None
         f(w, y).backward()
         yield w, y
@@ -238,5 +238,5 @@ def alias_inside_a_list(compiled):
 
     f = compiled(f)
     x, y = tensor(1.0), tensor(2.0)
-    for xs in ([x, y], [x, x], [y, x, y]):
+    for xs in ([x, y], [x, x], [y, x, y]) * 2:
         yield f(xs), x, y

@@ -116,7 +116,7 @@ class RandomProgram:
         """Write an op's result into a variable, mostly one of its operands, as in-place ops do."""
         b = self.builder
         x = self._target()
-        operands = [x if self.draw.random() < 0.8 else self._like(x), self._like(x)]
+        operands = [x if self.draw.random() < 0.6 else self._like(x), self._like(x)]
         if self.draw.random() < 0.2:
             operands.reverse()
         if self.draw.random() < 0.3:

@@ -12,7 +12,7 @@ import pytest
 from oneflow_lite.static.passes import DEFAULT_PASSES, run_passes
 from oneflow_lite.static.program import ExecutionPlan
 from oneflow_lite.static.straight_line import StraightLine
-from tests.static.build import LiteralRunner, run_plainly
+from tests.static.build import Builder, LiteralRunner, run_plainly
 from tests.static.passes.random_programs import GENERATOR, RandomProgram
 
 Runner = Callable[[dict[str, Any]], dict[str, Any]]
@@ -83,3 +83,16 @@ def test_bits_are_those_of_a_plain_run(runner: Callable[[ExecutionPlan], Runner]
     for seed in range(60):
         fired += check(seed, runner)
     assert set(fired) == set(DEFAULT_PASSES)  # each of them was put to the test
+
+
+@pytest.mark.parametrize("runner", [literally, straight])
+def test_a_copy_may_be_written_elsewhere(runner: Callable[[ExecutionPlan], Runner]) -> None:
+    """The memory that a clone takes over is that of its input, or of what it is copied to."""
+    b = Builder()
+    x, v = b.op("abs", b.feed("x", np.ones(3))), b.op("exp", b.feed("v", np.ones(3)))
+    t = b.op("clone", v)
+    b.op("copy_", x, t)
+    plan = b.plan(b.op("neg", x), passes=DEFAULT_PASSES)
+    assert plan.in_place[t] == x
+    values = runner(plan)(dict(b.initial))
+    np.testing.assert_array_equal(values[plan.fetches[0]], np.full(3, -np.exp(1.0)))

@@ -1,0 +1,89 @@
+"""Checks of what users give to `cond`, `switch_case` and `while_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.tensor import Tensor
+
+Branch = Callable[[], Any]
+
+
+def as_list(found: Any, count: int) -> list[Any]:
+    """Return what the body of a loop returned, as many values as it takes."""
+    values = list(found) if isinstance(found, (list, tuple)) else [found]
+    if count == 1 and len(values) != 1:
+        values = [found]
+    if len(values) != count:
+        raise bad_argument(
+            ArgumentError,
+            "while_loop",
+            "body",
+            expected=f"a function that returns {count} loop variable(s), as it takes",
+            got=f"{len(values)}",
+            mend="return all of them, those that stay the same too",
+        )
+    return values
+
+
+def check_callable(op: str, argument: str, function: Any, optional: bool = False) -> None:
+    """Check that an argument is a function, or None where it may be left out."""
+    if not callable(function) and not (optional and function is None):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            argument,
+            expected="a function",
+            got=type(function).__name__,
+            mend="wrap the computation in a lambda",
+        )
+
+
+def check_one_element(op: str, argument: str, value: Any) -> None:
+    """Check that a tensor that decides something has one element."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            argument,
+            expected="one element",
+            got=f"shape {value.shape}",
+            mend="reduce it, as with all() or any()",
+        )
+
+
+def functions_by_index(branch_fns: Any) -> dict[int, Branch]:
+    """Return the functions of a switch by their index."""
+    if isinstance(branch_fns, Mapping):
+        pairs = list(branch_fns.items())
+    elif isinstance(branch_fns, (list, tuple)):
+        pairs = [
+            x if isinstance(x, tuple) and len(x) == 2 else (i, x) for i, x in enumerate(branch_fns)
+        ]
+    else:
+        pairs = []
+    functions: dict[int, Branch] = {}
+    for pair in pairs:
+        if type(pair[0]) is not int or pair[0] in functions:
+            raise bad_argument(
+                ArgumentError,
+                "switch_case",
+                "branch_fns",
+                expected="functions with an int each, all of them different",
+                got=repr(pair),
+                mend="pass {0: f, 1: g}",
+            )
+        check_callable("switch_case", f"branch_fns[{pair[0]}]", pair[1])
+        functions[pair[0]] = pair[1]
+    if not functions:
+        raise bad_argument(
+            ArgumentTypeError,
+            "switch_case",
+            "branch_fns",
+            expected="a dict or sequence with at least one function",
+            got=repr(branch_fns),
+            mend="pass {0: f, 1: g}",
+        )
+    return functions

@@ -1,0 +1,425 @@
+"""Writes random programs for `flow.compile`, as Python source.
+
+A program is a case as in `tests/static/capture`: it builds a small world, compiles a function over
+it, calls that several times, and yields all that can be seen. Each line is tried on live tensors
+while it is written, so nearly all of them fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import textwrap
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import oneflow_lite as flow
+from oneflow_lite import nn
+from tests.fuzz import compiled_words as words
+from tests.fuzz.arguments import Arguments
+from tests.fuzz.compiled_world import attempt, data, derive, versions
+from tests.static.capture.worlds import Box
+
+SHAPES = [(2, 3), (2, 3), (2, 3), (3,), (3, 3), (1, 3), (2, 1), ()]
+VIEWS = (
+    "getitem getitem getitem select narrow view reshape transpose movedim t squeeze unsqueeze "
+    "expand diagonal unfold".split()
+)
+HOW = ["nothing", "backward", "backward", "backward", "grad", "grad", "second", "part", "retained"]
+LARGEST = 60  # elements of a tensor
+
+OPS, RANDOM, WRITES, CONDITIONS = map(
+    words.lines, (words.OPS, words.RANDOM, words.WRITES, words.CONDITIONS)
+)
+NETS, OPTIMIZERS, CHANGES = map(words.lines, (words.NETS, words.OPTIMIZERS, words.CHANGES))
+
+PRELUDE = {
+    "flow": flow,
+    "nn": nn,
+    "F": nn.functional,
+    "Box": Box,
+    "data": data,
+    "attempt": attempt,
+    "derive": derive,
+    "versions": versions,
+}
+
+
+def write(seed: int) -> str:
+    """Return the program of a seed: a function called `program`, as text."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return _Writer(seed).program()
+
+
+class _Writer(Arguments):
+    """Writes one program."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.text: list[str] = []
+        self.indent = 1
+        self.depth = 0  # of blocks in the function
+        self.tensors: list[str] = []  # what the function can use by now
+        self.env: dict[str, Any] = dict(PRELUDE)  # what the names are, in a trial run
+        self.count = 0
+
+    def pick(self, choices: Any) -> Any:
+        return self.random.choice(choices)
+
+    def number(self, low: int, high: int) -> int:
+        return self.random.randint(low, high)
+
+    # Lines
+
+    def line(self, text: str) -> None:
+        self.text.append("    " * self.indent + text)
+
+    def add(self, text: str, name: str | None = None) -> bool:
+        """Add a line of the function, if it runs; `name` is the tensor that it makes."""
+        try:
+            exec(text, self.env)
+        except Exception:
+            if not self.rarely(150):
+                return False
+            name = None  # a line that fails, now and then
+        made = None if name is None else self.env[name]
+        if isinstance(made, flow.Tensor):
+            if made.numel() > LARGEST:
+                return False
+            self.tensors.append(name)
+        self.line(text)
+        return True
+
+    @contextlib.contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """Indent what is written within, and forget its names."""
+        self.line(header)
+        self.indent += 1
+        self.depth += 1
+        before, length = list(self.tensors), len(self.text)
+        yield
+        if len(self.text) == length:
+            self.line("pass")
+        self.tensors = before
+        self.indent -= 1
+        self.depth -= 1
+
+    def tensor(self) -> str:
+        """Choose a tensor, rather a young one."""
+        count = len(self.tensors)
+        return self.tensors[max(self.number(0, count - 1), self.number(0, count - 1))]
+
+    def filled(self, template: str) -> str:
+        return template.format(
+            x=self.tensor(),
+            y=self.tensor(),
+            z=self.tensor(),
+            d=self.number(-2, 1),
+            s=self.pick([0.5, -0.25, 1.5, 0]),
+        )
+
+    def new(self) -> str:
+        self.count += 1
+        return f"t{self.count}"
+
+    def make(self, table: list[str]) -> None:
+        """Add a line that makes a tensor."""
+        name = self.new()
+        for _ in range(6):
+            if self.add(f"{name} = {self.filled(self.pick(table))}", name):
+                return
+
+    # The program
+
+    def program(self) -> str:
+        self.world()
+        self.function()
+        self.calls()
+        return "\n".join(["def program(compiled):", *self.text, ""])
+
+    def setting(self, text: str) -> None:
+        """Add a line of the world outside the function."""
+        exec(text, self.env)
+        self.line(text)
+
+    def world(self) -> None:
+        self.line("global SCALE")
+        self.setting("SCALE = 2.0")
+        self.setting("scale = 0.5")
+        self.setting(f"w0 = data((2, 3), {self.number(0, 9)}, requires_grad=True)")
+        self.setting(f"b0 = data((3,), {self.number(0, 9)})")
+        grad = self.pick([True, False])
+        self.setting(f"box = Box(rate=0.75, flag=True, w=data((2, 3), 3, requires_grad={grad}))")
+        self.setting(f"items = [data((3,), 4), data({self.pick(SHAPES)}, 5)]")
+        self.setting(f"net = ({self.pick(NETS)}).double()")
+        of = self.pick(["[w0]", "net.parameters()", "[w0, *net.parameters()]"])
+        self.setting(f"params = list({of})")
+        self.setting("params = params or [w0]")
+        self.setting(f"opt = flow.optim.{self.pick(OPTIMIZERS).format(p='params')}")
+
+    def function(self) -> None:
+        shapes = [self.pick(SHAPES[:5]), self.pick(SHAPES)]
+        self.shapes = shapes
+        for name, shape in zip("xy", shapes, strict=True):
+            self.env[name] = data(shape, 1) * 1
+        self.env.update(flag=True, n=2, rate=0.5)
+        self.tensors = ["x", "y", "x", "y", "w0", "b0", "box.w", "items[0]"]
+        with self.block("def f(x, y, flag, n, rate=0.5):"):
+            for _ in range(self.number(2, 11)):
+                self.statement()
+            self.returned()
+        self.line("f = compiled(f)")
+
+    def statement(self) -> None:
+        kinds = ["op"] * 30 + ["view"] * 16 + ["write"] * 14 + ["setitem"] * 6 + ["chance"] * 4
+        kinds += ["gradient"] * 4 + ["network"] * 3 + ["choice"] * 2 + ["helper"] * 3
+        if self.depth == 1:
+            kinds += ["branch"] * 6 + ["loop"] * 5
+            kinds += ["backward"] * 4 + ["training"] * 3
+        if self.rarely(400):
+            kinds = ["look"]
+        getattr(self, f"write_{self.pick(kinds)}")()
+
+    def write_op(self) -> None:
+        self.make(OPS)
+
+    def write_chance(self) -> None:
+        self.make(RANDOM)
+
+    def write_network(self) -> None:
+        self.make(["net({x})"])
+
+    def write_view(self) -> None:
+        kind = self.pick(VIEWS)
+        of = self.tensor()
+        x = self.env_of(of)
+        arguments = self.view_arguments(kind, tuple(x.shape))
+        if arguments is None:
+            return
+        name = self.new()
+        if kind == "getitem":
+            self.add(f"{name} = {of}[{_index(arguments)}]", name)
+        else:
+            self.add(f"{name} = {of}.{kind}({', '.join(map(repr, arguments))})", name)
+
+    def env_of(self, expression: str) -> Any:
+        return eval(expression, self.env)
+
+    def write_write(self) -> None:
+        for _ in range(6):
+            line = self.filled(self.pick(WRITES))
+            if self.add(f"with flow.no_grad(): {line}" if self.rarely(6) else line):
+                return
+
+    def write_setitem(self) -> None:
+        x = self.tensor()
+        index = _index(self.basic_index(tuple(self.env_of(x).shape)))
+        value = self.pick([self.tensor(), self.tensor(), "0.35"])
+        self.add(f"{x}[{index}] = {value}")
+
+    def write_gradient(self) -> None:
+        """Take a gradient inside."""
+        name, of, by = self.new(), self.tensor(), self.pick(["w0", "w0", "x", self.tensor()])
+        more = ", create_graph=True" if self.rarely(3) else ", retain_graph=True"
+        total = f"({of} * {of}).sum() + ({by} * {by}).sum()"
+        self.add(f"{name} = flow.autograd.grad({total}, {by}{more})[0]", name)
+
+    def write_backward(self) -> None:
+        of = self.tensor()
+        more = self.pick(["", "", "retain_graph=True"])
+        if not self.add(f"({of}.sum() + (w0 * w0).sum()).backward({more})"):
+            return
+        what = self.pick(["read", "step", "clear", "nothing"])
+        if what == "read":
+            self.make(["w0.grad * {x}", "w0.grad"])
+        elif what == "step":
+            self.add("with flow.no_grad(): w0.sub_(w0.grad * 0.1)")
+        if what in ("step", "clear"):
+            self.add("w0.grad = None")
+
+    def write_training(self) -> None:
+        name = self.new()
+        if self.add(f"{name} = (net({self.tensor()}) ** 2).sum() + (w0 * {self.tensor()}).sum()"):
+            if self.rarely(2):
+                self.add("opt.zero_grad()")
+            self.add(f"{name}.backward()")
+            self.add("opt.step()")
+            self.tensors.append(name)
+
+    def carried(self) -> str:
+        """Begin a tensor that a block may replace."""
+        name = self.new()
+        self.add(f"{name} = {self.tensor()} * 1", name)
+        return name
+
+    def replaced(self, name: str) -> None:
+        """Within a block, give a tensor of outside another value."""
+        if name in self.tensors:
+            text = self.filled(self.pick(["{x} + {y}", "{x} * {y}", "{x}.tanh()", "{x} * 0.5"]))
+            self.add(f"{name} = {name} + {text}")
+
+    def write_branch(self) -> None:
+        name = self.carried()
+        with self.block(f"if {self.filled(self.pick(CONDITIONS))}:"):
+            for _ in range(self.number(1, 2)):
+                self.statement()
+            self.replaced(name)
+        if self.rarely(2):
+            with self.block("else:"):
+                self.statement()
+                self.replaced(name)
+
+    def write_loop(self) -> None:
+        name = self.carried()
+        item = self.new()
+        header = self.pick(
+            ["for {i} in range(n):", "for {i} in range(2):", "for {i} in ({x}, {y}):"]
+            + ["for {i} in items:", "for {i} in {x}.unbind(0):", "for {i} in (1.0, SCALE):"]
+        )
+        header = header.replace("{i}", item)
+        header = self.filled(header)
+        try:
+            exec(f"{header}\n    pass", self.env)
+        except Exception:
+            return
+        if item not in self.env:
+            return
+        with self.block(header):
+            if isinstance(self.env[item], flow.Tensor):
+                self.tensors.append(item)
+            else:
+                self.make([f"{{x}} * {item}", f"{item} + {{x}}"])
+            self.statement()
+            self.replaced(name)
+
+    def write_choice(self) -> None:
+        """Choose by a value, in a way that can be recorded."""
+        a, b = self.tensor(), self.tensor()
+        self.make(
+            [
+                f"flow.static.nn.cond({{x}}.sum() > {{s}}, lambda: {a} * {b}, lambda: {b} - {a})",
+                f"flow.static.nn.cond({{x}}.mean() > 0, lambda: {a}.exp(), lambda: {a} * 2)",
+            ]
+        )
+
+    def write_helper(self) -> None:
+        a = self.tensor()
+        self.make(
+            [
+                f"(lambda u, v=2.0: u * v + {a})({{x}})",
+                "sum([{x}, {y}, {z}])",
+                "[u * SCALE for u in ({x}, {y})][-1]",
+                "{{'k': {x}, 'l': {y} * 2}}['l']",
+                "max(items, key=len) * {x}",
+                "box.scaled({x}) if hasattr(box, 'scale') else {x} * box.doubled_rate"
+                if self.rarely(9)
+                else "dict(u={x}, v={y})['u'] + {z}",
+            ]
+        )
+
+    def write_look(self) -> None:
+        """Read a value, which ends a recording."""
+        name = self.carried()
+        with self.block(f"if {name}.sum() > 0:"):
+            self.statement()
+
+    def returned(self) -> None:
+        results = [self.tensors[-1], *[self.tensor() for _ in range(self.number(0, 3))]]
+        form = self.pick(["one", "tuple", "tuple", "list", "dict", "mixed"])
+        if form == "one":
+            self.line(f"return {results[0]}")
+        elif form == "tuple":
+            self.line(f"return {', '.join(results)},")
+        elif form == "list":
+            self.line(f"return [{', '.join(results)}]")
+        elif form == "dict":
+            items = ", ".join(f"'r{k}': {name}" for k, name in enumerate(results))
+            self.line(f"return {{{items}}}")
+        else:
+            self.line(f"return ({results[0]}, [n, None, {{'rest': ({', '.join(results)},)}}])")
+
+    # The calls
+
+    def calls(self) -> None:
+        self.line("kept = []")
+        self.line("world = [w0, b0, box.w, items[0], items[1], net, opt]")
+        variants = [self.variant() for _ in range(self.pick([1, 1, 1, 2, 2]))]
+        for k in range(self.number(3, 5)):
+            if k and self.rarely(2):
+                for _ in range(self.number(1, 2)):
+                    change = self.pick(CHANGES)
+                    if change != "out = None":
+                        self.line(change)
+            self.call(k, self.pick(variants[: 1 if k < 2 else 2]))
+        self.line("yield kept, world, flow.rand(2)")
+
+    def variant(self) -> dict[str, Any]:
+        """Draw what stays the same between calls that are alike."""
+        shapes = self.shapes
+        if self.rarely(5):
+            shapes = [(4, *s[1:]) if len(s) == 2 and s[0] > 1 else s for s in shapes]
+        tensors = []
+        for shape in shapes:
+            layout = self.pick(["C", "C", "C", "F", "gapped", "reversed"])
+            dtype = "float32" if self.rarely(9) else "float64"
+            kind = self.pick(["plain", "leaf", "leaf", "inner", "inner", "view", "view of inner"])
+            tensors.append((shape, layout, dtype, kind))
+        return {
+            "tensors": tensors,
+            "rest": f"{self.pick([True, True, False])}, {self.pick([1, 2, 2, 3])}",
+            "rate": self.pick(["", "", ", 0.5", ", rate=1.5"]),
+            "alias": self.rarely(20),
+            "keep": self.rarely(6),
+            "no_grad": self.rarely(15),
+        }
+
+    def call(self, k: int, variant: dict[str, Any]) -> None:
+        sources = []
+        if not (k and variant["keep"]):
+            for name, drawn in zip("xy", variant["tensors"], strict=True):
+                shape, layout, dtype, kind = drawn
+                self.argument(name, 10 * k + len(sources), shape, layout, dtype, kind)
+                sources.append(f"{name}0")
+        y = self.pick(["x", "w0", "b0"]) if variant["alias"] else "y"
+        rest = variant["rest"] + variant["rate"]
+        mode = "with flow.no_grad(): " if variant["no_grad"] else ""
+        self.line(f"{mode}out = attempt(f, x, {y}, {rest})")
+        self.line("seen = [x, y, x0, y0, world]")
+        self.line("yield out, seen, versions(out, seen)")
+        how = self.pick(HOW)
+        if how != "nothing":
+            what = "[kept, out]" if self.rarely(6) else "out"
+            self.line(f"yield derive({what}, [x0, y0, w0, x, box.w], {how!r}), seen")
+        self.line("kept.append(out)")
+
+    def argument(self, name: str, seed: int, shape: Any, layout: str, dtype: str, kind: str) -> None:
+        grad = kind in ("leaf", "inner", "view of inner")
+        text = f"{seed}, {layout!r}, {dtype!r}, {grad}"
+        if kind.startswith("view"):
+            self.line(f"{name}0 = data({(2, *shape)}, {text})")
+            inner = " * 1" if kind == "view of inner" else ""
+            self.line(f"{name} = ({name}0{inner})[1]")
+        else:
+            self.line(f"{name}0 = data({shape}, {text})")
+            self.line(f"{name} = {name}0 * 1.5" if kind == "inner" else f"{name} = {name}0")
+
+
+def _index(index: tuple[Any, ...]) -> str:
+    """Return an index as it stands between brackets."""
+
+    def part(item: Any) -> str:
+        if isinstance(item, slice):
+            ends = ["" if v is None else str(v) for v in (item.start, item.stop, item.step)]
+            return ":".join(ends if ends[2] else ends[:2])
+        return "..." if item is Ellipsis else repr(item)
+
+    return ", ".join(map(part, index)) or "..."
+
+
+def indented(source: str) -> str:
+    """Return a program as it is shown in a report."""
+    return textwrap.indent(source, "    ")

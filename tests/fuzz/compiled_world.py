@@ -1,0 +1,96 @@
+"""What random programs for `flow.compile` are written with: data, derivatives, and exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import oneflow_lite as flow
+from oneflow_lite.errors import GradientError
+from tests.fuzz.eager import weights
+
+
+class Refused(Exception):
+    """A compiled function said that it has no second derivative."""
+
+
+def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function; return the name of the class of what it raises, instead."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        if isinstance(error, GradientError) and "compiled function that" in str(error):
+            raise Refused(str(error)) from error
+        return ["raised", type(error).__name__]
+
+
+def data(
+    shape: tuple[int, ...],
+    seed: int,
+    layout: str = "C",
+    dtype: str = "float64",
+    requires_grad: bool = False,
+) -> flow.Tensor:
+    """Return a tensor of random numbers; `layout` is C, F, gapped or reversed."""
+    values = np.random.default_rng(seed).uniform(-1.2, 1.5, shape).astype(dtype)
+    if layout == "F":
+        values = np.asarray(values, order="F")
+    elif layout == "gapped" and shape:
+        values = np.repeat(values, 2, axis=-1)[..., ::2]
+    elif layout == "reversed" and shape:
+        values = values[::-1].copy()[::-1]
+    x = flow.from_numpy(values)
+    return x.requires_grad_() if requires_grad else x
+
+
+def tensors_in(thing: Any) -> Iterator[flow.Tensor]:
+    """Go through the tensors in nested containers."""
+    if isinstance(thing, flow.Tensor):
+        yield thing
+    elif isinstance(thing, (list, tuple)):
+        for item in thing:
+            yield from tensors_in(item)
+    elif isinstance(thing, dict):
+        yield from tensors_in(list(thing.values()))
+
+
+def versions(*things: Any) -> list[Any]:
+    """Return what is counted and known of the tensors in nested containers."""
+    return [(x._version, x.is_view(), str(x.device)) for x in tensors_in(things)]
+
+
+def objective(tensors: list[flow.Tensor], order: int) -> Any:
+    """Return a number made of all elements of some tensors."""
+    terms = [
+        (x * flow.tensor(weights(tuple(x.shape), order + k, False))).sum()
+        for k, x in enumerate(tensors)
+    ]
+    return sum(terms[1:], terms[0])
+
+
+def derive(out: Any, inputs: list[flow.Tensor], how: str) -> Any:
+    """Differentiate what a function returned: backward, part, grad, second or nothing."""
+    outputs = [x for x in tensors_in(out) if x.requires_grad]
+    if not outputs or how == "nothing":
+        return None
+    if how == "part":
+        outputs = outputs[-1:]
+    total = attempt(objective, outputs, 0)
+    if not isinstance(total, flow.Tensor):
+        return total
+    if how in ("backward", "part"):
+        return attempt(total.backward)
+    if how == "retained":
+        return attempt(total.backward, retain_graph=True), attempt(total.backward)
+    leaves = list({id(x): x for x in inputs if x.requires_grad}.values())
+    options = {"allow_unused": True, "create_graph": how == "second"}
+    found = attempt(flow.autograd.grad, total, leaves, **options)
+    if how == "grad" or found[0] == "raised":
+        return found
+    first = [g for g in found if g is not None and g.requires_grad]
+    if not first:
+        return found
+    total = objective(first, 3)
+    return found, attempt(flow.autograd.grad, total, leaves, allow_unused=True)
