@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.function_node import TensorInfo, make_node
+from oneflow_lite.autograd.function_node import TensorInfo, make_node, next_sequence_nr
 from oneflow_lite.autograd.grad_function import OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.device import CPU
@@ -164,6 +164,7 @@ class BlockCapture(Interpreter):
         self.lazy.role = role
         self.inner: Interpreter = AutogradInterpreter(self.lazy)
         self._outer: Any = local.state.interpreter
+        self._first_nr = next_sequence_nr()
 
     @contextlib.contextmanager
     def capturing(self) -> Iterator[None]:
@@ -285,6 +286,24 @@ class BlockCapture(Interpreter):
             list(inputs), list(outputs), self.constants, list(block.ops), dict(block.vars)
         )
         notes_of(block).trace = trace
+
+    def check_graph(self, outputs: Sequence[Tensor]) -> None:
+        """Raise when gradients would leave the block by another way than its stand-ins."""
+        stack = [x._edge[0] for x in outputs if x._edge is not None]
+        seen = set(stack)
+        while stack:
+            node = stack.pop()
+            if node.grad_function is _FROM_OUTSIDE:
+                continue
+            if node.sequence_nr < self._first_nr:
+                raise CaptureError(
+                    f"{self.captured.op}(): an autograd.Function inside was given a tensor from "
+                    "outside of the block, to which no gradient would flow; give it one made "
+                    "inside, as with x.clone()" + _at()
+                )
+            new = {after for after, _ in node.edges if after is not None} - seen
+            seen |= new
+            stack += new
 
     def prune(self, fetches: Sequence[str]) -> None:
         """Leave out ops on which no result depends."""

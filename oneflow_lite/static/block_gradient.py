@@ -14,7 +14,7 @@ import attrs
 from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.errors import NotDifferentiableError
+from oneflow_lite.errors import CaptureError, NotDifferentiableError
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.block_capture import (
     BlockCapture,
@@ -94,11 +94,12 @@ def backward_of(
     around = enclosing_block() or traces[0].scratch.global_block()
     keeps = local.state.grad_enabled
     key = (id(around.program), around.idx, names, kept, needs, keeps)
-    found = traces[0].gradients.get(key)
-    if found is None:
-        with _lock, undone_on_error(around.program):
+    with _lock, undone_on_error(around.program):
+        found = traces[0].gradients.get(key)
+        if found is None:
             made = _Maker(op, around, traces, names, kept).make(needs, always, keeps)
-        found = traces[0].gradients[key] = (around, made)  # the block, so that its id stays taken
+            # With the block around them, so that its id stays taken.
+            found = traces[0].gradients[key] = (around, made)
     return found[1]
 
 
@@ -139,7 +140,11 @@ class _Maker:
             and is_differentiable(x)
             and (i < always or any(grads.get(i) is not None for grads in found))
         )
-        assert not self.captured.outer, "a gradient rule used a tensor from elsewhere"
+        if self.captured.outer:
+            raise CaptureError(
+                f"{self.captured.op}(): a gradient function inside uses a tensor from outside of "
+                "the block; pass it to the function as an argument, made inside, as with clone()"
+            )
         outputs = []
         for capture, trace, grads in zip(self.captures, self.traces, found, strict=True):
             seen: list[Any] = []
@@ -211,8 +216,13 @@ def replayed(op: str, body: Block, kept: tuple[str, ...]) -> Block:
         return body
     trace = trace_of(body)
     around = enclosing_block() or trace.scratch.global_block()
-    block = around.program.create_block(around)
-    trace.copy_to(block, kept)
-    capture = BlockCapture(block, Captured(op, around.program), trace.constants)
-    capture.finish([*trace.inputs, *[None] * len(kept)], trace.outputs)
-    return block
+    key = (id(around.program), around.idx, kept)
+    with _lock:
+        found = trace.gradients.get(key)
+        if found is None:
+            block = around.program.create_block(around)
+            trace.copy_to(block, kept)
+            capture = BlockCapture(block, Captured(op, around.program), trace.constants)
+            capture.finish([*trace.inputs, *[None] * len(kept)], trace.outputs)
+            found = trace.gradients[key] = (around, block)
+    return found[1]

@@ -243,6 +243,7 @@ def _branches(
         for capture, result in zip(captures, results, strict=True):
             seen: list[Any] = []
             result.tensors = [capture.own(y, seen) for y in result.tensors]
+            capture.check_graph(result.tensors)
             outputs.append(names_of(result.tensors))
         for capture, result in zip(captures, results, strict=True):
             capture.finish(captured.stand_ins, result.tensors)
@@ -297,6 +298,7 @@ def _loop(
         result.tensors = [second.own(y, seen) for y in result.tensors]
         inputs = [*variables, *captured.stand_ins]
         first.finish(inputs, [predicate])
+        second.check_graph(result.tensors)
         second.finish(inputs, result.tensors)
         outer = (*inits, *captured.outer)
         tape = (

@@ -100,14 +100,14 @@ def while_loop(
     state, others = list(inputs[: len(outputs)]), inputs[len(outputs) :]
     fetches = outputs + kept if tape else outputs
     entries = []
+    iterations = 0
     while run_block(condition, names, predicate, (*state, *others))[0].item():
         results = run_block(body, names, fetches, (*state, *others))
-        entries.append((*state, *results[len(outputs) :]))
+        if tape:
+            entries.append((*state, *results[len(outputs) :]))
         state = results[: len(outputs)]
-        if not tape:
-            entries.clear()
-            entries.append(())
-    if not entries:
+        iterations += 1
+    if not iterations:
         state = [x.copy(order="C") for x in state]
     if tape:
         recorded = np.empty(len(entries), object)

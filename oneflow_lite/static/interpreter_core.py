@@ -121,7 +121,7 @@ class InterpreterCore:
         self.constants = [self.plan.block.var(name).value for name in names]
         self.written = self._written()
         self.streams = CoreStreams(self.instructions, self.slots)
-        self._runner = self._make_runner()
+        self.runner = self._make_runner()
 
     def _written(self) -> frozenset[str]:
         """The variables from outside that a run writes."""
@@ -160,7 +160,7 @@ class InterpreterCore:
         list of array
             In the order of the fetches; what ops computed is in memory of its own.
         """
-        return self._runner.run(feeds, externals)
+        return self.runner.run(feeds, externals)
 
     def check(self) -> None:
         """Check the analysis against the rules, pair by pair; raise where it is wrong."""

@@ -79,10 +79,11 @@ class _Unrolled:
     def results(self) -> list[Tensor]:
         """Return the floating-point results of the loop."""
         state: Sequence[Tensor] = self.tensors[: self.loop]
+        index = scalar_tensor(0, device=state[0].device)
         others = self.tensors[self.loop : self.loop + self.captured]
         for entry in self.tape:
             kept = map(make_tensor, entry[self.loop :])
-            found = dispatch(_CALL, (scalar_tensor(0), *state, *others, *kept), self.attrs)
+            found = dispatch(_CALL, (index, *state, *others, *kept), self.attrs)
             state = found if type(found) is tuple else (found,)
         return [x for x in state if x.dtype.kind in "fc"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from operator import is_
 from types import CodeType
 from typing import Any
 
@@ -67,18 +68,26 @@ class StraightLine:
         """
         with self._lock:
             bound = self._externals
-            if bound is None or not all(map(_is, bound, externals)):
-                self.bind(externals)
-            return list(self.call(*feeds))
+            if bound is None or not all(map(is_, bound, externals)):
+                self._bind(externals)
+            return list(self._call(feeds))
 
     def bind(self, externals: Sequence[Any]) -> None:
         """Take over arrays for the persistable variables, and generate the code around them."""
+        with self._lock:
+            self._bind(externals)
+
+    def run_bound(self, feeds: Sequence[Any]) -> tuple[Any, ...]:
+        """Run with the arrays that `bind` took over."""
+        with self._lock:
+            return self._call(feeds)
+
+    def _bind(self, externals: Sequence[Any]) -> None:
         with on_device(self.plan.place):
             self._generate(tuple(externals))
         self._externals = tuple(externals)
 
-    def call(self, *feeds: Any) -> tuple[Any, ...]:
-        """Run what `bind` has generated; the caller sees to it that nobody else does."""
+    def _call(self, feeds: Sequence[Any]) -> tuple[Any, ...]:
         function = self._function
         assert function is not None
         try:
@@ -233,10 +242,6 @@ class _Writer:
             found = self._globals[id(value)] = f"g{len(self._globals)}"
             self.namespace[found] = value
         return found
-
-
-def _is(a: Any, b: Any) -> bool:
-    return a is b
 
 
 def bound_kernel(op: OpDesc, xp: Any) -> tuple[Callable[..., Any], bool]:

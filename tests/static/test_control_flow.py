@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -168,6 +172,22 @@ def test_branches_without_results_leave_no_op():
         x = static.data("x", [2])
         assert nn.cond(x.sum() > 0, lambda: None) is None
     assert [op.type for op in main.global_block().ops] == ["sum", "gt"]
+
+
+def test_integers_and_floats_side_by_side():
+    def fn(i, x):
+        count, y = nn.cond(x.sum() > 0, lambda: (i + 1, x * i), lambda: (i - 1, x * x))
+        return y * count
+
+    check(fn, (np.array([2, 3]), array(1.0, 2.0)), (np.array([2, 3]), array(-1.0, -2.0)))
+
+
+def test_complex_gradients():
+    def fn(x, y):
+        z = flow.complex(x, y)
+        return nn.cond(x.sum() > 0, lambda: z * z * (1 + 2j), lambda: z.exp()).abs()
+
+    check(fn, (array(1.0, 2.0), array(0.5, -1.0)), (array(-1.0, -2.0), array(0.5, -1.0)))
 
 
 # --- switch_case --------------------------------------------------------------------------------
@@ -494,6 +514,31 @@ def test_blocks_are_inputs_of_their_op():
     assert cond.op.reads[-1] == "x"
 
 
+def test_a_program_is_freed_with_its_blocks():
+    main, fetches = build_both()
+    executor = static.Executor()
+    executor.run(main, {"x": array(1.0, 0.5)}, fetches)
+    blocks = [weakref.ref(block) for block in main.blocks]
+    executor.close()
+    del main, executor
+    gc.collect()
+    assert not any(block() for block in blocks)
+
+
+def test_threads_run_one_program_at_once():
+    main, fetches = build_both()
+    executor = static.Executor()
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal(2) for _ in range(40)]
+    want = [executor.run(main, {"x": x}, fetches) for x in values]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda x: static.Executor().run(main, {"x": x}, fetches), values))
+        again = list(pool.map(lambda x: executor.run(main, {"x": x}, fetches), values))
+    for a, b, c in zip(want, got, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+
+
 def test_an_exception_inside_a_block_tells_the_line_and_the_next_run_works():
     main = static.Program()
     with static.program_guard(main):
@@ -558,6 +603,42 @@ def test_compiled_switch_case_and_while_loop():
         np.testing.assert_allclose(slope.numpy(), slope_wanted.numpy(), rtol=1e-5)
     found = step.explain()
     assert (found.captures, found.fallbacks) == (1, 0), found.reasons
+
+
+def test_compiled_control_flow_has_second_derivatives():
+    w = flow.tensor([2.0, 3.0], requires_grad=True)
+
+    def eager(x, n):
+        y = nn.cond(x.sum() > 0, lambda: x * x * w, lambda: x * w * w)
+        return nn.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * w), [0, y])[1]
+
+    compiled = flow.compile(eager)
+    for value, n in (([1.0, 2.0], 1), ([-1.0, -2.0], 2), ([1.0, 4.0], 0)):
+        results = []
+        for fn in (eager, compiled):
+            x = flow.tensor(value, requires_grad=True)
+            grads = flow.autograd.grad(fn(x, flow.tensor(n)).sum(), (x, w), create_graph=True)
+            total = sum((g * g).sum() for g in grads)
+            results.append([*grads, *flow.autograd.grad(total, (x, w))])
+        for a, b in zip(*results, strict=True):
+            np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5)
+    assert compiled.explain().fallbacks == 0, compiled.explain().reasons
+
+
+def test_compiled_dropout_in_a_branch_goes_backward_with_its_mask():
+    def fn(x):
+        return nn.cond(x.sum() > 0, lambda: flow.nn.functional.dropout(x * x, 0.5), lambda: x)
+
+    compiled = flow.compile(fn)
+    for seed in range(3):
+        x = flow.tensor(np.linspace(0.5, 1, 60), requires_grad=True)
+        flow.manual_seed(seed)
+        want = fn(x).detach().numpy()
+        flow.manual_seed(seed)
+        y = compiled(x)
+        (dx,) = flow.autograd.grad(y.sum(), x)
+        np.testing.assert_array_equal(y.detach().numpy(), want)
+        np.testing.assert_allclose(dx.numpy(), 2 * want / x.detach().numpy())
 
 
 # --- eager --------------------------------------------------------------------------------------
@@ -671,6 +752,36 @@ def test_values_modules_feeds_and_backward_are_refused_inside(guarded):
         nn.cond(x.sum() > 0, lambda: static.data("z", [2]), lambda: x)
     with pytest.raises(CaptureError, match=r"backward.*\.grad"):
         nn.cond(x.sum() > 0, lambda: (w * x).sum().backward(), lambda: None)
+
+
+class Cube(flow.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy * 3 * x * x
+
+
+def test_functions_of_the_user_take_tensors_of_the_block():
+    def fn(x):
+        return nn.cond(x.sum() > 0, lambda: Cube.apply(x * 1), lambda: x)
+
+    check(fn, (array(1.0, 2.0),), (array(-1.0, -2.0),))
+    check(
+        lambda n, x: nn.while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, Cube.apply(y)), [0, x]
+        )[1],
+        *[(np.array(n), array(0.5, 0.9)) for n in (0, 2)],
+    )
+    with static.program_guard(static.Program()):
+        x = static.data("x", [2])
+        x.requires_grad = True
+        with pytest.raises(CaptureError, match="autograd.Function.*clone"):
+            nn.cond(x.sum() > 0, lambda: Cube.apply(x), lambda: x)
 
 
 def test_wrong_arguments():

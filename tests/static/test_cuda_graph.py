@@ -62,8 +62,8 @@ def close(results: list[Any], right: list[Any]) -> bool:
 
 
 def graph_of(core: InterpreterCore) -> CudaGraph:
-    assert isinstance(core._runner, CudaGraph)
-    return core._runner
+    assert isinstance(core.runner, CudaGraph)
+    return core.runner
 
 
 @pytest.mark.parametrize("make", CAPTURED)

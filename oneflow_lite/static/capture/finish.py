@@ -34,8 +34,8 @@ def make_finish(
     """
     writer = _Writer()
     for position, tensor, count in versions:
-        storage = f"x[{position}].storage" if tensor is None else writer.value(tensor.storage)
-        writer.lines.append(f"{storage}.version += {count}")
+        given = f"x[{position}]" if tensor is None else writer.value(tensor)
+        writer.lines.append(f"({given}._storage or {given}.storage).version += {count}")
     entries = list(enumerate(results.entries))
     outputs = []
     for i, entry in entries:

@@ -24,6 +24,7 @@ from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorStat
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import OpDesc
+from oneflow_lite.static.straight_line import StraightLine
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
@@ -111,6 +112,7 @@ class Recording:
         self._differentiate(name, recorder, results)
         self._plan(recorder, results)
         written = self.core.written
+        self.externals = [source.array for source in self.sources]
         self.memory = MemoryClasses(
             self.feed_positions,
             arguments.tensors,
@@ -119,6 +121,7 @@ class Recording:
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
+        self._bind()
 
     # What goes in
 
@@ -208,10 +211,13 @@ class Recording:
         self.sources: list[Source] = [
             self.external_sources[name] for name in self.core.external_names
         ]
-        self.externals = [source.array for source in self.sources]
+        runner = self.core.runner
+        self._straight = runner if isinstance(runner, StraightLine) else None
         self.finish = make_finish(results, self.versions, self._join)
 
     # Replaying
+
+    _fixed_edges: tuple[tuple[Edge, ...], int] | None = None  # where no argument is among them
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
@@ -240,9 +246,16 @@ class Recording:
         """Take the arrays that captured tensors have now."""
         self.externals = [source.array for source in self.sources]
         self.memory.renew(self.externals)
+        self._fixed_edges = None
+        if self.places and all(tensor is not None for _, tensor in self.places):
+            self._fixed_edges = self._edges_of(())
+        if self._straight is not None:
+            self._straight.bind(self.externals)
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         """Run the Program."""
+        if self._straight is not None:
+            return self._straight.run_bound(feeds)
         return self.core.run(feeds, self.externals)
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -267,24 +280,29 @@ class Recording:
         self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:
         """Make the node of this call and give the outputs their places."""
+        edges, number = self._fixed_edges or self._edges_of(tensors)
+        for i in self.freed:
+            self._make_node(edges, number, (outputs[i],), None)
+        if len(self.freed) < len(outputs):
+            alive = [y for i, y in enumerate(outputs) if i not in self.freed]
+            self._make_node(edges, number, alive, self._saved(tensors, found, alive))
+
+    def _make_node(
+        self, edges: tuple[Edge, ...], number: int, outputs: Sequence[Tensor], saved: Any
+    ) -> None:
+        first = outputs[0]._data
+        node = make_node(self.function, edges, number, saved, {}, first.shape, first.dtype)
+        if len(outputs) > 1 or self.device is not CPU:
+            node.infos = [tensor_info(y) for y in outputs]
+        for i, y in enumerate(outputs):
+            y._edge = (node, i)
+
+    def _edges_of(self, tensors: Sequence[Tensor]) -> tuple[tuple[Edge, ...], int]:
+        """Return the places of the inputs, and the topological number above them."""
         edges = tuple(
-            [
-                (tensors[position] if tensor is None else tensor)._edge or NO_EDGE
-                for position, tensor in self.places
-            ]
+            [(tensors[i] if t is None else t)._edge or NO_EDGE for i, t in self.places]
         )
-        number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
-        alive = [y for i, y in enumerate(outputs) if i not in self.freed]
-        groups: list[tuple[list[Tensor], Any]] = [([outputs[i]], None) for i in self.freed]
-        if alive:
-            groups.append((alive, self._saved(tensors, found, alive)))
-        for members, saved in groups:
-            first = members[0]._data
-            node = make_node(self.function, edges, number, saved, {}, first.shape, first.dtype)
-            if len(members) > 1 or self.device is not CPU:
-                node.infos = [tensor_info(y) for y in members]
-            for i, y in enumerate(members):
-                y._edge = (node, i)
+        return edges, 1 + max([e[0].topological_nr for e in edges if e[0] is not None])
 
     def _saved(
         self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]

@@ -1,0 +1,127 @@
+"""Random programs compiled by `flow.compile` against the same programs run as they are."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import oneflow_lite as flow
+from oneflow_lite.static.capture.compiled import CompiledFunction
+from tests.fuzz.compiled_programs import PRELUDE, indented, write
+from tests.fuzz.compiled_world import Refused
+from tests.static.capture.worlds import plain, run as run_case
+
+
+class Difference(AssertionError):
+    """A compiled program does something else than the plain one."""
+
+
+def case_of(source: str, name: str = "<random program>") -> Any:
+    """Return the program of a text, in a namespace of its own."""
+    namespace = dict(PRELUDE, __name__="tests.fuzz.a_program")
+    exec(compile(source, name, "exec"), namespace)
+    return namespace["program"]
+
+
+def judge(source: str, counts: Counter[str], name: str = "<random program>") -> list[str]:
+    """Run a program in both worlds; return why calls fell back to running eagerly.
+
+    `counts` learns what happened.
+
+    Raises
+    ------
+    Difference
+    """
+    compiled: list[CompiledFunction] = []
+
+    def compiler(function: Any) -> Any:
+        compiled.append(flow.compile(function))
+        return compiled[-1]
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = list(run_case(case_of(source, name), plain))
+        found = run_case(case_of(source, name), compiler)
+        counts["programs"] += 1
+        try:
+            for i, (want, have) in enumerate(zip(expected, found, strict=True)):
+                if have != want:
+                    raise Difference(f"what was seen at yield {i}: {first_difference(have, want)}")
+                counts["times compared"] += 1
+        except Refused:
+            counts["programs with a second derivative refused"] += 1
+        except Difference:
+            raise
+        except Exception as error:
+            raise Difference(f"the compiled program raised {error!r}") from error
+    told = compiled[0].explain()
+    counts["calls recorded"] += told.captures
+    counts["calls replayed"] += told.hits
+    counts["calls run eagerly"] += told.fallbacks
+    counts["programs without fallback"] += not told.fallbacks
+    counts["programs with a replay"] += bool(told.hits)
+    return told.reasons if told.fallbacks else []
+
+
+def first_difference(have: Any, want: Any, place: str = "") -> str:
+    """Say where two snapshots differ."""
+    if type(have) is type(want) is list and len(have) == len(want):
+        for i, (a, b) in enumerate(zip(have, want, strict=True)):
+            if a != b:
+                return first_difference(a, b, f"{place}[{i}]")
+    if type(have) is type(want) is bytes and len(have) == len(want) and not len(have) % 8:
+        have, want = (np.frombuffer(b).tolist() for b in (have, want))
+    return f"at {place or 'the top'} compiled gave {have}, eager {want}"
+
+
+def judge_seed(seed: int, counts: Counter[str]) -> list[str]:
+    """Judge the program of a seed; a failure shows it without the lines that it does not need."""
+    source = write(seed)
+    try:
+        return judge(source, counts, f"<random program {seed}>")
+    except Exception as error:
+        error.add_note(f"seed {seed}:\n{indented(shortest(source, type(error)))}")
+        raise
+
+
+def shortest(source: str, failure: type[Exception]) -> str:
+    """Return a program without the lines that its failure does not need."""
+    lines = source.splitlines()
+    again = True
+    while again:
+        again = False
+        for i in reversed(range(1, len(lines))):
+            fewer = [*lines[:i], *lines[i + 1 :]]
+            if fails("\n".join(fewer), failure):
+                lines, again = fewer, True
+    return "\n".join(lines)
+
+
+def fails(source: str, failure: type[Exception]) -> bool:
+    """Return whether a program still differs in the two worlds."""
+    try:
+        judge(source, Counter())
+    except failure:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def attempt(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
+    """Judge the programs of (count, first seed); return the seed, the counts and the failures."""
+    count, first = job
+    counts: Counter[str] = Counter()
+    failures = []
+    for seed in range(first, first + count):
+        try:
+            reasons = judge_seed(seed, counts)
+        except Exception as error:
+            notes = "\n".join(getattr(error, "__notes__", []))
+            failures.append(f"{type(error).__name__}: {error}\n{notes}")
+        else:
+            counts.update(f"eager because {reason.partition(', at ')[0]}" for reason in reasons)
+    return first, counts, failures
