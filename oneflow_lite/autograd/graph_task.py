@@ -177,7 +177,7 @@ class GraphTask(GradientSums):
         if not nodes:  # the root leads to no input
             return
         if self.state.interpreter is not None:
-            self.state.interpreter.backward(nodes)
+            self.state.interpreter.backward(list(filter(self._is_needed, nodes)))
         if self.state.anomaly is not None:
             self.evaluating = {}
         streams = {

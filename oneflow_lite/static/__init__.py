@@ -12,6 +12,7 @@ from oneflow_lite.static.default_programs import (
     program_guard as program_guard,
 )
 from oneflow_lite.static.executor import Executor as Executor
+from oneflow_lite.static.interpreter_core import InterpreterCore as InterpreterCore
 from oneflow_lite.static.program import (
     Block as Block,
     OpDesc as OpDesc,

@@ -15,10 +15,9 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.function_node import TensorInfo, make_node, next_sequence_nr
+from oneflow_lite.autograd.function_node import make_node, next_sequence_nr
 from oneflow_lite.autograd.grad_function import OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.device import CPU
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, Interpreter, dispatch
 from oneflow_lite.nn.parameter import Parameter
@@ -117,17 +116,15 @@ class Captured:
         return found
 
     def new(self, x: Tensor, requires_grad: bool, prefix: str = "") -> Tensor:
-        """Return a symbolic tensor like another one."""
+        """Return a symbolic tensor like another one; a block runs on the device of its inputs."""
         data = x._data
         plain = data.plain if isinstance(data, SymbolicArray) else data
         spec = ArraySpec.of(plain)
         name = self.program.unique_name(prefix or f"{x.name or 'outer'}_in")
-        desc = VarDesc(name, spec.shape, spec.dtype, strides=spec.strides, device=x.device)
+        desc = VarDesc(name, spec.shape, spec.dtype, strides=spec.strides)
         made = make_tensor(symbolic(desc, spec.allocate(), self.program))
         if requires_grad and spec.dtype.kind in "fc":
             node = make_node(_FROM_OUTSIDE, (), 0, (), {}, spec.shape, spec.dtype)
-            if x.device is not CPU:
-                node.infos = [TensorInfo(spec.shape, spec.dtype, x.device)]
             made._edge = (node, 0)
         return made
 
@@ -351,8 +348,7 @@ class _BlockInterpreter(LazyInterpreter):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             desc = VarDesc(block.program.unique_name("constant"), data.shape, data.dtype)
-            desc.strides, desc.device = ArraySpec.of(value).strides, tensor.device
-            desc.value = value
+            desc.strides, desc.value = ArraySpec.of(value).strides, value
             known = constants[key] = (data, desc)
         desc = known[1]
         if desc.name not in block.vars:

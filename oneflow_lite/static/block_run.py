@@ -11,7 +11,8 @@ import attrs
 from oneflow_lite.device import CPU, Device, device_of, on_device
 from oneflow_lite.static.listing import list_block
 from oneflow_lite.static.passes import run_passes
-from oneflow_lite.static.program import Block, ExecutionPlan, Program, VarDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import Block, Program, VarDesc
 from oneflow_lite.static.straight_line import StraightLine, shaped
 from oneflow_lite.static.tracked import changes
 
@@ -108,8 +109,6 @@ def _prepare(
 
 def _laid_out(array: Any, desc: VarDesc) -> Any:
     """Return an array in the layout for which its block was captured."""
-    if desc.value is not None or array.dtype != desc.dtype:  # the tape of a loop
-        return array
     if desc.strides is None:
         return array if array.flags.c_contiguous else array.copy(order="C")
     if array.strides == desc.strides:

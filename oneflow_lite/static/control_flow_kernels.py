@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.static.block_run import run_block
 from oneflow_lite.static.loop_derivatives import derivatives
 from oneflow_lite.static.program import Block, VarDesc
+from oneflow_lite.static.tapes import TAPE, make_tape, read_tape
 
 Names = tuple[str, ...]
-# A tape is an array of objects with one tuple of arrays per iteration; a Program, which has to
-# state some shape and dtype, calls it an empty array of bytes.
-TAPE = ArraySpec((0,), np.dtype(np.uint8))
 
 
 def _infer_branches(*inputs: Any, blocks: Any, outputs: Any, **attrs: Any) -> Any:
@@ -110,10 +106,7 @@ def while_loop(
     if not iterations:
         state = [x.copy(order="C") for x in state]
     if tape:
-        recorded = np.empty(len(entries), object)
-        for i, entry in enumerate(entries):
-            recorded[i] = entry
-        state.append(recorded)
+        state.append(make_tape(xp, entries))
     return state[0] if len(state) == 1 else tuple(state)
 
 
@@ -142,14 +135,15 @@ def while_loop_grad(
     over the iterations. With more than one entry in `wanted` this is a derivative of that, of one
     order more for each, and its inputs end with the gradients of the order below.
     """
+    entries = read_tape(tape)
     if len(wanted) > 1:
-        found = derivatives(tape, inputs, body, returned, names, sizes, wanted)
+        found = derivatives(entries, inputs, body, returned, names, sizes, wanted)
         return found[0] if len(found) == 1 else tuple(found)
     loop, captured, floats = sizes
     others = inputs[loop : loop + captured]
     grads = list(inputs[loop + captured :])
     sums: list[Any] = []
-    for entry in tape[::-1]:
+    for entry in reversed(entries):
         results = run_block(
             backward, names, outputs, (*entry[:loop], *others, *entry[loop:], *grads)
         )
@@ -159,7 +153,7 @@ def while_loop_grad(
                 total += part
         else:
             sums = parts
-    if not len(tape):
+    if not entries:
         grads = [dy.copy() for dy in grads]
         sums = [xp.zeros_like(inputs[i - 1]) for i in wanted[0][floats:]]
     found = [*grads, *sums]

@@ -16,7 +16,8 @@ import numpy as np
 from oneflow_lite.device import CPU, Device, array_module, on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.aliases import memory_roots
-from oneflow_lite.static.program import Block, ExecutionPlan, OpDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import Block, OpDesc
 
 # Ops that look at nothing but shape and dtype of these inputs: any array of the kind will do.
 SHAPE_ONLY: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,8 @@ from oneflow_lite.static.dependencies import find_dependencies
 from oneflow_lite.static.instruction import build_instructions
 from oneflow_lite.static.last_live import find_last_live
 from oneflow_lite.static.passes import DEFAULT_PASSES, run_passes
-from oneflow_lite.static.program import ExecutionPlan, MemoryPlan, PassReport, Program
+from oneflow_lite.static.plan import ExecutionPlan, MemoryPlan, PassReport
+from oneflow_lite.static.program import Program
 from oneflow_lite.static.straight_line import StraightLine
 from oneflow_lite.static.streams import CoreStreams
 from oneflow_lite.static.transfers import insert_transfers

@@ -16,13 +16,14 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalars import scalar_tensor
 from oneflow_lite.static.block_run import notes_of
 from oneflow_lite.static.program import Block
+from oneflow_lite.static.tapes import Entry
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _CALL = op_expr("switch_case")  # with one block: the call of that block
 
 
 def derivatives(
-    tape: Any,
+    entries: Sequence[Entry],
     arrays: Sequence[Any],
     body: Block,
     returned: tuple[str, ...],
@@ -43,7 +44,7 @@ def derivatives(
     before = local.state
     local.state = GRAD
     try:
-        unrolled = _Unrolled(tape, tensors, body, returned, names, sizes, wanted)
+        unrolled = _Unrolled(entries, tensors, body, returned, names, sizes, wanted)
         found = unrolled.derivatives(len(wanted))
     finally:
         local.state = before
@@ -55,7 +56,7 @@ class _Unrolled:
 
     def __init__(
         self,
-        tape: Any,
+        entries: Sequence[Entry],
         tensors: list[Tensor],
         body: Block,
         returned: tuple[str, ...],
@@ -63,11 +64,11 @@ class _Unrolled:
         sizes: tuple[int, int, int],
         wanted: tuple[tuple[int, ...], ...],
     ) -> None:
-        self.tape = tape
+        self.entries = entries
         self.tensors = tensors
         self.loop, self.captured, self.floats = sizes
         self.wanted = wanted
-        kept = len(tape[0]) - self.loop if len(tape) else 0
+        kept = len(entries[0]) - self.loop if entries else 0
         self.attrs = {
             "blocks": (body,),
             "names": names[: self.loop + self.captured + kept],
@@ -81,7 +82,7 @@ class _Unrolled:
         state: Sequence[Tensor] = self.tensors[: self.loop]
         index = scalar_tensor(0, device=state[0].device)
         others = self.tensors[self.loop : self.loop + self.captured]
-        for entry in self.tape:
+        for entry in self.entries:
             kept = map(make_tensor, entry[self.loop :])
             found = dispatch(_CALL, (index, *state, *others, *kept), self.attrs)
             state = found if type(found) is tuple else (found,)

@@ -20,7 +20,8 @@ from oneflow_lite.locks import make_lock
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.instruction import device_of_op
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, VarDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import OpDesc, VarDesc
 
 _OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns of a third positional argument there
 ALIGNMENT = 64  # of buffers: a cache line, and what vector instructions like best
@@ -204,10 +205,16 @@ class StraightLine:
                 out = writer.name(new[0])
                 return call(out if is_ufunc else f"out={out}")
         writer.assigned.update(new)
+
+        def is_0d(name: str) -> bool:  # NumPy answers with a scalar
+            return xp is np and not self.plan.block.var(name).shape
+
         targets = [writer.local(n) if n in new else "_" for n in op.outputs]
         if len(op.outputs) > 1 or op.returns_tuple:
-            return f"{', '.join(targets)}, = {call()}"
-        if xp is np and not self.plan.block.var(new[0]).shape:  # NumPy answers with a scalar
+            line = f"{', '.join(targets)}, = {call()}"
+            scalars = [t for t, n in zip(targets, op.outputs, strict=True) if t != "_" and is_0d(n)]
+            return "; ".join([line, *[f"{t} = asarray({t})" for t in scalars]])
+        if is_0d(new[0]):
             return f"{targets[0]} = asarray({call()})"
         return f"{targets[0]} = {call()}"
 
@@ -276,7 +283,7 @@ def shaped(piece: Any, desc: VarDesc) -> Any:
     if strides is None:
         return piece.reshape(desc.shape)
     order = sorted(range(len(desc.shape)), key=lambda dim: (-strides[dim], dim))
-    back = np.argsort(order)
+    back = sorted(range(len(order)), key=order.__getitem__)
     return piece.reshape([desc.shape[dim] for dim in order]).transpose(back)
 
 

@@ -119,7 +119,7 @@ def _compare(
 
 
 def _compare_tensors(op: str, first: str, label: str, x: Tensor, y: Tensor, at: str) -> None:
-    for what, kind in (("shape", ShapeError), ("dtype", DTypeError), ("device", ArgumentError)):
+    for what, kind in (("shape", ShapeError), ("dtype", DTypeError)):
         expected, got = getattr(x, what), getattr(y, what)
         if expected != got:
             raise bad_argument(

@@ -10,7 +10,8 @@ import numpy as np
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, VarDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import OpDesc, VarDesc
 
 
 def insert_transfers(plan: ExecutionPlan) -> frozenset[str]:

@@ -33,15 +33,23 @@ def chain300() -> Arrays:
     }
 
 
-def mlp() -> Arrays:
-    rng = np.random.default_rng(1)
+def _mlp(seed: int, width: int, batch: int) -> Arrays:
+    rng = np.random.default_rng(seed)
     return {
-        **_layer(rng, "0", 64, 784),
-        **_layer(rng, "2", 64, 64),
-        **_layer(rng, "4", 10, 64),
-        "x": _normal(rng, 32, 784),
-        "target": rng.integers(0, 10, 32),
+        **_layer(rng, "0", width, 784),
+        **_layer(rng, "2", width, width),
+        **_layer(rng, "4", 10, width),
+        "x": _normal(rng, batch, 784),
+        "target": rng.integers(0, 10, batch),
     }
+
+
+def mlp() -> Arrays:
+    return _mlp(1, 64, 32)
+
+
+def mlp256() -> Arrays:
+    return _mlp(6, 256, 128)
 
 
 def third_order() -> Arrays:
@@ -51,6 +59,20 @@ def third_order() -> Arrays:
         **_layer(rng, "2", 32, 32),
         **_layer(rng, "4", 1, 32),
         "x": rng.uniform(-1.0, 1.0, (256, 2)).astype(np.float32),
+    }
+
+
+def lstm50() -> Arrays:
+    rng = np.random.default_rng(7)
+    inputs, hidden, batch = 32, 32, 8
+    bound = 1.0 / np.sqrt(hidden)
+    return {
+        "w": rng.uniform(-bound, bound, (4 * hidden, inputs)).astype(np.float32),
+        "u": rng.uniform(-bound, bound, (4 * hidden, hidden)).astype(np.float32),
+        "b": rng.uniform(-bound, bound, 4 * hidden).astype(np.float32),
+        "x": _normal(rng, 50, batch, inputs),
+        "zeros": np.zeros((batch, hidden), np.float32),
+        "dy": _normal(rng, batch, hidden),
     }
 
 

@@ -59,8 +59,7 @@ def chain300() -> Step:
     return step
 
 
-def mlp() -> Step:
-    arrays = data.mlp()
+def _mlp(arrays: data.Arrays) -> Step:
     parameters = [p.copy() for p in data.parameters(arrays).values()]
     velocity = [np.zeros_like(p) for p in parameters]
     x, target = arrays["x"], arrays["target"]
@@ -84,6 +83,39 @@ def mlp() -> Step:
             v += g
             p -= 0.01 * v
         return [value, *grads]
+
+    return step
+
+
+def mlp() -> Step:
+    return _mlp(data.mlp())
+
+
+def mlp256() -> Step:
+    return _mlp(data.mlp256())
+
+
+def lstm50() -> Step:
+    arrays = data.lstm50()
+    w, u, b, x, zeros, dy = arrays.values()
+
+    def sigmoid(x: Any) -> Any:
+        return 1.0 / (1.0 + np.exp(-x))
+
+    def unrolled(leaves: Any) -> Any:
+        w, u, b = leaves
+        h = c = zeros
+        for x_t in x:
+            i, f, g, o = np.split(x_t @ w.T + h @ u.T + b, 4, 1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+        return np.stack([h, c])
+
+    upstream = np.stack([dy, zeros])
+
+    def step() -> list[Any]:
+        vjp, y = make_vjp(unrolled)((w, u, b))
+        return [*y, *vjp(upstream)]
 
     return step
 

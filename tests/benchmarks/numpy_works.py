@@ -81,8 +81,7 @@ def _log_softmax(x: Array) -> Array:
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
-def mlp() -> Step:
-    arrays = data.mlp()
+def _mlp(arrays: data.Arrays) -> Step:
     parameters = [p.copy() for p in data.parameters(arrays).values()]
     velocity = [np.zeros_like(p) for p in parameters]
     w1, b1, w2, b2, w3, b3 = parameters
@@ -103,6 +102,55 @@ def mlp() -> Step:
         grads = [d1.T @ x, d1.sum(0), d2.T @ h1, d2.sum(0), d3.T @ h2, d3.sum(0)]
         _sgd(parameters, velocity, grads, 0.9)
         return [loss, *grads]
+
+    return step
+
+
+def mlp() -> Step:
+    return _mlp(data.mlp())
+
+
+def mlp256() -> Step:
+    return _mlp(data.mlp256())
+
+
+def lstm50() -> Step:
+    arrays = data.lstm50()
+    w, u, b, x, zeros, dy = arrays.values()
+
+    def sigmoid(x: Array) -> Array:
+        return 1.0 / (1.0 + np.exp(-x))
+
+    def step() -> list[Array]:
+        kept = []
+        h = c = zeros
+        for x_t in x:
+            i, f, g, o = np.split(x_t @ w.T + h @ u.T + b, 4, 1)
+            i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+            before = x_t, h, c
+            c = f * c + i * g
+            y = np.tanh(c)
+            h = o * y
+            kept.append((before, i, f, g, o, y))
+        dh, dc = dy, zeros
+        dw, du, db = np.zeros_like(w), np.zeros_like(u), np.zeros_like(b)
+        for (x_t, h_t, c_t), i, f, g, o, y in reversed(kept):
+            dc = dc + dh * o * (1.0 - y * y)
+            d_gates = np.concatenate(
+                (
+                    dc * g * i * (1.0 - i),
+                    dc * c_t * f * (1.0 - f),
+                    dc * i * (1.0 - g * g),
+                    dh * y * o * (1.0 - o),
+                ),
+                1,
+            )
+            dw += d_gates.T @ x_t
+            du += d_gates.T @ h_t
+            db += d_gates.sum(0)
+            dh = d_gates @ u
+            dc = dc * f
+        return [h, c, dw, du, db]
 
     return step
 

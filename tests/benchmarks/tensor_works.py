@@ -63,10 +63,10 @@ def chain300(lib: Any) -> Step:
     return step
 
 
-def mlp(lib: Any) -> Step:
-    nn, arrays = lib.nn, data.mlp()
+def _mlp(lib: Any, arrays: data.Arrays) -> Step:
+    nn, width = lib.nn, len(arrays["0.bias"])
     model = nn.Sequential(
-        nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)
+        nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
     )
     parameters = _load(lib, model, arrays)
     optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.9)
@@ -78,6 +78,33 @@ def mlp(lib: Any) -> Step:
         loss.backward()
         optimizer.step()
         return [loss, *[p.grad for p in parameters]]
+
+    return step
+
+
+def mlp(lib: Any) -> Step:
+    return _mlp(lib, data.mlp())
+
+
+def mlp256(lib: Any) -> Step:
+    return _mlp(lib, data.mlp256())
+
+
+def lstm50(lib: Any) -> Step:
+    F, arrays = lib.nn.functional, data.lstm50()
+    w, u, b = (_leaf(lib, arrays[name]) for name in ("w", "u", "b"))
+    x, zeros, dy = (lib.from_numpy(arrays[name]) for name in ("x", "zeros", "dy"))
+
+    def step() -> list[Any]:
+        w.grad = u.grad = b.grad = None
+        h = c = zeros
+        for t in range(50):
+            gates = F.linear(x[t], w, b) + F.linear(h, u)
+            i, f, g, o = gates.chunk(4, 1)
+            c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
+            h = lib.sigmoid(o) * lib.tanh(c)
+        h.backward(dy)
+        return [h, c, w.grad, u.grad, b.grad]
 
     return step
 

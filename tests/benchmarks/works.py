@@ -4,44 +4,97 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 OURS = "oneflow_lite"
-SIDES = {
+COMPILED = "compiled"
+EAGER_SIDES = {
     OURS: "oneflow_lite",
     "torch": "PyTorch",
     "autograd": "HIPS/autograd",
     "numpy": "NumPy by hand",
 }
+COMPILED_SIDES = {
+    COMPILED: "flow.compile",
+    "torch.compile": "torch.compile",
+    "paddle": "Paddle static",
+    "prealloc": "NumPy, preallocated",
+}
+SIDES = {**EAGER_SIDES, **COMPILED_SIDES}
+PACKAGES = {COMPILED: OURS, "torch.compile": "torch", "prealloc": "numpy"}  # others: their own name
 TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
 class Work:
-    """A work and the ratios (our time over the peer's) that it is to reach."""
+    """A work and the ratios that it is to reach: of times, and of bytes for `bytes_target`.
+
+    `target` and `hips_target` are eager oneflow_lite's over PyTorch and HIPS/autograd, `compiled`
+    maps sides to what compiled oneflow_lite is to take of their time.
+    """
 
     name: str
     title: str
-    target: float
+    target: float | None
     predicted: float | None = None
     hips_target: float = 0.5
+    compiled: Mapping[str, float] = field(default_factory=lambda: {OURS: 1.0})
+    bytes_target: float = 1.0
+
+
+_AHEAD = {"torch.compile": 1.0, "paddle": 1.0}
 
 
 WORKS = {
     work.name: work
     for work in (
         Work("relu2", "relu forward + backward, 2 elements", 0.35, 0.12),
-        Work("chain300", "300 small ops forward + backward", 0.4, 0.22),
-        Work("mlp", "MLP 784-64-64-10, batch 32, training step", 0.8, 0.55),
-        Work("third_order", "third-order gradients, 2-32-32-1 tanh net, 256 points", 0.75, 0.53),
+        Work(
+            "chain300",
+            "300 small ops forward + backward",
+            0.4,
+            0.22,
+            compiled={OURS: 0.5, **_AHEAD},
+        ),
+        Work(
+            "mlp",
+            "MLP 784-64-64-10, batch 32, training step",
+            0.8,
+            0.55,
+            compiled={OURS: 1 / 1.3, "prealloc": 1.1, **_AHEAD},
+        ),
+        Work(
+            "mlp256",
+            "MLP 784-256-256-10, batch 128, training step",
+            None,
+            compiled={OURS: 1.0, "prealloc": 1.1, **_AHEAD},
+        ),
+        Work(
+            "third_order",
+            "third-order gradients, 2-32-32-1 tanh net, 256 points",
+            0.75,
+            0.53,
+            compiled={OURS: 1 / 1.3},
+        ),
+        Work(
+            "lstm50",
+            "LSTM cell unrolled 50 steps, 32 units, batch 8",
+            None,
+            compiled={OURS: 0.5},
+        ),
         Work("chain20000", "chain of 20,000 adds, forward + backward", 0.4, 0.22),
         Work("demo_step", "the demo's training step, batch 64", 3.0),
-        Work("gelu", "GELU of elementary ops, 1024 x 1024", 3.0, hips_target=0.9),
-        Work("transformer", "transformer block, d 128, 4 heads, 8 x 64 tokens", 3.0),
+        Work("gelu", "GELU of elementary ops, 1024 x 1024", 3.0, hips_target=0.9, bytes_target=0.7),
+        Work(
+            "transformer",
+            "transformer block, d 128, 4 heads, 8 x 64 tokens",
+            3.0,
+            bytes_target=0.7,
+        ),
     )
 }
 LARGE = ("demo_step", "gelu", "transformer")
@@ -50,6 +103,10 @@ IMPORT_TARGET_MS = 80.0
 SCALING_TARGET = 13.0
 BYTES_TARGET = 1.5
 ANOMALY_TARGET = 3.0
+HIT_TARGETS_US = {"fixed": 5.0, "each": 0.2}
+RECORDING_TARGET = 2.0
+# Works whose compilation takes a side longer than all other measurements together.
+TOO_LONG = {"torch.compile": ("chain20000",)}
 
 
 class Digest(NamedTuple):
@@ -62,18 +119,34 @@ class Digest(NamedTuple):
 
 def installed(side: str) -> bool:
     """Tell whether ``side`` can be imported here, without importing it."""
-    return importlib.util.find_spec(side) is not None
+    return importlib.util.find_spec(PACKAGES.get(side, side)) is not None
 
 
 def build(side: str, name: str) -> Callable[[], list[Any]] | None:
     """Return one iteration of the work ``name`` on ``side``, None where it does not run there."""
-    if side in (OURS, "torch"):
+    if name in TOO_LONG.get(side, ()):
+        return None
+    if side in (OURS, "torch", COMPILED, "torch.compile"):
         works = importlib.import_module("tests.benchmarks.tensor_works")
-        step: Callable[[], list[Any]] = getattr(works, name)(importlib.import_module(side))
-        return step
-    file = {"autograd": "hips_works", "numpy": "numpy_works"}[side]
+        lib = importlib.import_module(PACKAGES.get(side, side))
+        step: Callable[[], list[Any]] = getattr(works, name)(lib)
+        return step if side in (OURS, "torch") else lib.compile(step)  # type: ignore[no-any-return]
+    file = {
+        "autograd": "hips_works",
+        "numpy": "numpy_works",
+        "paddle": "paddle_works",
+        "prealloc": "prealloc_works",
+    }[side]
     make = getattr(importlib.import_module(f"tests.benchmarks.{file}"), name, None)
     return None if make is None else make()
+
+
+def check_replayed(step: Any) -> None:
+    """Raise if ``step`` is our compiled code and was not replayed, or ran eagerly at a call."""
+    if hasattr(step, "explain"):
+        found = step.explain()
+        if found.fallbacks or not found.hits:
+            raise RuntimeError(f"not replayed: {found}")
 
 
 def _digest(result: Any) -> Digest:

@@ -333,8 +333,8 @@ _BY_REASON = {
         arange empty empty_like eye full full_like linspace new_full new_ones new_tensor new_zeros
         one_hot ones ones_like zeros zeros_like""",
     "draws random numbers": """
-        bernoulli bernoulli_ dropout dropout_mask normal_ rand rand_like randint randn randn_like
-        randperm uniform_""",
+        bernoulli bernoulli_ dropout dropout_mask normal_ orthogonal_ rand rand_like randint randn
+        randn_like randperm trunc_normal_ uniform_""",
     "normalizes activations: real, in PyTorch but for rms_norm": """
         batch_norm instance_norm rms_norm""",
     "a loss of distributions": "gaussian_nll_loss poisson_nll_loss",

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.static.program import Block, ExecutionPlan, OpDesc, Program, VarDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
 from tests.static.reference import run_reference
 
 F32 = np.dtype("float32")

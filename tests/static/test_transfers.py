@@ -12,7 +12,8 @@ import oneflow_lite as flow
 from oneflow_lite.device import CPU, as_device
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.interpreter_core import InterpreterCore
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, VarDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import OpDesc, VarDesc
 from oneflow_lite.static.transfers import insert_transfers
 from tests import strict_cupy
 from tests.conftest import REAL_CARD

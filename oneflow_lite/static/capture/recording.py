@@ -180,6 +180,8 @@ class Recording:
             raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
         if recorder.stopped is not None:
             raise NotReplayable(recorder.stopped)
+        if recorder.unknown:
+            raise NotReplayable("its backward pass uses memory that the recording has not seen")
         self.function = CompiledGradFunction(name, found)
         self.saved = [*found.saved, *found.again]
 

@@ -18,7 +18,7 @@ from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.tensor_states import TensorState
 from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
 from oneflow_lite.static.program import OpDesc
-from oneflow_lite.storage import NO_GRAD
+from oneflow_lite.storage import NO_GRAD, ViewInfo
 from oneflow_lite.tensor import Tensor
 
 
@@ -37,11 +37,14 @@ class Made:
         What its place in the graph is: none, a new leaf, an output of the compiled function's
         node, or one whose graph a backward pass inside has freed.
     cls : type
+    version : int
+        How often its memory was written.
     """
 
     fetch: int
     requires_grad: str
     cls: type
+    version: int
 
 
 @attrs.frozen(eq=False)
@@ -98,6 +101,7 @@ class Results:
         self._outside: dict[int, Tensor] = {}
         self._by_array: dict[int, Tensor] = {id(tensor._data): tensor for tensor in arguments}
         self._gradients: dict[int, Tensor] = {}
+        self._views: dict[int, Tensor] = {}  # of tensors that were views before
         self._found: dict[int, int] = {}
         self._kept: list[Tensor] = []  # so that no identity is used twice
         self.entries: list[Any] = []
@@ -111,6 +115,8 @@ class Results:
         for state in states:
             self._outside[id(state.tensor)] = state.tensor
             self._by_array.setdefault(id(state.data), state.tensor)
+            if state.view is not None:
+                self._views.setdefault(id(state.view), state.tensor)
         changed = [state for state in states if state.tensor.grad is not state.grad]
         for state in changed:
             grad = state.tensor.grad
@@ -156,16 +162,29 @@ class Results:
         if owner is not None and id(tensor) not in self._gradients:
             return GradientOf(self.position(owner))
         view = tensor._view
-        if view is not None and (view.origin is None or self._is_known(view.base)):
-            if view.origin not in (None, NO_GRAD):
-                raise NotReplayable(f"it returned a view that was made {view.origin.how}")
-            return Viewed(self.position(view.base), view.chain(), view.origin is None)
+        if view is not None:
+            base, chain = self._base_of(view)
+            if view.origin is None or self._is_known(base):
+                if view.origin not in (None, NO_GRAD):
+                    raise NotReplayable(f"it returned a view that was made {view.origin.how}")
+                return Viewed(self.position(base), chain, view.origin is None)
         source = self._by_array.get(id(tensor._data))
         if source is not None:
             if tensor._edge is not None or tensor._storage is not source._storage:
                 raise NotReplayable("it returned two tensors around one piece of memory")
             return Aliased(self.position(source))
         return self._made(tensor)
+
+    def _base_of(self, view: ViewInfo) -> tuple[Tensor, tuple[Any, ...]]:
+        """Return what a view was taken from, and how: a view that was there before, or the base."""
+        steps = []
+        link: ViewInfo | None = view
+        while link is not None and id(link) not in self._views:
+            steps.append((link.op_expr, link.attrs))
+            link = link.parent
+        if link is not None:
+            return self._views[id(link)], tuple(reversed(steps))
+        return view.base, view.chain()
 
     def _is_known(self, tensor: Tensor) -> bool:
         """Return whether anybody outside can see that a tensor is the base of a view."""
@@ -191,14 +210,14 @@ class Results:
                 raise NotReplayable("it returned a leaf with hooks")
         if kind == "node":
             self.differentiable.append(tensor)
-        return Made(len(self.fetches) - 1, kind, type(tensor))
+        return Made(len(self.fetches) - 1, kind, type(tensor), tensor._version)
 
     def _copied(self, tensor: Tensor) -> str:
         """Have a constant copied, for what is returned must be new at every call."""
         recorder = self._recorder
-        source = recorder.find(tensor._data)
-        if source is None:
-            source = recorder.name_of(tensor)
+        source = recorder.name_of(tensor)
+        if recorder.block.var(source).value is None:
+            raise NotReplayable("it returned memory that the recording has not seen")
         copy = recorder.program.unique_name("clone")
         recorder.block.create_var(describe(copy, tensor))
         recorder.block.append_op(OpDesc("clone", (source,), (copy,)))

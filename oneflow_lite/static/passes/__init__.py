@@ -19,7 +19,7 @@ from oneflow_lite.static.passes import (
     inplace,
 )
 from oneflow_lite.static.passes.plannable import plannable
-from oneflow_lite.static.program import ExecutionPlan, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
 
 __all__ = ["DEFAULT_PASSES", "PASSES", "plannable", "run_passes"]
 
@@ -53,7 +53,8 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     Examples
     --------
     >>> from oneflow_lite.static.passes import PASSES, run_passes
-    >>> from oneflow_lite.static.program import ExecutionPlan, Program
+    >>> from oneflow_lite.static.plan import ExecutionPlan
+    >>> from oneflow_lite.static.program import Program
     >>> plan = ExecutionPlan.of(Program(), feeds=(), fetches=())
     >>> run_passes(plan, ["buffer_planning", "dead_code"])
     >>> [(report.name, report.fired) for report in plan.reports]

@@ -7,7 +7,8 @@ from oneflow_lite.static.passes.effects import is_library
 from oneflow_lite.static.passes.plannable import makes_into_out, same_layout
 from oneflow_lite.static.passes.storage import Storage
 from oneflow_lite.static.passes.take_over import TakeOver, takes_as_out
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
+from oneflow_lite.static.program import OpDesc
 
 
 def run(plan: ExecutionPlan) -> PassReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oneflow_lite.static.passes.plannable import plannable
 from oneflow_lite.static.passes.storage import Storage
-from oneflow_lite.static.program import ExecutionPlan, MemoryPlan, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, MemoryPlan, PassReport
 
 ALIGNMENT = 64  # bytes: a cache line, and what vector instructions like best
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from oneflow_lite.static.passes.effects import is_library, is_pure, writes
 from oneflow_lite.static.passes.storage import Storage
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
+from oneflow_lite.static.program import OpDesc
 
 
 def run(plan: ExecutionPlan) -> PassReport:

@@ -10,7 +10,8 @@ from oneflow_lite.device import on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.passes.effects import is_pure, writes
 from oneflow_lite.static.passes.storage import Storage
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
+from oneflow_lite.static.program import OpDesc
 
 MAX_BYTES = 1 << 20  # of one op's outputs: a plan keeps them for life
 

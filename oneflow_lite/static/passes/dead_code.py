@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oneflow_lite.static.passes.effects import is_library
 from oneflow_lite.static.passes.storage import Storage
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
+from oneflow_lite.static.program import OpDesc
 
 
 def run(plan: ExecutionPlan) -> PassReport:

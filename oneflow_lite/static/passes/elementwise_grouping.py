@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oneflow_lite.static.passes.plannable import makes_into_out
-from oneflow_lite.static.program import ExecutionPlan, OpDesc, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
+from oneflow_lite.static.program import OpDesc
 
 # Ops that can write over an operand although an element of theirs depends on others.
 NOT_ELEMENTWISE = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oneflow_lite.static.passes.take_over import TakeOver
-from oneflow_lite.static.program import ExecutionPlan, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
 
 
 def run(plan: ExecutionPlan) -> PassReport:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oneflow_lite.static.passes.effects import is_control_flow, is_library
-from oneflow_lite.static.program import ExecutionPlan, OpDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import OpDesc
 
 _GIVEN = "<given>"  # stands for all memory that a run is given; no variable has such a name
 

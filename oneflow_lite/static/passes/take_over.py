@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from oneflow_lite.static.passes.plannable import makes_into_out, owned, same_layout
 from oneflow_lite.static.passes.storage import Storage
-from oneflow_lite.static.program import ExecutionPlan, OpDesc
+from oneflow_lite.static.plan import ExecutionPlan
+from oneflow_lite.static.program import OpDesc
 
 
 class TakeOver:

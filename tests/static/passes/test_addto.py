@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oneflow_lite.registry import KERNELS, register_kernel
-from oneflow_lite.static.program import ExecutionPlan
+from oneflow_lite.static.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results
 
 X = np.arange(1.0, 7).reshape(2, 3)

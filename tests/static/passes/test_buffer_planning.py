@@ -12,7 +12,7 @@ from oneflow_lite.device import Device
 from oneflow_lite.registry import KERNELS, register_kernel
 from oneflow_lite.static.passes import plannable
 from oneflow_lite.static.passes.buffer_planning import ALIGNMENT
-from oneflow_lite.static.program import ExecutionPlan
+from oneflow_lite.static.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results
 from tests.static.passes.random_programs import RandomProgram
 

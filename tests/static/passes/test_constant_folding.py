@@ -8,7 +8,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.device import CPU
 from oneflow_lite.static.passes import constant_folding
-from oneflow_lite.static.program import ExecutionPlan
+from oneflow_lite.static.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results
 
 X = np.arange(6.0).reshape(2, 3)

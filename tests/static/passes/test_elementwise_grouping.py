@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oneflow_lite.static.program import ExecutionPlan
+from oneflow_lite.static.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results
 
 X = np.arange(1.0, 7).reshape(2, 3)

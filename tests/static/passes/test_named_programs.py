@@ -11,7 +11,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.static.passes import DEFAULT_PASSES, run_passes
-from oneflow_lite.static.program import ExecutionPlan, PassReport
+from oneflow_lite.static.plan import ExecutionPlan, PassReport
 from tests.static.build import LiteralRunner, run_plainly
 from tests.static.passes.named_programs import NAMED, capture
 

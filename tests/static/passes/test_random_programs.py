@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from oneflow_lite.static.passes import DEFAULT_PASSES, run_passes
-from oneflow_lite.static.program import ExecutionPlan
+from oneflow_lite.static.plan import ExecutionPlan
 from oneflow_lite.static.straight_line import StraightLine
 from tests.static.build import Builder, LiteralRunner, run_plainly
 from tests.static.passes.random_programs import GENERATOR, RandomProgram
