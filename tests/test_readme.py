@@ -1,19 +1,25 @@
-"""The README's example runs as it stands, and prints what it says; its links lead somewhere."""
+"""The README's examples run as they stand, and print what they say; its links lead somewhere."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_example_prints_what_its_comment_says() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_prints_what_its_comment_says(example: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, check=True
     )
     said = example.splitlines()[-1].partition("#")[2]
+    assert said
     assert done.stdout.split() == said.split()
 
 

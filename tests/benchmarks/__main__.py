@@ -14,10 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import against, report
-from tests.benchmarks.works import OURS, SIDES, WORKS, Digest, difference, installed
+from tests.benchmarks.results import Results, Timing
+from tests.benchmarks.works import (
+    COMPILED,
+    EAGER_SIDES,
+    OURS,
+    SIDES,
+    WORKS,
+    Digest,
+    difference,
+    installed,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("memory", "anomaly", "import", "scaling")
+EXTRAS = ("memory", "anomaly", "import", "scaling", "bytes", "hits", "recording")
+OTHER_COMPILERS = ("torch.compile", "paddle")  # may fail at a work, or take too long
+LIMIT = 600.0  # seconds that a process may take
 IMPORT = """
 import importlib, sys, time
 import numpy
@@ -39,56 +51,67 @@ def _run(arguments: Sequence[str], threads: int, folder: Path = ROOT, **settings
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     environment = {
         **os.environ,
-        **dict.fromkeys(names, str(threads)),
+        **dict.fromkeys((*names, "FLAGS_paddle_num_threads"), str(threads)),
+        "GLOG_minloglevel": "2",  # Paddle's warnings
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no processes that outlive a side's
         "PYTHONHASHSEED": "0",
         **settings,
     }
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SideFailed(f"not finished within {LIMIT:g} s") from error
     if done.returncode != 0:
         raise SideFailed("\n".join(done.stderr.strip().splitlines()[-5:]))
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def _worker(
-    what: str, side: str, work: str, options: argparse.Namespace, folder: Path = ROOT
+    what: str,
+    side: str,
+    work: str,
+    options: argparse.Namespace,
+    folder: Path = ROOT,
+    more: Sequence[str] = (),
 ) -> Any:
     arguments = ["-m", "tests.benchmarks.worker", what, "--side", side, "--work", work]
     arguments += ["--threads", str(options.threads), "--budget", str(options.budget)]
-    return _run(arguments, options.threads, folder)
-
-
-def _time_quietly(side: str, work: str, options: argparse.Namespace) -> Any:
-    """Take one side's turn; if others disturb it, take it again and keep the least disturbed."""
-    best = None
-    for _ in range(1 if options.quick else 3):
-        result = _worker("time", side, work, options)
-        if result is None or result["others"] <= report.NOISE:
-            return result
-        if best is None or result["others"] < best["others"]:
-            best = result
-    return best
+    return _run([*arguments, *more], options.threads, folder)
 
 
 def _time_work(
-    work: str, sides: Sequence[str], options: argparse.Namespace, problems: list[str]
-) -> dict[str, report.Timing]:
-    """Time ``work`` on every side in turns; failing or computing something else is a problem."""
+    work: str,
+    sides: Sequence[str],
+    options: argparse.Namespace,
+    problems: list[str],
+    left_out: list[str],
+) -> dict[str, Timing]:
+    """Time ``work`` on every side in turns; failing or computing something else is a problem.
+
+    Another compiler that fails is left out of this work.
+    """
     rounds: dict[str, list[Any]] = {side: [] for side in sides}
+    tries = [] if options.quick else ["--tries", "3"]
     for number in range(options.rounds):
         print(f"  {work}: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
         for side in list(rounds):
             try:
-                result = _time_quietly(side, work, options)
+                result = _worker("time", side, work, options, more=tries)
             except SideFailed as error:
-                problems.append(f"{work}: {SIDES[side]} failed\n{error}")
                 result = None
+                if side in OTHER_COMPILERS:
+                    reason = str(error).splitlines()[-1] if str(error) else "no reason given"
+                    left_out.append(f"{SIDES[side]} is left out of {work}: {reason}")
+                else:
+                    problems.append(f"{work}: {SIDES[side]} failed\n{error}")
             if result is None:
                 del rounds[side]
             else:
@@ -106,7 +129,7 @@ def _time_work(
         if wrong is not None:
             problems.append(f"{work}: {SIDES[side]} and {SIDES[judge]} differ: {wrong}")
             continue
-        timings[side] = report.Timing(
+        timings[side] = Timing(
             best=statistics.median(result["best"] for result in results),
             median=statistics.median(result["median"] for result in results),
             others=statistics.mean(result["others"] for result in results),
@@ -115,15 +138,15 @@ def _time_work(
 
 
 def _count_memory(
-    sides: Sequence[str], options: argparse.Namespace, problems: list[str]
+    work: str, sides: Sequence[str], options: argparse.Namespace, problems: list[str]
 ) -> dict[str, dict[str, int]]:
-    """Count the bytes of the demo's training step on the sides that can."""
+    """Count the bytes of one iteration of ``work`` on the sides that can."""
     counts = {}
     for side in sides:
         try:
-            result = _worker("memory", side, "demo_step", options)
+            result = _worker("memory", side, work, options)
         except SideFailed as error:
-            problems.append(f"bytes of the demo's step: {SIDES[side]} failed\n{error}")
+            problems.append(f"bytes of {work}: {SIDES[side]} failed\n{error}")
             continue
         if result is not None:
             counts[side] = result
@@ -161,18 +184,20 @@ def _time_import(options: argparse.Namespace, problems: list[str]) -> float | No
     return statistics.median(times[1:])  # the first wrote the bytecode
 
 
-def _scaling(options: argparse.Namespace, problems: list[str]) -> dict[str, float] | None:
-    """Return how the cost of a backward pass grows with the graph."""
+def _own_cost(what: str, options: argparse.Namespace, problems: list[str]) -> Any:
+    """Return what is measured on oneflow_lite alone, None if it was not asked for or failed."""
+    if what not in options.works:
+        return None
     try:
-        return _worker("scaling", OURS, "", options)  # type: ignore[no-any-return]
+        return _worker(what, OURS, "", options)
     except SideFailed as error:
-        problems.append(f"scaling: {SIDES[OURS]} failed\n{error}")
+        problems.append(f"{what}: {SIDES[OURS]} failed\n{error}")
         return None
 
 
 def _against(options: argparse.Namespace) -> int:
     """Compare with another checkout of this library, and print the ratios."""
-    works = [work for work in options.works if work in WORKS]
+    works = options.timed
     if set(works) == set(WORKS):
         works = against.SMALL_TENSORS
     rows = against.compare(
@@ -222,6 +247,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--against: {options.against} is no checkout of this library")
     if options.quick:
         options.rounds, options.budget = 1, 0.2
+    options.timed = [work for work in options.works if work in WORKS]
     if options.rounds < 1 or options.threads < 1:
         parser.error("--rounds and --threads must be at least 1")
     return options
@@ -233,26 +259,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.against is not None:
         return _against(options)
     problems: list[str] = []
+    left_out: list[str] = []
     sides = []
     for side in (OURS, *options.peers):
         if installed(side):
             sides.append(side)
         else:
-            print(f"{SIDES[side]} is not installed: left out", file=sys.stderr)
-    results = report.Results(
+            left_out.append(f"{SIDES[side]} is not installed and is left out.")
+    eager = [side for side in sides if side in EAGER_SIDES]
+    both = [side for side in sides if side in (OURS, COMPILED)]
+    wanted = options.works
+    results = Results(
         timings={
-            work: _time_work(work, sides, options, problems)
-            for work in options.works
-            if work in WORKS
+            work: _time_work(work, sides, options, problems, left_out) for work in options.timed
         },
-        memory=_count_memory(sides, options, problems) if "memory" in options.works else {},
-        anomaly=_time_anomaly(sides, options, problems) if "anomaly" in options.works else {},
-        import_seconds=(
-            _time_import(options, problems) if "import" in options.works and OURS in sides else None
-        ),
-        scaling=(
-            _scaling(options, problems) if "scaling" in options.works and OURS in sides else None
-        ),
+        memory=_count_memory("demo_step", eager, options, problems) if "memory" in wanted else {},
+        anomaly=_time_anomaly(eager, options, problems) if "anomaly" in wanted else {},
+        import_seconds=_time_import(options, problems) if "import" in wanted else None,
+        scaling=_own_cost("scaling", options, problems),
+        byte_counts={
+            work: _count_memory(work, both, options, problems)
+            for work in (options.timed or WORKS)
+            if "bytes" in wanted and COMPILED in both
+        },
+        hits=_own_cost("hits", options, problems),
+        recording=_own_cost("recording", options, problems),
+        left_out=left_out,
         sides=sides,
         rounds=options.rounds,
         threads=options.threads,

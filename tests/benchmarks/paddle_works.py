@@ -57,9 +57,7 @@ def _step(arrays: data.Arrays, names: Sequence[str], build: Callable[..., list[A
 
     def step() -> list[Any]:
         # Tensors in and out: as arrays, each would be copied once more.
-        found: list[Any] = executor.run(
-            program, feed=feed, fetch_list=fetches, return_numpy=False
-        )
+        found: list[Any] = executor.run(program, feed=feed, fetch_list=fetches, return_numpy=False)
         return found
 
     return step

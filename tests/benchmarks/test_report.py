@@ -9,7 +9,7 @@ import pytest
 
 from tests.benchmarks import report
 from tests.benchmarks.__main__ import ROOT, main
-from tests.benchmarks.report import Results, Timing
+from tests.benchmarks.results import Results, Timing
 from tests.benchmarks.works import LARGE, OURS
 
 

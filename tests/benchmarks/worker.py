@@ -13,8 +13,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import memory, scaling
-from tests.benchmarks.works import OURS, build, digests
+from tests.benchmarks import memory
+from tests.benchmarks.works import (
+    COMPILED,
+    NOISE,
+    OURS,
+    PACKAGES,
+    build,
+    check_replayed,
+    digests,
+    planned_bytes,
+)
+
+# What is measured on oneflow_lite alone, on no work of the list.
+OWN_COSTS = {
+    "scaling": ("scaling", "measure"),
+    "hits": ("compiled_costs", "measure_hits"),
+    "recording": ("compiled_costs", "measure_recording"),
+}
 
 
 def _busy_seconds() -> float | None:
@@ -45,25 +61,32 @@ def _timings(step: Callable[[], Any], budget: float) -> list[float]:
     return samples
 
 
-def measure_time(side: str, name: str, budget: float) -> dict[str, Any] | None:
-    """Time the work ``name`` on ``side``; None where that side does not run it."""
-    step = build(side, name)
-    if step is None:
-        return None
-    digest = digests(step)
-    _timings(step, budget / 4)  # warm caches, thread pools and the processor's clock
+def _measure(step: Callable[[], Any], budget: float) -> dict[str, Any]:
+    """Time ``step``, and see how many processor cores other programs took meanwhile."""
     busy, own, start = _busy_seconds(), time.process_time(), time.perf_counter()
     samples = _timings(step, budget)
     wall = time.perf_counter() - start
     others = 0.0
     if busy is not None:
         others = max(0.0, (_busy_seconds() or busy) - busy - (time.process_time() - own)) / wall
-    return {
-        "best": min(samples),
-        "median": statistics.median(samples),
-        "others": others,
-        "digests": digest,
-    }
+    return {"best": min(samples), "median": statistics.median(samples), "others": others}
+
+
+def measure_time(side: str, name: str, budget: float, tries: int = 1) -> dict[str, Any] | None:
+    """Time the work ``name`` on ``side``; None where that side does not run it.
+
+    When other programs disturb, it is timed again, and the least disturbed of ``tries`` counts.
+    """
+    step = build(side, name)
+    if step is None:
+        return None
+    digest = digests(step)
+    _timings(step, budget / 4)  # warm caches, thread pools and the processor's clock
+    found = []
+    while len(found) < tries and not (found and found[-1]["others"] <= NOISE):
+        found.append(_measure(step, budget))
+    check_replayed(step)
+    return {**min(found, key=lambda result: result["others"]), "digests": digest}
 
 
 def measure_memory(side: str, name: str) -> dict[str, int] | None:
@@ -75,7 +98,11 @@ def measure_memory(side: str, name: str) -> dict[str, int] | None:
         step()
     count = memory.torch_allocations if side == "torch" else memory.numpy_allocations
     allocations = count(step)
-    return {"transient": allocations.transient, **allocations._asdict()}
+    check_replayed(step)
+    counts = {"transient": allocations.transient, **allocations._asdict()}
+    if side == COMPILED:
+        counts["held"] = planned_bytes(step)
+    return counts
 
 
 def measure_anomaly(side: str, name: str, budget: float) -> dict[str, float] | None:
@@ -97,21 +124,23 @@ def measure_anomaly(side: str, name: str, budget: float) -> dict[str, float] | N
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.worker")
-    parser.add_argument("what", choices=("time", "memory", "anomaly", "scaling"))
+    parser.add_argument("what", choices=("time", "memory", "anomaly", *OWN_COSTS))
     parser.add_argument("--side", default=OURS)
     parser.add_argument("--work", default="relu2")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", type=float, default=1.0)
+    parser.add_argument("--tries", type=int, default=1)
     options = parser.parse_args(argv)
-    if options.side == "torch":
+    if PACKAGES.get(options.side, options.side) == "torch":
         importlib.import_module("torch").set_num_threads(options.threads)
     result: Any
     if options.what == "time":
-        result = measure_time(options.side, options.work, options.budget)
+        result = measure_time(options.side, options.work, options.budget, options.tries)
     elif options.what == "anomaly":
         result = measure_anomaly(options.side, options.work, options.budget)
-    elif options.what == "scaling":
-        result = scaling.measure()
+    elif options.what in OWN_COSTS:
+        file, function = OWN_COSTS[options.what]
+        result = getattr(importlib.import_module(f"tests.benchmarks.{file}"), function)()
     else:
         result = measure_memory(options.side, options.work)
     print(json.dumps(result), flush=True)

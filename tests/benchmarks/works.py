@@ -27,6 +27,7 @@ COMPILED_SIDES = {
 SIDES = {**EAGER_SIDES, **COMPILED_SIDES}
 PACKAGES = {COMPILED: OURS, "torch.compile": "torch", "prealloc": "numpy"}  # others: their own name
 TOLERANCE = 1e-3
+NOISE = 0.1  # processor cores taken by other programs, above which figures are not to be trusted
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ IMPORT_TARGET_MS = 80.0
 SCALING_TARGET = 13.0
 BYTES_TARGET = 1.5
 ANOMALY_TARGET = 3.0
+HIT_COUNTS = (1, 10, 100)  # guarded tensors
 HIT_TARGETS_US = {"fixed": 5.0, "each": 0.2}
 RECORDING_TARGET = 2.0
 # Works whose compilation takes a side longer than all other measurements together.
@@ -147,6 +149,12 @@ def check_replayed(step: Any) -> None:
         found = step.explain()
         if found.fallbacks or not found.hits:
             raise RuntimeError(f"not replayed: {found}")
+
+
+def planned_bytes(step: Any) -> int:
+    """Return the size of the buffers that the last recording used keeps between its calls."""
+    size: int = step._recordings[0].core.memory_plan.arena_bytes
+    return size
 
 
 def _digest(result: Any) -> Digest:

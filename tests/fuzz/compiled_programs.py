@@ -28,7 +28,8 @@ VIEWS = (
     "getitem getitem getitem select narrow view reshape transpose movedim t squeeze unsqueeze "
     "expand diagonal unfold".split()
 )
-HOW = ["nothing", "backward", "backward", "backward", "grad", "grad", "second", "part", "retained"]
+HOW = ["nothing", "backward", "backward", "backward", "grad", "grad", "second", "last", "retained"]
+HOW += ["several"]
 LARGEST = 60  # elements of a tensor
 
 OPS, RANDOM, WRITES, CONDITIONS = map(
@@ -65,6 +66,11 @@ class _Writer(Arguments):
         self.depth = 0  # of blocks in the function
         self.tensors: list[str] = []  # what the function can use by now
         self.env: dict[str, Any] = dict(PRELUDE)  # what the names are, in a trial run
+        # Most programs are of a kind that can be replayed: a backward pass inside does not go on
+        # through the arguments' graphs, and arguments with a history are not written.
+        self.trains = self.rarely(3)
+        self.writes = not self.trains and self.rarely(3)
+        self.is_wild = self.rarely(25)
         self.count = 0
 
     def pick(self, choices: Any) -> Any:
@@ -152,7 +158,7 @@ class _Writer(Arguments):
         self.setting("scale = 0.5")
         self.setting(f"w0 = data((2, 3), {self.number(0, 9)}, requires_grad=True)")
         self.setting(f"b0 = data((3,), {self.number(0, 9)})")
-        grad = self.pick([True, False])
+        grad = not self.writes and self.pick([True, False])
         self.setting(f"box = Box(rate=0.75, flag=True, w=data((2, 3), 3, requires_grad={grad}))")
         self.setting(f"items = [data((3,), 4), data({self.pick(SHAPES)}, 5)]")
         self.setting(f"net = ({self.pick(NETS)}).double()")
@@ -176,11 +182,14 @@ class _Writer(Arguments):
 
     def statement(self) -> None:
         kinds = ["op"] * 30 + ["view"] * 16 + ["write"] * 14 + ["setitem"] * 6 + ["chance"] * 4
-        kinds += ["gradient"] * 4 + ["network"] * 3 + ["choice"] * 2 + ["helper"] * 3
+        kinds += ["network"] * 3 + ["choice"] * 2 + ["helper"] * 3
+        if self.trains or self.is_wild:
+            kinds += ["gradient"] * 8
         if self.depth == 1:
             kinds += ["branch"] * 6 + ["loop"] * 5
-            kinds += ["backward"] * 4 + ["training"] * 3
-        if self.rarely(400):
+            if self.trains or self.is_wild:
+                kinds += ["backward"] * 7 + ["training"] * 7
+        if self.rarely(600):
             kinds = ["look"]
         getattr(self, f"write_{self.pick(kinds)}")()
 
@@ -212,11 +221,24 @@ class _Writer(Arguments):
     def write_write(self) -> None:
         for _ in range(6):
             line = self.filled(self.pick(WRITES))
+            if not self.may_write(line):
+                continue
             if self.add(f"with flow.no_grad(): {line}" if self.rarely(6) else line):
                 return
 
+    def may_write(self, line: str) -> bool:
+        """Return whether a line may write what it begins with."""
+        target = line.replace("[", ".", 1).split(".")[0].split(" ")[0]
+        if self.is_wild or target[0] == "t":
+            return True
+        if any(name in line for name in ("t_()", "unsqueeze_")):  # what is outside gets no new shape
+            return False
+        return self.writes or target in ("b0", "items")
+
     def write_setitem(self) -> None:
         x = self.tensor()
+        if not self.may_write(x):
+            return
         index = _index(self.basic_index(tuple(self.env_of(x).shape)))
         value = self.pick([self.tensor(), self.tensor(), "0.35"])
         self.add(f"{x}[{index}] = {value}")
@@ -345,7 +367,7 @@ class _Writer(Arguments):
     # The calls
 
     def calls(self) -> None:
-        self.line("kept = []")
+        self.line("kept, alive = [], []")
         self.line("world = [w0, b0, box.w, items[0], items[1], net, opt]")
         variants = [self.variant() for _ in range(self.pick([1, 1, 1, 2, 2]))]
         for k in range(self.number(3, 5)):
@@ -366,7 +388,7 @@ class _Writer(Arguments):
         for shape in shapes:
             layout = self.pick(["C", "C", "C", "F", "gapped", "reversed"])
             dtype = "float32" if self.rarely(9) else "float64"
-            kind = self.pick(["plain", "leaf", "leaf", "inner", "inner", "view", "view of inner"])
+            kind = self.pick(self.kinds())
             tensors.append((shape, layout, dtype, kind))
         return {
             "tensors": tensors,
@@ -376,6 +398,16 @@ class _Writer(Arguments):
             "keep": self.rarely(6),
             "no_grad": self.rarely(15),
         }
+
+    def kinds(self) -> list[str]:
+        """Return what arguments may be."""
+        if self.is_wild:
+            return ["plain", "leaf", "inner", "view", "view of inner"]
+        if self.writes:
+            return ["plain", "plain", "plain", "leaf", "view"]
+        if self.trains:
+            return ["plain", "plain", "leaf", "view"]
+        return ["plain", "leaf", "leaf", "inner", "inner", "view", "view of inner"]
 
     def call(self, k: int, variant: dict[str, Any]) -> None:
         sources = []
@@ -392,8 +424,13 @@ class _Writer(Arguments):
         self.line("yield out, seen, versions(out, seen)")
         how = self.pick(HOW)
         if how != "nothing":
-            what = "[kept, out]" if self.rarely(6) else "out"
-            self.line(f"yield derive({what}, [x0, y0, w0, x, box.w], {how!r}), seen")
+            what = "[alive, out]" if how == "several" else "out"
+            self.line(f"yield {how!r}, derive({what}, [x0, y0, w0, x, box.w], {how!r})")
+            self.line("yield seen, versions(out, seen)")
+        if how == "several":
+            self.line("alive.clear()")
+        elif how == "nothing":
+            self.line("alive.append(out)")
         self.line("kept.append(out)")
 
     def argument(self, name: str, seed: int, shape: Any, layout: str, dtype: str, kind: str) -> None:

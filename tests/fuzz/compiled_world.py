@@ -9,6 +9,7 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.errors import GradientError
+from oneflow_lite.storage import SPLIT
 from tests.fuzz.eager import weights
 
 
@@ -57,8 +58,15 @@ def tensors_in(thing: Any) -> Iterator[flow.Tensor]:
 
 
 def versions(*things: Any) -> list[Any]:
-    """Return what is counted and known of the tensors in nested containers."""
-    return [(x._version, x.is_view(), str(x.device)) for x in tensors_in(things)]
+    """Return what is counted and known of the tensors in nested containers, gradients too.
+
+    One of several outputs of an op may become a tensor of its own: it is no part of a base that
+    anybody can see.
+    """
+    return [
+        (x._version, x.is_view() and x._view.origin is not SPLIT, str(x.device), versions(x.grad))
+        for x in tensors_in(things)
+    ]
 
 
 def objective(tensors: list[flow.Tensor], order: int) -> Any:
@@ -71,26 +79,37 @@ def objective(tensors: list[flow.Tensor], order: int) -> Any:
 
 
 def derive(out: Any, inputs: list[flow.Tensor], how: str) -> Any:
-    """Differentiate what a function returned: backward, part, grad, second or nothing."""
+    """Differentiate what a function returned.
+
+    `how` is "backward" (from the last output alone: "last"; twice: "retained"), "grad" or "several"
+    (of the results of several calls), or "second" for second derivatives.
+    """
     outputs = [x for x in tensors_in(out) if x.requires_grad]
-    if not outputs or how == "nothing":
+    if not outputs:
         return None
-    if how == "part":
+    if how == "last":
         outputs = outputs[-1:]
     total = attempt(objective, outputs, 0)
     if not isinstance(total, flow.Tensor):
         return total
-    if how in ("backward", "part"):
+    if how in ("backward", "last"):
         return attempt(total.backward)
     if how == "retained":
         return attempt(total.backward, retain_graph=True), attempt(total.backward)
     leaves = list({id(x): x for x in inputs if x.requires_grad}.values())
+    if not leaves:
+        return None
     options = {"allow_unused": True, "create_graph": how == "second"}
     found = attempt(flow.autograd.grad, total, leaves, **options)
-    if how == "grad" or found[0] == "raised":
+    if how != "second" or found[0] == "raised":
         return found
     first = [g for g in found if g is not None and g.requires_grad]
-    if not first:
-        return found
-    total = objective(first, 3)
-    return found, attempt(flow.autograd.grad, total, leaves, allow_unused=True)
+    second = [None] * len(leaves)
+    if first:
+        total = objective(first, 3)
+        second = attempt(flow.autograd.grad, total, leaves, allow_unused=True)
+        if second[0] == "raised":
+            return second
+    # Where there is no second derivative it is zero, and whoever knows may say so.
+    second = [flow.zeros_like(x) if g is None else g for x, g in zip(leaves, second, strict=True)]
+    return [None if g is None else g.detach() for g in found], second

@@ -772,9 +772,9 @@ def test_functions_of_the_user_take_tensors_of_the_block():
 
     check(fn, (array(1.0, 2.0),), (array(-1.0, -2.0),))
     check(
-        lambda n, x: nn.while_loop(
-            lambda i, y: i < n, lambda i, y: (i + 1, Cube.apply(y)), [0, x]
-        )[1],
+        lambda n, x: nn.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, Cube.apply(y)), [0, x])[
+            1
+        ],
         *[(np.array(n), array(0.5, 0.9)) for n in (0, 2)],
     )
     with static.program_guard(static.Program()):

@@ -269,7 +269,9 @@ def test_save_needs_all_values(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("value", [flow.Generator(), object(), print, {1, 2}, b"bytes"], ids=str)
+@pytest.mark.parametrize(
+    "value", [flow.Generator(), object(), print, {1, 2}, b"bytes"], ids=lambda v: type(v).__name__
+)
 def test_save_refuses_what_is_no_plain_data(tmp_path: Path, value: Any) -> None:
     path = saved(tmp_path)
     before = path.read_bytes()

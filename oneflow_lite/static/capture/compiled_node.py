@@ -51,6 +51,8 @@ class Differentiated:
 
     Attributes
     ----------
+    used : sequence of int
+        Which of the inputs can get a gradient; of the others none is taken.
     saved : list of str
         The variables of the forward pass that the backward pass reads.
     again : list of str
@@ -66,18 +68,21 @@ class Differentiated:
         edges: Sequence[Edge],
     ) -> None:
         block = recorder.block
-        self.inputs = inputs
         self.forward_ops = list(block.ops)
         self.needs = [recorder.needs.get(id(op), ()) for op in self.forward_ops]
         self.outputs = [recorder.name_of(y) for y in outputs]
-        grads = self._stand_ins(recorder, outputs)
+        given = self._stand_ins(recorder, outputs)
         task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
         task.hooks_at_inputs = False  # they run when the gradient arrives there
-        root = task.set_roots([y._edge for y in outputs if y._edge is not None], grads)
+        root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
         task.compute_dependencies_and_prune_node(root, edges)
         with no_grad():
             task.run(root)
-        self.grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
+        grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
+        # What gets no gradient has no place in the graph, or passes would go on from there.
+        self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))
+        self.inputs = [inputs[i] for i in self.used]
+        self.grads = [grads[i] for i in self.used]
         ops = block.ops[len(self.forward_ops) :]
         del block.ops[len(self.forward_ops) :]
         made = {name for op in ops for name in op.new_outputs}

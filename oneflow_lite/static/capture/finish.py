@@ -25,7 +25,7 @@ Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor]], None]
 
 
 def make_finish(
-    results: Results, versions: Sequence[tuple[int, Tensor | None, int]], join: Join
+    results: Results, versions: Sequence[tuple[int, Tensor | None, str, int]], join: Join
 ) -> Finish:
     """Return `finish(arguments, fetched arrays)`, which returns what the function returns.
 
@@ -33,8 +33,9 @@ def make_finish(
     gradient their places in the graph.
     """
     writer = _Writer()
-    for position, tensor, count in versions:
+    for position, tensor, place, count in versions:
         given = f"x[{position}]" if tensor is None else writer.value(tensor)
+        given += place
         writer.lines.append(f"({given}._storage or {given}.storage).version += {count}")
     entries = list(enumerate(results.entries))
     outputs = []

@@ -36,6 +36,11 @@ class Source:
     kind: str  # "tensor" or "grad"
 
     @property
+    def is_there(self) -> bool:
+        """Whether the tensor, or its gradient, exists now."""
+        return self.kind == "tensor" or self.tensor.grad is not None
+
+    @property
     def array(self) -> Any:
         """The array that is there now."""
         if self.kind == "tensor":

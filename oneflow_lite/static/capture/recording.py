@@ -112,7 +112,7 @@ class Recording:
         self._differentiate(name, recorder, results)
         self._plan(recorder, results)
         written = self.core.written
-        self.externals = [source.array for source in self.sources]
+        self.externals = [recorder.arrays[name] for name in self.core.external_names]
         self.memory = MemoryClasses(
             self.feed_positions,
             arguments.tensors,
@@ -121,7 +121,8 @@ class Recording:
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
-        self._bind()
+        if all([source.is_there for source in self.sources]):
+            self._bind()
 
     # What goes in
 
@@ -182,6 +183,7 @@ class Recording:
             raise NotReplayable(recorder.stopped)
         if recorder.unknown:
             raise NotReplayable("its backward pass uses memory that the recording has not seen")
+        self.places = [self.places[i] for i in found.used]
         self.function = CompiledGradFunction(name, found)
         self.saved = [*found.saved, *found.again]
 
@@ -373,14 +375,26 @@ def _states_of(late: Sequence[Tensor], states: Sequence[TensorState]) -> list[Te
 
 def _versions(
     arguments: Sequence[Tensor], states: Sequence[TensorState], late: Sequence[Tensor]
-) -> list[tuple[int, Tensor | None, int]]:
-    """Find how often the call wrote to each storage: (argument or -1, tensor, count)."""
-    found: dict[int, tuple[int, Tensor | None, int]] = {}
+) -> list[tuple[int, Tensor | None, str, int]]:
+    """Find how often the call wrote to each storage: (argument or -1, tensor, place, count).
+
+    The place is "" for the tensor's own, ".grad" for that of its gradient.
+    """
+    found: dict[int, tuple[int, Tensor | None, str, int]] = {}
     positions = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
     before = {id(state.tensor): state.version for state in states}
     for tensor in (*[state.tensor for state in states], *late):
         count = tensor._version - before.get(id(tensor), 0)
         if count and id(tensor.storage) not in found:
             position = positions.get(id(tensor), -1)
-            found[id(tensor.storage)] = (position, None if position >= 0 else tensor, count)
+            found[id(tensor.storage)] = (position, None if position >= 0 else tensor, "", count)
+    for state in states:
+        tensor, grad = state.tensor, state.grad
+        if grad is None or tensor.grad is not grad or id(grad.storage) in found:
+            continue
+        count = grad._version - state.grad_version
+        if count:
+            position = positions.get(id(tensor), -1)
+            owner = None if position >= 0 else tensor
+            found[id(grad.storage)] = (position, owner, ".grad", count)
     return list(found.values())

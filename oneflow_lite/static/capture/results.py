@@ -164,7 +164,7 @@ class Results:
         view = tensor._view
         if view is not None:
             base, chain = self._base_of(view)
-            if view.origin is None or self._is_known(base):
+            if view.origin in (None, NO_GRAD) or self._is_known(base):
                 if view.origin not in (None, NO_GRAD):
                     raise NotReplayable(f"it returned a view that was made {view.origin.how}")
                 return Viewed(self.position(base), chain, view.origin is None)

@@ -21,6 +21,7 @@ class TensorState:
     view: Any
     version: int
     grad: Tensor | None
+    grad_version: int
     retains_grad: bool
     hooks: tuple[Any, ...]
 
@@ -35,6 +36,7 @@ class TensorState:
             tensor._view,
             tensor._version,
             tensor.grad,
+            0 if tensor.grad is None else tensor.grad._version,
             edge is not None and edge[0].metas is not None and tensor.retains_grad,
             hooks_of(tensor),
         )
@@ -55,6 +57,9 @@ class TensorState:
         if self.edge is not None and TensorState.of(tensor).retains_grad is not self.retains_grad:
             return "was told to retain its gradient"
         return None
+
+
+_MISSING = object()  # no gradient is this one
 
 
 def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
@@ -138,7 +143,8 @@ class OutsideTensors:
             self._namespace[f"a{i}"] = tensor._data
             self._namespace[f"e{i}"] = tensor._edge
         for i in self._used_grads:
-            self._namespace[f"g{i}"] = grad = self.tensors[i].grad
+            grad = self.tensors[i].grad
+            self._namespace[f"g{i}"] = _MISSING if grad is None else grad
             self._namespace[f"b{i}"] = None if grad is None else grad._data
         if "check" not in self._namespace:
             exec(compile(self._source, "<outside tensors>", "exec"), self._namespace)

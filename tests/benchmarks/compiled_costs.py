@@ -1,0 +1,131 @@
+"""What `flow.compile` itself costs: a call that is replayed, and the call that is recorded."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import oneflow_lite as flow
+from oneflow_lite import nn
+from tests.benchmarks.works import HIT_COUNTS, check_replayed
+
+LAYERS = 100  # of the network whose training step is recorded: about 2,100 ops
+WIDTH = 16
+
+
+def _of_arguments(count: int) -> tuple[Callable[..., Any], list[flow.Tensor]]:
+    """Return a function of ``count`` tensors, and tensors for it."""
+
+    def total(*tensors: flow.Tensor) -> flow.Tensor:
+        y = tensors[0] * 2.0
+        for x in tensors[1:]:
+            y = y + x
+        return y
+
+    return total, [flow.ones(2) for _ in range(count)]
+
+
+def _of_parameters(count: int) -> tuple[Callable[..., Any], list[flow.Tensor]]:
+    """Return a function that reads ``count`` parameters from outside; it takes no argument."""
+    parameters = [flow.ones(2, requires_grad=True) for _ in range(count)]
+
+    def total() -> flow.Tensor:
+        y = parameters[0] * 2.0
+        for x in parameters[1:]:
+            y = y + x
+        return y
+
+    return total, []
+
+
+KINDS = {"arguments": _of_arguments, "parameters": _of_parameters}
+
+
+def _seconds(function: Callable[..., Any], arguments: Sequence[Any], batch: int) -> float:
+    start = time.perf_counter()
+    for _ in range(batch):
+        function(*arguments)
+    return (time.perf_counter() - start) / batch
+
+
+def hit_seconds(kind: str, count: int, turns: int = 40, batch: int = 500) -> float:
+    """Return what a replayed call costs beyond the run of its Program.
+
+    Calls and runs take turns; the median of the differences is returned.
+    """
+    function, tensors = KINDS[kind](count)
+    compiled = flow.compile(function)
+    with flow.no_grad():
+        for _ in range(3):
+            compiled(*tensors)
+        (recording,) = compiled._recordings
+        feeds = [tensors[i]._data for i in recording.feed_positions]
+        differences = [
+            _seconds(compiled, tensors, batch) - _seconds(recording.run, [feeds], batch)
+            for _ in range(turns)
+        ]
+    check_replayed(compiled)
+    return statistics.median(differences)
+
+
+def measure_hits(turns: int = 40, batch: int = 500) -> dict[str, dict[str, Any]]:
+    """Return for each kind of guarded tensor the seconds of a hit, and its line: fixed + each * k.
+
+    A least-squares line; `seconds` are those of 1, 10 and 100 tensors.
+    """
+    found = {}
+    for kind in KINDS:
+        seconds = [hit_seconds(kind, count, turns, batch) for count in HIT_COUNTS]
+        each, fixed = np.polyfit(HIT_COUNTS, seconds, 1)
+        found[kind] = {"fixed": float(fixed), "each": float(each), "seconds": seconds}
+    return found
+
+
+def _training_step(layers: int) -> Callable[[], Any]:
+    model = nn.ModuleList([nn.Linear(WIDTH, WIDTH) for _ in range(layers)])
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x, y = flow.randn(8, WIDTH), flow.randn(8, WIDTH)
+
+    def step() -> flow.Tensor:
+        optimizer.zero_grad()
+        h = x
+        for layer in model:
+            h = h + 0.1 * flow.tanh(flow.sin(layer(h)) * h)
+        loss = nn.functional.mse_loss(h, y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def measure_recording(turns: int = 3, layers: int = LAYERS) -> dict[str, float]:
+    """Time the first call of a compiled training step against an eager call of the same step.
+
+    Each turn has a network of its own. `ops` counts the ops that a replay runs.
+    """
+    _training_step(1)()
+    recorded, eager = [], []
+    ops = 0
+    for _ in range(turns):
+        for times, wrap in ((eager, lambda step: step), (recorded, flow.compile)):
+            step = wrap(_training_step(layers))
+            gc.collect()
+            start = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - start)
+        step(), step()
+        check_replayed(step)
+        ops = len(step._recordings[0].core.plan.block.ops)
+    extra = [a - b for a, b in zip(recorded, eager, strict=True)]
+    return {
+        "ops": ops,
+        "eager": statistics.median(eager),
+        "recorded": statistics.median(recorded),
+        "extra": statistics.median(extra),
+    }

@@ -1,0 +1,115 @@
+"""What a run of the suite found, and the parts that both reports are made of."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per iteration: medians, over the rounds, of each process's best and median."""
+
+    best: float
+    median: float
+    others: float = 0.0
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that was measured; what was not is empty or None.
+
+    `memory` counts the demo's step by side, `byte_counts` every work, eager and compiled;
+    `left_out` says which sides did not take part in what, and why.
+    """
+
+    timings: dict[str, dict[str, Timing]]
+    memory: dict[str, dict[str, int]]
+    anomaly: dict[str, dict[str, float]]
+    import_seconds: float | None
+    scaling: dict[str, float] | None
+    sides: Sequence[str]
+    rounds: int
+    threads: int
+    byte_counts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    hits: dict[str, dict[str, Any]] | None = None
+    recording: dict[str, float] | None = None
+    left_out: Sequence[str] = ()
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+
+
+class Verdict(NamedTuple):
+    """One requirement: what was measured, in a unit, and the most it may be."""
+
+    what: str
+    measured: float
+    target: float
+    predicted: float | None = None
+    unit: str = ""
+
+    @property
+    def reached(self) -> bool:
+        return self.measured <= self.target
+
+
+def versions() -> dict[str, str]:
+    """Return the version of Python and of every package that takes part and is installed."""
+    found = {"Python": platform.python_version()}
+    for name, package in (
+        ("NumPy", "numpy"),
+        ("SciPy", "scipy"),
+        ("PyTorch", "torch"),
+        ("HIPS/autograd", "autograd"),
+        ("Paddle", "paddlepaddle"),
+    ):
+        try:
+            found[name] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def ratio(timings: dict[str, Timing], side: str, peer: str) -> float | None:
+    """Return how many times the time of ``peer`` the time of ``side`` is."""
+    if side not in timings or peer not in timings:
+        return None
+    return timings[side].median / timings[peer].median
+
+
+def milliseconds(timings: dict[str, Timing], side: str) -> str:
+    """Return a side's times as a cell of a table."""
+    if side not in timings:
+        return "-"
+    return f"{1e3 * timings[side].median:.4g} ({1e3 * timings[side].best:.4g})"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table with columns of even width, which also reads well in a terminal."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    rules = ["-" * width for width in widths]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in (header, rules, *rows)
+    ]
+    return "\n".join(lines)
+
+
+def verdicts_table(found: Sequence[Verdict]) -> str:
+    """Return the requirements as a table; the predictions are a column where there are any."""
+    rows = [
+        [
+            v.what,
+            "" if v.predicted is None else f"{v.predicted:g}",
+            f"{v.target:.4g}{v.unit}",
+            f"{v.measured:.2f}{v.unit}",
+            "yes" if v.reached else "NO",
+        ]
+        for v in found
+    ]
+    rows.insert(0, ["", "predicted", "target", "measured", "reached"])
+    if all(v.predicted is None for v in found):
+        rows = [[what, *others] for what, _, *others in rows]
+    return table(rows[0], rows[1:])
