@@ -176,6 +176,17 @@ def random_shift(images: flow.Tensor) -> flow.Tensor:
     return flow.roll(images, tuple(shifts), dims=(2, 3))
 
 
+def train_step(
+    net: Network, optimizer: flow.optim.Optimizer, images: flow.Tensor, labels: flow.Tensor
+) -> flow.Tensor:
+    """Improve the network once; return the loss that it had."""
+    optimizer.zero_grad()
+    loss = F.nll_loss(net(images), labels)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
 def train(net: Network, train_set: Digits, held_out: Digits, args: argparse.Namespace) -> History:
     """Fit by stochastic gradient descent, the learning rate falling linearly to zero."""
     dataset = TensorDataset(*map(flow.from_numpy, train_set))
@@ -192,11 +203,8 @@ def train(net: Network, train_set: Digits, held_out: Digits, args: argparse.Name
             for images, labels in loader:
                 for group in optimizer.param_groups:
                     group["lr"] = args.lr * (1 - len(history.losses) / steps)
-                optimizer.zero_grad()
-                log_probabilities = net(random_shift(images.to(args.device)))
-                loss = F.nll_loss(log_probabilities, labels.to(args.device))
-                loss.backward()
-                optimizer.step()
+                shifted = random_shift(images.to(args.device))
+                loss = train_step(net, optimizer, shifted, labels.to(args.device))
 
                 history.losses.append(loss.item())
                 shown["loss"] = f"{history.losses[-1]:.4f}"
@@ -208,6 +216,11 @@ def train(net: Network, train_set: Digits, held_out: Digits, args: argparse.Name
     return history
 
 
+def probabilities_of(net: Network, images: flow.Tensor) -> flow.Tensor:
+    """Return the probabilities of the ten digits for a batch of images, shape (n, 10)."""
+    return net(images).exp()
+
+
 def predict(net: Network, digits: Digits, args: argparse.Namespace) -> np.ndarray:
     """Return the probabilities of the ten digits for every image, shape (n, 10)."""
     net.eval()
@@ -215,7 +228,7 @@ def predict(net: Network, digits: Digits, args: argparse.Namespace) -> np.ndarra
     with flow.no_grad():
         for start in range(0, len(digits.labels), 256):
             images = flow.from_numpy(digits.images[start : start + 256]).to(args.device)
-            probabilities.append(net(images).exp().cpu().numpy())
+            probabilities.append(probabilities_of(net, images).cpu().numpy())
     net.train()
     return np.concatenate(probabilities)
 
@@ -324,6 +337,20 @@ def describe(node: Any, names: dict[int, str]) -> str:
     return "\n".join([node.name(), *lines])
 
 
+def bend(net: Network, images: flow.Tensor, labels: flow.Tensor) -> tuple[flow.Tensor, flow.Tensor]:
+    """Return the squared slope of the loss along its gradient, and the curvature there.
+
+    With g the gradient of the loss and H its second derivatives, H g is the gradient of g·g / 2.
+    """
+    loss = F.nll_loss(net(images), labels)
+    parameters = list(net.parameters())
+    gradient = flow.autograd.grad(loss, parameters, create_graph=True)
+    squared = sum(g.square().sum() for g in gradient)
+    along = flow.autograd.grad(squared / 2, parameters)
+    curvature = sum((g * h).sum() for g, h in zip(gradient, along, strict=True)) / squared
+    return squared.detach(), curvature.detach()
+
+
 def show_second_order(net: Network, digits: Digits, args: argparse.Namespace) -> None:
     """Print a second derivative that can be checked by hand, and one of the trained network."""
     x = flow.tensor(3.0, requires_grad=True)
@@ -333,15 +360,9 @@ def show_second_order(net: Network, digits: Digits, args: argparse.Namespace) ->
         f"\nAt x = 3, the first derivative of x³ is {first.item():g}, the second {second.item():g}"
     )
 
-    # With g the gradient of the loss and H its second derivatives, H g is the gradient of g·g / 2.
     images = flow.from_numpy(digits.images[:64]).to(args.device)
     labels = flow.from_numpy(digits.labels[:64]).to(args.device)
-    loss = F.nll_loss(net(images), labels)
-    parameters = list(net.parameters())
-    gradient = flow.autograd.grad(loss, parameters, create_graph=True)
-    squared = sum(g.square().sum() for g in gradient)
-    bend = flow.autograd.grad(squared / 2, parameters)
-    curvature = sum((g * h).sum() for g, h in zip(gradient, bend, strict=True)) / squared
+    squared, curvature = bend(net, images, labels)
     print(
         f"Along its gradient the network's loss has slope {squared.item() ** 0.5:.4f} "
         f"and curvature {curvature.item():.4f}, on {len(labels)} held-out digits"

@@ -22,6 +22,21 @@ def half_moons(count: int) -> tuple[flow.Tensor, flow.Tensor]:
     return points + 0.1 * flow.randn(2 * count, 2), flow.cat([flow.ones(count), -flow.ones(count)])
 
 
+def train_step(
+    points: flow.Tensor, labels: flow.Tensor, parameters: list[flow.Tensor]
+) -> tuple[flow.Tensor, flow.Tensor]:
+    """Improve the parameters once; return the loss and the scores that the points had."""
+    w1, b1, w2, b2 = parameters
+    score = (flow.tanh(points @ w1 + b1) @ w2 + b2).squeeze(1)
+    loss = flow.nn.functional.softplus(-labels * score).mean()  # the logistic loss
+    loss.backward()
+    with flow.no_grad():  # an update is no part of the function that is differentiated
+        for parameter in parameters:
+            parameter -= 1.0 * parameter.grad
+            parameter.grad = None
+    return loss, score
+
+
 def main(argv: list[str] | None = None) -> int:
     """Fit, print how it goes, and return 1 when a full run fits badly."""
     parser = argparse.ArgumentParser(description="fit two half-moons with a hand-made network")
@@ -38,13 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     b2 = flow.zeros(1, requires_grad=True)
 
     for step in range(1, steps + 1):
-        score = (flow.tanh(points @ w1 + b1) @ w2 + b2).squeeze(1)
-        loss = flow.nn.functional.softplus(-labels * score).mean()  # the logistic loss
-        loss.backward()
-        with flow.no_grad():  # an update is no part of the function that is differentiated
-            for parameter in (w1, b1, w2, b2):
-                parameter -= 1.0 * parameter.grad
-                parameter.grad = None
+        loss, score = train_step(points, labels, [w1, b1, w2, b2])
         if step == 1 or step % 100 == 0:
             print(f"step {step:4d}  loss {loss.item():.4f}")
     accuracy = (flow.sign(score) == labels).float().mean().item()

@@ -54,23 +54,29 @@ def loss_of(net: nn.Module, s: flow.Tensor) -> flow.Tensor:
     return equation.square().mean() + (height**2 + slope**2 + curvature**2).sum()
 
 
+def train_step(net: nn.Module, s: flow.Tensor, optimizer: flow.optim.Optimizer) -> flow.Tensor:
+    """Improve the network once; return the loss that it had."""
+    optimizer.zero_grad()
+    loss = loss_of(net, s)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
 def train(net: nn.Module, s: flow.Tensor, steps: int) -> None:
     """Fit with Adam, the learning rate falling linearly to zero."""
     optimizer = flow.optim.Adam(net.parameters(), lr=0.01)
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 0.01 * (1 - step / steps)
-        optimizer.zero_grad()
-        loss = loss_of(net, s)
-        loss.backward()
-        optimizer.step()
+        loss = train_step(net, s, optimizer)
         if step % 100 == 0 or step == steps - 1:
-            print(f"step {step:5d}  loss {loss.item():.2e}  error {error_of(net, s):.2e}")
+            print(f"step {step:5d}  loss {loss.item():.2e}  error {error_of(net, s).item():.2e}")
 
 
-def error_of(net: nn.Module, s: flow.Tensor) -> float:
+def error_of(net: nn.Module, s: flow.Tensor) -> flow.Tensor:
     """The largest distance from the exact wave."""
     with flow.no_grad():
-        return (net(s) - soliton(s)).abs().max().item()
+        return (net(s) - soliton(s)).abs().max()
 
 
 def draw(net: nn.Module, s: flow.Tensor) -> None:
@@ -98,7 +104,7 @@ def main(argv: list[str] | None = None) -> int:
     train(net, s, args.steps)
     draw(net, s)
 
-    error = error_of(net, s)
+    error = error_of(net, s).item()
     print(f"\nlargest error {error:.2e}, where the wave is {SPEED / 2:g} high")
     if args.steps >= DEFAULT_STEPS and error > ALLOWED_ERROR:
         print(f"that is too much: at most {ALLOWED_ERROR:g} was expected")

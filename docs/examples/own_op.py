@@ -60,16 +60,33 @@ class Isru(nn.Module):
         return isru(x)
 
 
+def derivatives(x: flow.Tensor) -> tuple[flow.Tensor, flow.Tensor]:
+    """The first and the second derivative at every element of `x`."""
+    (first,) = flow.autograd.grad(isru(x).sum(), x, create_graph=True)
+    (second,) = flow.autograd.grad(first.sum(), x)
+    return first.detach(), second
+
+
 def show_derivatives() -> None:
     """Print the first and second derivative beside the formulas."""
     x = flow.tensor([-1.0, 0.0, 0.5, 2.0], dtype=flow.float64, requires_grad=True)
-    (first,) = flow.autograd.grad(isru(x).sum(), x, create_graph=True)
-    (second,) = flow.autograd.grad(first.sum(), x)
-    print(f"first derivative  {first.detach()}")
+    first, second = derivatives(x)
+    print(f"first derivative  {first}")
     print(f"second derivative {second}")
     root = flow.sqrt(1 + x * x)
     error = (second + 3 * x / root**5).abs().max().item()
     print(f"largest distance from -3 x / sqrt(1 + x^2)^5: {error:.1e}")
+
+
+def train_step(
+    net: nn.Module, optimizer: flow.optim.Optimizer, x: flow.Tensor, y: flow.Tensor
+) -> flow.Tensor:
+    """Improve the network once; return the loss that it had."""
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(net(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
 
 
 def fit(steps: int) -> tuple[float, float]:
@@ -79,13 +96,7 @@ def fit(steps: int) -> tuple[float, float]:
     y = flow.sin(3 * x)
     net = nn.Sequential(nn.Linear(1, 32), Isru(), nn.Linear(32, 1))
     optimizer = flow.optim.Adam(net.parameters(), lr=0.05)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(net(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = [train_step(net, optimizer, x, y).item() for _ in range(steps)]
     return losses[0], losses[-1]
 
 

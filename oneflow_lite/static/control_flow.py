@@ -189,7 +189,7 @@ def while_loop(
     ...         lambda y, n: y.sum() < 100, lambda y, n: (y * 2, n + 1), [x, 0]
     ...     )
     >>> flow.static.Executor().run(main, {"x": np.array([1, 2], "float32")}, [y, n])
-    [array([64., 64.]...
+    [array([ 64., 128.], dtype=float32), array(6)]
     """
     check_callable("while_loop", "cond", cond)
     check_callable("while_loop", "body", body)

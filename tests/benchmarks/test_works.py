@@ -7,7 +7,23 @@ import functools
 import numpy as np
 import pytest
 
-from tests.benchmarks.works import OURS, SIDES, WORKS, Digest, build, difference, digests, installed
+import oneflow_lite as flow
+from tests.benchmarks.works import (
+    COMPILED,
+    OURS,
+    SIDES,
+    WORKS,
+    Digest,
+    build,
+    check_replayed,
+    difference,
+    digests,
+    installed,
+    planned_bytes,
+)
+
+# torch.compile takes minutes for all of them; the runner compares its results before timing them.
+PEERS = [side for side in SIDES if side not in (OURS, COMPILED, "torch.compile")]
 
 
 @functools.cache
@@ -19,7 +35,37 @@ def _results(side: str, name: str) -> list[Digest] | None:
 
 
 @pytest.mark.parametrize("name", WORKS)
-@pytest.mark.parametrize("peer", [side for side in SIDES if side != OURS])
+def test_compiled_works_are_replayed_with_the_bits_of_eager(name: str) -> None:
+    step = build(COMPILED, name)
+    assert step is not None
+    assert digests(step) == _results(OURS, name)
+    check_replayed(step)
+    assert planned_bytes(step) >= 0
+
+
+def test_a_step_that_is_not_replayed_is_refused() -> None:
+    x = flow.ones(2)
+    once = flow.compile(lambda: [x * 2])
+    once()
+    with pytest.raises(RuntimeError, match="not replayed"):
+        check_replayed(once)
+    once()
+    check_replayed(once)
+    reads = flow.compile(lambda: [x * x.sum().item()])
+    with pytest.warns(UserWarning, match="runs eagerly"):
+        for _ in range(5):
+            reads()
+    with pytest.raises(RuntimeError, match="not replayed"):
+        check_replayed(reads)
+
+
+def test_what_compiles_for_too_long_is_left_out() -> None:
+    assert build("torch.compile", "chain20000") is None
+    assert build("prealloc", "gelu") is None
+
+
+@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("peer", PEERS)
 def test_we_compute_what_a_peer_computes(name: str, peer: str) -> None:
     expected = _results(peer, name)
     if expected is None:

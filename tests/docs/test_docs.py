@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -67,3 +68,16 @@ def test_the_files_that_are_named_exist() -> None:
             if not any((ROOT / place / name).exists() for place in ("", "oneflow_lite", "docs"))
         ]
         assert missing == [], page.name
+
+
+def test_the_map_of_static_names_every_file() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    (table,) = re.findall(
+        r"^The map of `oneflow_lite/static/`:\n((?:\n|\|.*\n)+)", page, re.MULTILINE
+    )
+    patterns = [name.rpartition("/")[2] for name in re.findall(r"`([\w/]*[\w*]+\.py)`", table)]
+    folder = ROOT / "oneflow_lite" / "static"
+    files = [path.name for path in (*folder.glob("*.py"), *(folder / "capture").glob("*.py"))]
+    named = [name for name in files if any(fnmatch(name, pattern) for pattern in patterns)]
+    assert sorted(set(files) - set(named)) == ["__init__.py"]
+    assert [p for p in patterns if not any(fnmatch(name, p) for name in files)] == []

@@ -182,9 +182,11 @@ class _Writer(Arguments):
 
     def statement(self) -> None:
         kinds = ["op"] * 30 + ["view"] * 16 + ["write"] * 14 + ["setitem"] * 6 + ["chance"] * 4
-        kinds += ["network"] * 3 + ["choice"] * 2 + ["helper"] * 3
+        kinds += ["network"] * 3 + ["helper"] * 3
         if self.trains or self.is_wild:
             kinds += ["gradient"] * 8
+        else:
+            kinds += ["choice"] * 2
         if self.depth == 1:
             kinds += ["branch"] * 6 + ["loop"] * 5
             if self.trains or self.is_wild:

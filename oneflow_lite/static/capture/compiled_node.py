@@ -34,6 +34,7 @@ from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.tensor import Tensor, make_tensor
 
+_CLONE = op_expr("clone")
 _RESHAPE = op_expr("reshape")
 
 
@@ -69,6 +70,7 @@ class Differentiated:
     ) -> None:
         block = recorder.block
         self.forward_ops = list(block.ops)
+        recorder.note_write()
         self.needs = [recorder.needs.get(id(op), ()) for op in self.forward_ops]
         self.outputs = [recorder.name_of(y) for y in outputs]
         given = self._stand_ins(recorder, outputs)
@@ -120,6 +122,8 @@ class Differentiated:
             if any(not block.var(roots[name]).is_temporary for name in op.written)
         ]
         written = {roots[name] for op in self.effects for name in op.written}
+        inside = {roots[name] for op in self.forward_ops for name in op.written} - written
+        self.rewritten = {name for name, root in roots.items() if root in inside}
         for op in self.forward_ops:
             if op in self.effects:
                 continue
@@ -137,6 +141,8 @@ class Differentiated:
                 self.unrepeatable = "draws random numbers inside control flow"
             if op.draws:
                 found.update(dict.fromkeys(op.outputs))
+                if not self.rewritten.isdisjoint(op.outputs):
+                    self.unrepeatable = "writes over random numbers"
         found.update(dict.fromkeys(self.inputs))
         return list(found)
 
@@ -149,8 +155,12 @@ class Differentiated:
                 continue
             inputs = [None if name is None else variables[name] for name in op.inputs]
             written = op.schema.written
-            for i, x in enumerate(inputs):  # what was detached is detached again
-                if x is not None and i not in written and not (needs and needs[i]):
+            for i, x in enumerate(inputs):
+                if x is None or i in written:
+                    continue
+                if op.inputs[i] in self.rewritten and op.inputs[i] != op.viewed:
+                    inputs[i] = x = dispatch(_CLONE, (x,))  # its gradient needs the old content
+                if not (needs and needs[i]):  # what was detached is detached again
                     inputs[i] = x.detach()
             with set_grad_enabled(any(needs)):
                 result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)

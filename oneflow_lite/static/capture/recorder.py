@@ -102,6 +102,7 @@ class RecordingInterpreter(Interpreter):
         self._roots: dict[str, str] = {}
         self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
         self._edges: dict[str, Any] = {}  # of tensors from outside
+        self._written: tuple[OpDesc, Tensor, Any] | None = None  # last, under no_grad
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run the op and write it down."""
@@ -167,6 +168,7 @@ class RecordingInterpreter(Interpreter):
         self, desc: OpDesc, inputs: tuple[Any, ...], names: tuple[str | None, ...]
     ) -> None:
         """Note which inputs carried a gradient, and whether recorded ops alone say why."""
+        self.note_write()
         roots, viewed = self._roots, desc.viewed
         grad_enabled = local.state.grad_enabled
         needs = []
@@ -186,6 +188,21 @@ class RecordingInterpreter(Interpreter):
             roots.setdefault(name, name if viewed is None else roots[viewed])
         if any(needs):
             self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
+        elif desc.type == "copy_" and inputs[1]._edge is not None:
+            x = inputs[0] if inputs[0]._view is None else inputs[0]._view.base
+            self._written = (desc, x, x._edge)
+
+    def note_write(self) -> None:
+        """Note whether the last write, made under no_grad, gave a tensor the history of a value.
+
+        An in-place op computes its result, copies it unrecorded, and takes over its history.
+        """
+        if self._written is not None:
+            desc, x, edge = self._written
+            self._written = None
+            if x._edge is not edge:
+                self.needs[id(desc)] = (True, True)
+                self._in_graph.update(self._roots[name] for name in desc.written)
 
     # Variables
 

@@ -161,6 +161,7 @@ class Recording:
         """Record the backward pass of the tensors that were returned."""
         made = results.differentiable
         self.saved: list[str] = []
+        self.used: Sequence[int] = ()  # the inputs that get a gradient
         self.freed: set[int] = set()
         self.function = CompiledGradFunction(name, None)
         if not made:
@@ -183,7 +184,7 @@ class Recording:
             raise NotReplayable(recorder.stopped)
         if recorder.unknown:
             raise NotReplayable("its backward pass uses memory that the recording has not seen")
-        self.places = [self.places[i] for i in found.used]
+        self.used = found.used
         self.function = CompiledGradFunction(name, found)
         self.saved = [*found.saved, *found.again]
 
@@ -288,6 +289,8 @@ class Recording:
         for i in self.freed:
             self._make_node(edges, number, (outputs[i],), None)
         if len(self.freed) < len(outputs):
+            if len(self.used) < len(edges):
+                edges = tuple([edges[i] for i in self.used])
             alive = [y for i, y in enumerate(outputs) if i not in self.freed]
             self._make_node(edges, number, alive, self._saved(tensors, found, alive))
 
