@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from typing import Any
@@ -11,13 +12,13 @@ import numpy as np
 import oneflow_lite as flow
 from oneflow_lite.static.capture.compiled import CompiledFunction
 from tests.fuzz.compiled_programs import HOW, PRELUDE, indented, write
-from tests.fuzz.compiled_world import Refused
+from tests.fuzz.compiled_world import STAYING, Refused
 from tests.static.capture.worlds import plain, run as run_case
 
 
+REASON = re.compile(r"[^:(,0-9]*")  # what a reason begins with
 NEAR = 1e-13  # of the largest element
 CHOICE = "static.nn.cond"
-EXACT = ("backward", "grad", "last", "retained")  # derivatives that are summed in the same order
 
 
 class Difference(AssertionError):
@@ -80,15 +81,16 @@ def judge(source: str, counts: Counter[str], name: str = "<random program>") -> 
 def compare(have: Any, want: Any, chooses: bool) -> str | None:
     """Say where two snapshots differ; None when they do not.
 
-    Values agree bit for bit, but for sums over gradients of several calls, or through two orders:
-    a compiled function is one node, so they are taken in another order. The strides of gradients
+    Values agree bit for bit, but for sums over gradients of several calls, through two orders, or
+    of what an output shares with the outside: a compiled function is one node, so they are taken
+    in another order. The strides of gradients
     are nobody's business. A program that `chooses` by `cond` has another node, which sums in an
     order of its own, and contiguous results.
     """
     if have == want:
         return None
     way = way_of(want)
-    exact = way is None or (way in EXACT and not chooses)
+    exact = way is None or (way in STAYING and not chooses)
     return _difference(have, want, way is None and not chooses, exact, chooses, "")
 
 
@@ -194,5 +196,5 @@ def attempt(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
             notes = "\n".join(getattr(error, "__notes__", []))
             failures.append(f"{type(error).__name__}: {error}\n{notes}")
         else:
-            counts.update(f"eager because {reason.partition(', at ')[0]}" for reason in reasons)
+            counts.update(f"eager because {REASON.match(reason)[0]}" for reason in reasons)
     return first, counts, failures

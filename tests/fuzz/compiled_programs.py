@@ -427,7 +427,7 @@ class _Writer(Arguments):
         how = self.pick(HOW)
         if how != "nothing":
             what = "[alive, out]" if how == "several" else "out"
-            self.line(f"yield {how!r}, derive({what}, [x0, y0, w0, x, box.w], {how!r})")
+            self.line(f"yield {how!r}, derive({what}, [x0, y0, w0, x, y, box.w], {how!r})")
             self.line("yield seen, versions(out, seen)")
         if how == "several":
             self.line("alive.clear()")

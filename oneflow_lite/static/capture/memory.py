@@ -74,7 +74,17 @@ class MemoryClasses:
             tensor = arguments[other] if isinstance(other, int) else other
             if arguments[i]._data is not tensor._data:
                 return False
-        return not self._writes or self._apart([arguments[i]._data for i in self._feeds])
+        if not self._writes:
+            return True
+        owners = self._owners if self._written_feeds else self._written_owners
+        arrays = []
+        unshared = True  # most arrays own their memory, which then is nobody else's
+        for i in self._feeds:
+            array = arguments[i]._data
+            arrays.append(array)
+            if type(array) is not ndarray or array.base is not None or id(array) in owners:
+                unshared = False
+        return unshared or self._apart(arrays)
 
     def _apart(self, arrays: Sequence[Any]) -> bool:
         """Return whether nothing that is written is shared by an argument and something else."""

@@ -197,7 +197,11 @@ class Results:
         if name is None or recorder.block.var(name).value is not None:
             name = self._copied(tensor)
         desc = recorder.block.var(name)
-        if desc.persistable or desc.need_check_feed or name in recorder.unknown:
+        storage = tensor._storage
+        shared = storage is not None and any(
+            [known._storage is storage for known in self._outside.values()]
+        )
+        if shared or desc.persistable or desc.need_check_feed or name in recorder.unknown:
             raise NotReplayable("it returned memory that came from outside")
         self.fetches.append(name)
         edge = tensor._edge
