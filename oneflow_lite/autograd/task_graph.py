@@ -49,6 +49,7 @@ class TaskGraph:
     captured_grads: list[Any] = []  # noqa: RUF012  (empty until a task sets its own)
     nodes: Sequence[FunctionNode] = ()
     _targets: frozenset[FunctionNode] = frozenset()  # the nodes of the inputs
+    stops_at_inputs = False  # else one input may be reached through another
 
     def compute_dependencies(self, root: FunctionNode, lowest: int = 0) -> None:
         """Walk the graph depth first, and count for each node how many send it a gradient.
@@ -58,6 +59,7 @@ class TaskGraph:
         """
         dependencies = self.dependencies
         dependencies.setdefault(root, 0)
+        stops = self._targets if self.stops_at_inputs else ()
         stack = [root]
         while stack:
             for node, _ in stack.pop().edges:
@@ -67,7 +69,7 @@ class TaskGraph:
                     dependencies[node] += 1
                 else:
                     dependencies[node] = 1
-                    if node.edges:
+                    if node.edges and node not in stops:
                         stack.append(node)
 
     def compute_dependencies_and_prune_node(
@@ -86,6 +88,8 @@ class TaskGraph:
             if node in self.dependencies
         }
         for node in sorted(self.dependencies, key=_by_sequence):  # inputs before outputs
+            if self.stops_at_inputs and node in captures:
+                continue
             for next_node, _ in node.edges:
                 if next_node in exec_info:
                     if node in exec_info:

@@ -231,11 +231,12 @@ class _Writer(Arguments):
     def may_write(self, line: str) -> bool:
         """Return whether a line may write what it begins with."""
         target = line.replace("[", ".", 1).split(".")[0].split(" ")[0]
-        if self.is_wild or target[0] == "t":
-            return True
-        if any(name in line for name in ("t_()", "unsqueeze_")):  # what is outside gets no new shape
-            return False
-        return self.writes or target in ("b0", "items")
+        reshapes = any(name in line for name in ("t_()", "unsqueeze_"))
+        if target[0] == "t":
+            return not (reshapes and self.trains)  # it may be a gradient, whose shape is fixed
+        if self.is_wild:
+            return not reshapes or target != "w0"
+        return not reshapes and (self.writes or target in ("b0", "items"))
 
     def write_setitem(self) -> None:
         x = self.tensor()

@@ -111,7 +111,7 @@ class CompiledFunction:
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
         if self._recorded_in_vain >= 2 * RECORDINGS_KEPT:
-            return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
+            return self._run_eagerly(self._note(_TOO_MANY, 1), args, kwargs)
         return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
@@ -142,15 +142,15 @@ class CompiledFunction:
                 return refusal
         return None
 
-    def _note(self, reason: str) -> str:
-        """Keep a reason for `explain`, and warn once for each."""
+    def _note(self, reason: str, depth: int) -> str:
+        """Keep a reason for `explain`, and warn of it once, `depth` frames below the caller."""
         if reason not in self._explanation.reasons:
             self._explanation.reasons.append(reason)
             if not self.fullgraph:
                 warnings.warn(
                     f"flow.compile: {self.__name__}() runs eagerly: {reason}",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=depth + 2,
                 )
         return reason
 
@@ -167,6 +167,15 @@ class CompiledFunction:
     ) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
         arguments = Arguments(args, kwargs)
+        if self.mode == "cuda_graph" and not any(t.is_cuda for t in arguments.tensors):
+            raise bad_argument(
+                ArgumentError,
+                "compile",
+                "mode",
+                expected="another one than 'cuda_graph' for arguments on the CPU",
+                got="'cuda_graph'",
+                mend="move the arguments with .to('cuda')",
+            )
         outside = Outside.of(self.function, args, kwargs)
         reachable = [tensor for tensor, _ in outside.tensors.values()]
         tensors = {id(t): t for t in (*arguments.tensors, *reachable)}
@@ -207,6 +216,7 @@ class CompiledFunction:
                     self.mode,
                 )
         except NotReplayable as stop:
+            self._recorded_in_vain += 1
             self._give_up(refusal, arguments, str(stop), bool(reasons))
         else:
             with self._lock:
@@ -232,7 +242,7 @@ class CompiledFunction:
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if not refusal.attempts_left:
             self._explanation.fallbacks += 1
-            self._note(reason)
+            self._note(reason, 3)
 
 
 def _looks_at_the_graph(watch: CallWatch) -> list[str]:

@@ -29,6 +29,7 @@ from oneflow_lite.errors import GradientError
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.aliases import memory_roots
+from oneflow_lite.static.capture.backward_watch import BackwardWatch
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
@@ -75,10 +76,11 @@ class Differentiated:
         self.outputs = [recorder.name_of(y) for y in outputs]
         given = self._stand_ins(recorder, outputs)
         task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
-        task.hooks_at_inputs = False  # they run when the gradient arrives there
+        # What lies behind the inputs, their hooks too, is gone through when a gradient arrives.
+        task.hooks_at_inputs, task.stops_at_inputs = False, True
         root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
         task.compute_dependencies_and_prune_node(root, edges)
-        with no_grad():
+        with no_grad(), BackwardWatch():
             task.run(root)
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
         # What gets no gradient has no place in the graph, or passes would go on from there.
@@ -141,6 +143,8 @@ class Differentiated:
                 self.unrepeatable = "draws random numbers inside control flow"
             if op.draws:
                 found.update(dict.fromkeys(op.outputs))
+                if any(recorder.needs.get(id(op), ())):
+                    self.unrepeatable = "draws random numbers from what requires a gradient"
                 if not self.rewritten.isdisjoint(op.outputs):
                     self.unrepeatable = "writes over random numbers"
         found.update(dict.fromkeys(self.inputs))

@@ -13,7 +13,7 @@ from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
-from oneflow_lite.errors import FlowError, FreedGraphError
+from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.compiled_node import CompiledGradFunction, Differentiated
 from oneflow_lite.static.capture.finish import make_finish
@@ -191,6 +191,7 @@ class Recording:
     def _is_freed(self, y: Tensor, edges: Sequence[Edge]) -> bool:
         """Return whether a backward pass inside the call released the graph of an output."""
         task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
+        task.stops_at_inputs = True
         if not edges:
             return False
         assert y._edge is not None
@@ -212,7 +213,12 @@ class Recording:
             raise NotReplayable("it works on more than one CUDA device")
         device = cards[0] if cards else CPU
         self.device: Device = device
-        self.core = InterpreterCore(recorder.program, self.feeds, fetches, device, mode=self.mode)
+        try:
+            self.core = InterpreterCore(
+                recorder.program, self.feeds, fetches, device, mode=self.mode
+            )
+        except CaptureError as error:
+            raise NotReplayable(str(error)) from error
         self.sources: list[Source] = [
             self.external_sources[name] for name in self.core.external_names
         ]

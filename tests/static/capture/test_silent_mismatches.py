@@ -6,10 +6,12 @@ import pytest
 
 import oneflow_lite as flow
 from tests.static.capture import (
+    cases_backward_code,
     cases_branches,
     cases_calls,
     cases_constants,
     cases_effects,
+    cases_found,
     cases_gradients,
     cases_histories,
     cases_kinds,
@@ -22,10 +24,12 @@ from tests.static.capture import (
 from tests.static.capture.worlds import cases_of, check, check_or_refused, plain, remembering
 
 MODULES = [
+    cases_backward_code,
     cases_branches,
     cases_calls,
     cases_constants,
     cases_effects,
+    cases_found,
     cases_gradients,
     cases_histories,
     cases_objects,

@@ -1,0 +1,151 @@
+"""Cases that random programs have found."""
+
+from __future__ import annotations
+
+import oneflow_lite as flow
+from tests.static.capture.worlds import attempt, leaf, tensor
+
+grad = flow.autograd.grad
+
+
+def gradient_dropped_inside(compiled):
+    w = leaf(1.0, 2.0)
+
+    def f(x):
+        (w * x).sum().backward()
+        w.grad = None
+        return (w * x).exp()
+
+    f = compiled(f)
+    for i in range(5):
+        y = f(tensor(0.5, float(i)))
+        if i != 2:
+            y.sum().backward()
+        yield y, w
+
+
+def gradient_in_another_graph(compiled):
+    w, p = leaf(1.0, 2.0), leaf(3.0, 4.0)
+
+    def f(x):
+        (w * x).sum().backward()
+
+    f = compiled(f)
+    f(tensor(1.0, 1.0))
+    for i in range(3):
+        y = (w.grad * p).sum()
+        f(tensor(1.0, float(i)))  # adds to what y keeps
+        yield attempt(y.backward), w, p, w.grad._version
+
+
+def result_written_inside(compiled):
+    def f(x):
+        y = x * 2
+        y.add_(1)
+        y[0] = 5
+        return y
+
+    f = compiled(f)
+    for i in range(3):
+        y = f(tensor(1.0, float(i)))
+        yield y, y._version
+
+
+def one_element_of_several_results(compiled):
+    f = compiled(lambda x: x.max(0))
+    for i in range(3):
+        values, indices = f(tensor(1.0, 0.5 * i, float(i)))
+        yield values, indices, str(values.device)
+
+
+def view_of_an_argument_that_is_a_view(compiled):
+    f = compiled(lambda x: (x * 2, x.reshape(2, 2), x[1:]))
+    for i in range(3):
+        base = flow.arange(8.0).reshape(2, 4) + i
+        y, v, w = f(base[1])
+        v.add_(1)
+        yield y, v, w, base, base._version, v.is_view()
+
+
+def view_made_without_grad(compiled):
+    def f(x):
+        with flow.no_grad():
+            return (x * 2).expand(2, 2)
+
+    f = compiled(f)
+    for i in range(3):
+        y = f(leaf(1.0, float(i)))
+        yield y, y.is_view(), attempt(y.mul_, leaf(2.0, 3.0))
+
+
+def detached_and_reshaped(compiled):
+    w = tensor(1.0, 2.0)
+
+    def f(x):
+        y = w.detach()
+        y.unsqueeze_(0)
+        return y, x * 2
+
+    f = compiled(f)
+    for i in range(4):
+        y, z = f(tensor(1.0, float(i)))
+        yield y, z, y._version, w._version
+
+
+def second_derivative_through_a_write(compiled):
+    def f(x, factor):
+        y = x * 1
+        y.mul_(y)
+        y.mul_(factor)
+        return y.sin()
+
+    f = compiled(f)
+    for i in range(3):
+        x, factor = leaf(1.0, 0.5 * i), leaf(0.5, 2.0)
+        dx, df = grad(f(x, factor).sum(), [x, factor], create_graph=True)
+        yield dx, df, grad((dx * df).sum(), [x, factor])
+
+
+def second_derivative_through_a_write_to_a_view(compiled):
+    def f(x):
+        y = x * 2
+        y[1:].mul_(x[:1])
+        y[0].exp_()
+        return y * y
+
+    f = compiled(f)
+    for i in range(3):
+        x = leaf(1.0, 0.5 * i, 3.0)
+        (dx,) = grad(f(x).sum(), x, create_graph=True)
+        yield dx, grad(dx.square().sum(), x)
+
+
+def history_of_what_is_not_needed(compiled):
+    def f(x, y):
+        unused = y * 2
+        return x.exp() + unused.detach()
+
+    f = compiled(f)
+    w = leaf(2.0, 3.0)
+    y = w.exp()
+    y.sum().backward()  # what led to y is released
+    for i in range(3):
+        x = leaf(1.0, float(i))
+        z = f(x, y)
+        yield attempt(z.sum().backward), z, x, w
+
+
+def released_result_beside_another(compiled):
+    w = leaf(1.0, 2.0)
+
+    def f(x):
+        loss = (w * w * x).sum()
+        loss.backward()
+        return loss * 1, x.exp()
+
+    f = compiled(f)
+    for i in range(3):
+        x = leaf(0.5, float(i))
+        for parameters in ([w], [x], [w, x]):
+            loss, y = f(x)
+            yield attempt(grad, [loss, y.sum()], parameters, allow_unused=True), w, x
