@@ -15,7 +15,7 @@ BIN := .venv/bin
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
 	@echo 'make test   run the tests'
-	@echo 'make fuzz   run 10,000 random programs against PyTorch; ARGS="--programs 500 --seed 7"'
+	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
 	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, write docs/benchmarks.md'
 	@echo 'make setup  install what make test needs, and nothing else'

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: run many random programs on oneflow_lite, PyTorch and the oracle."""
+"""`python -m tests.fuzz`: run many random programs, on several sides or compiled."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import argparse
 import multiprocessing
 import sys
 from collections import Counter
+from multiprocessing.pool import Pool
 
-from tests.fuzz import campaign
+from tests.fuzz import campaign, compiled
+from tests.fuzz.compiled_programs import write
 from tests.fuzz.verdict import torch
 
 CHUNK = 250
@@ -16,26 +18,70 @@ CHUNK = 250
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--programs", type=int, default=10_000, help="how many (default 10000)")
+    parser.add_argument(
+        "--compiled", type=int, default=5_000, help="how many for flow.compile (default 5000)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the first programs (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
+    parser.add_argument("--show", type=int, help="show and run the compiled program of a seed")
     options = parser.parse_args()
-    chunks = -(-options.programs // CHUNK)
-    sizes = [min(CHUNK, options.programs - k * CHUNK) for k in range(chunks)]
+    if options.show is not None:
+        return show(options.show)
+    with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
+        failed = run_eager(pool, options.programs, options.seed)
+        return run_compiled(pool, options.compiled, options.seed) or failed
+
+
+def chunks(count: int) -> list[int]:
+    """Return the sizes of the jobs for so many programs."""
+    return [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
+
+
+def run_eager(pool: Pool, count: int, seed: int) -> int:
+    """Run programs on oneflow_lite, PyTorch and the copying interpreter."""
+    sizes = chunks(count)
+    if not sizes:
+        return 0
     against = "the copying interpreter" + ("" if torch is None else " and PyTorch")
-    print(f"{options.programs} programs against {against}, seeds {options.seed} to ", end="")
-    print(options.seed + chunks - 1, flush=True)
+    print(f"{count} programs against {against}, seeds {seed} to {seed + len(sizes) - 1}")
     totals: Counter[str] = Counter()
     failed = 0
-    with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        jobs = [(size, options.seed + k) for k, size in enumerate(sizes)]
-        for number, counts, failure in pool.imap_unordered(campaign.attempt, jobs):
-            totals += counts
-            failed += failure is not None
-            if failure is not None:
-                print(f"\nseed {number}: {failure}", flush=True)
+    jobs = [(size, seed + k) for k, size in enumerate(sizes)]
+    for number, counts, failure in pool.imap_unordered(campaign.attempt, jobs):
+        totals += counts
+        failed += failure is not None
+        if failure is not None:
+            print(f"\nseed {number}: {failure}", flush=True)
     print(campaign.report(totals))
-    print(f"{failed} of {chunks} seeds found a difference")
+    print(f"{failed} of {len(sizes)} seeds found a difference", flush=True)
     return 1 if failed else 0
+
+
+def run_compiled(pool: Pool, count: int, seed: int) -> int:
+    """Run programs compiled and plain."""
+    if not count:
+        return 0
+    print(f"\n{count} programs compiled against eager, seeds {seed} to {seed + count - 1}")
+    totals: Counter[str] = Counter()
+    failed = 0
+    jobs = [(size, seed + k * CHUNK) for k, size in enumerate(chunks(count))]
+    for _, counts, failures in pool.imap_unordered(compiled.attempt, jobs):
+        totals += counts
+        failed += len(failures)
+        for failure in failures:
+            print(f"\n{failure}", flush=True)
+    print(campaign.report(totals))
+    wrong = compiled.shares(totals) if count >= CHUNK else []
+    print("\n".join([*wrong, f"{failed} of {count} programs differ"]))
+    return 1 if failed or wrong else 0
+
+
+def show(seed: int) -> int:
+    """Print the compiled program of a seed, and what came of it."""
+    print(write(seed))
+    _, counts, failures = compiled.attempt((1, seed))
+    print("\n".join([campaign.report(counts), *failures]))
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

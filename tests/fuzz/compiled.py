@@ -12,10 +12,11 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.static.capture.compiled import CompiledFunction
-from tests.fuzz.compiled_programs import HOW, PRELUDE, indented, write
+from tests.fuzz.compiled_calls import HOW
+from tests.fuzz.compiled_programs import indented, write
 from tests.fuzz.compiled_world import STAYING, Refused
+from tests.fuzz.compiled_writer import PRELUDE
 from tests.static.capture.worlds import plain, run as run_case
-
 
 REASON = re.compile(r"[^:(,0-9]*")  # what a reason begins with
 NEAR = 1e-13  # of the largest element
@@ -205,3 +206,19 @@ def attempt(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
         else:
             counts.update(f"eager because {REASON.match(reason)[0]}" for reason in reasons)
     return first, counts, failures
+
+
+def shares(
+    counts: Counter[str], least_replayed: float = 0.7, most_ended: float = 0.05
+) -> list[str]:
+    """Say which kinds of programs are more, or fewer, than they should be."""
+    total = counts["programs"]
+    ended = sum(number for what, number in counts.items() if "ended" in what)
+    found = []
+    if counts["programs without fallback"] < 0.9 * total:
+        found.append("in more than a tenth of the programs calls fell back to running eagerly")
+    if counts["programs with a replay"] < least_replayed * total:
+        found.append("in too few programs calls were replayed")
+    if ended > most_ended * total:
+        found.append("too many programs ended before their end")
+    return found

@@ -7,137 +7,38 @@ while it is written, so nearly all of them fit.
 
 from __future__ import annotations
 
-import contextlib
-import random
 import textwrap
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite import nn
 from tests.fuzz import compiled_words as words
-from tests.fuzz.arguments import Arguments
-from tests.fuzz.compiled_world import attempt, data, derive, versions
-from tests.static.capture.worlds import Box
+from tests.fuzz.compiled_calls import Calls
+from tests.fuzz.compiled_world import data
 
 SHAPES = [(2, 3), (2, 3), (2, 3), (3,), (3, 3), (1, 3), (2, 1), ()]
 VIEWS = (
     "getitem getitem getitem select narrow view reshape transpose movedim t squeeze unsqueeze "
     "expand diagonal unfold".split()
 )
-HOW = ["nothing", "backward", "backward", "backward", "grad", "grad", "second", "last", "retained"]
-HOW += ["several"]
-LARGEST = 60  # elements of a tensor
 
 OPS, RANDOM, WRITES, CONDITIONS = map(
     words.lines, (words.OPS, words.RANDOM, words.WRITES, words.CONDITIONS)
 )
-NETS, OPTIMIZERS, CHANGES = map(words.lines, (words.NETS, words.OPTIMIZERS, words.CHANGES))
-
-PRELUDE = {
-    "flow": flow,
-    "nn": nn,
-    "F": nn.functional,
-    "Box": Box,
-    "data": data,
-    "attempt": attempt,
-    "derive": derive,
-    "versions": versions,
-}
+NETS, OPTIMIZERS = map(words.lines, (words.NETS, words.OPTIMIZERS))
 
 
 def write(seed: int) -> str:
     """Return the program of a seed: a function called `program`, as text."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return _Writer(seed).program()
+        return _Program(seed).program()
 
 
-class _Writer(Arguments):
+class _Program(Calls):
     """Writes one program."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.text: list[str] = []
-        self.indent = 1
-        self.depth = 0  # of blocks in the function
-        self.tensors: list[str] = []  # what the function can use by now
-        self.env: dict[str, Any] = dict(PRELUDE)  # what the names are, in a trial run
-        # Most programs are of a kind that can be replayed: a backward pass inside does not go on
-        # through the arguments' graphs, and arguments with a history are not written.
-        self.trains = self.rarely(3)
-        self.writes = not self.trains and self.rarely(3)
-        self.is_wild = self.rarely(25)
-        self.count = 0
-
-    def pick(self, choices: Any) -> Any:
-        return self.random.choice(choices)
-
-    def number(self, low: int, high: int) -> int:
-        return self.random.randint(low, high)
-
-    # Lines
-
-    def line(self, text: str) -> None:
-        self.text.append("    " * self.indent + text)
-
-    def add(self, text: str, name: str | None = None) -> bool:
-        """Add a line of the function, if it runs; `name` is the tensor that it makes."""
-        try:
-            exec(text, self.env)
-        except Exception:
-            if not self.rarely(150):
-                return False
-            name = None  # a line that fails, now and then
-        made = None if name is None else self.env[name]
-        if isinstance(made, flow.Tensor):
-            if made.numel() > LARGEST:
-                return False
-            self.tensors.append(name)
-        self.line(text)
-        return True
-
-    @contextlib.contextmanager
-    def block(self, header: str) -> Iterator[None]:
-        """Indent what is written within, and forget its names."""
-        self.line(header)
-        self.indent += 1
-        self.depth += 1
-        before, length = list(self.tensors), len(self.text)
-        yield
-        if len(self.text) == length:
-            self.line("pass")
-        self.tensors = before
-        self.indent -= 1
-        self.depth -= 1
-
-    def tensor(self) -> str:
-        """Choose a tensor, rather a young one."""
-        count = len(self.tensors)
-        return self.tensors[max(self.number(0, count - 1), self.number(0, count - 1))]
-
-    def filled(self, template: str) -> str:
-        return template.format(
-            x=self.tensor(),
-            y=self.tensor(),
-            z=self.tensor(),
-            d=self.number(-2, 1),
-            s=self.pick([0.5, -0.25, 1.5, 0]),
-        )
-
-    def new(self) -> str:
-        self.count += 1
-        return f"t{self.count}"
-
-    def make(self, table: list[str]) -> None:
-        """Add a line that makes a tensor."""
-        name = self.new()
-        for _ in range(6):
-            if self.add(f"{name} = {self.filled(self.pick(table))}", name):
-                return
 
     # The program
 
@@ -366,86 +267,6 @@ class _Writer(Arguments):
             self.line(f"return {{{items}}}")
         else:
             self.line(f"return ({results[0]}, [n, None, {{'rest': ({', '.join(results)},)}}])")
-
-    # The calls
-
-    def calls(self) -> None:
-        self.line("kept, alive = [], []")
-        self.line("world = [w0, b0, box.w, items[0], items[1], net, opt]")
-        variants = [self.variant() for _ in range(self.pick([1, 1, 1, 2, 2]))]
-        for k in range(self.number(3, 5)):
-            if k and self.rarely(2):
-                for _ in range(self.number(1, 2)):
-                    change = self.pick(CHANGES)
-                    if change != "out = None":
-                        self.line(change)
-            self.call(k, self.pick(variants[: 1 if k < 2 else 2]))
-        self.line("yield kept, world, flow.rand(2)")
-
-    def variant(self) -> dict[str, Any]:
-        """Draw what stays the same between calls that are alike."""
-        shapes = self.shapes
-        if self.rarely(5):
-            shapes = [(4, *s[1:]) if len(s) == 2 and s[0] > 1 else s for s in shapes]
-        tensors = []
-        for shape in shapes:
-            layout = self.pick(["C", "C", "C", "F", "gapped", "reversed"])
-            dtype = "float32" if self.rarely(9) else "float64"
-            kind = self.pick(self.kinds())
-            tensors.append((shape, layout, dtype, kind))
-        return {
-            "tensors": tensors,
-            "rest": f"{self.pick([True, True, False])}, {self.pick([1, 2, 2, 3])}",
-            "rate": self.pick(["", "", ", 0.5", ", rate=1.5"]),
-            "alias": self.rarely(20),
-            "keep": self.rarely(6),
-            "no_grad": self.rarely(15),
-        }
-
-    def kinds(self) -> list[str]:
-        """Return what arguments may be."""
-        if self.is_wild:
-            return ["plain", "leaf", "inner", "view", "view of inner"]
-        if self.writes:
-            return ["plain", "plain", "plain", "leaf", "view"]
-        if self.trains:
-            return ["plain", "plain", "leaf", "view"]
-        return ["plain", "leaf", "leaf", "inner", "inner", "view", "view of inner"]
-
-    def call(self, k: int, variant: dict[str, Any]) -> None:
-        sources = []
-        if not (k and variant["keep"]):
-            for name, drawn in zip("xy", variant["tensors"], strict=True):
-                shape, layout, dtype, kind = drawn
-                self.argument(name, 10 * k + len(sources), shape, layout, dtype, kind)
-                sources.append(f"{name}0")
-        y = self.pick(["x", "w0", "b0"]) if variant["alias"] else "y"
-        rest = variant["rest"] + variant["rate"]
-        mode = "with flow.no_grad(): " if variant["no_grad"] else ""
-        self.line(f"{mode}out = attempt(f, x, {y}, {rest})")
-        self.line("seen = [x, y, x0, y0, world]")
-        self.line("yield out, seen, versions(out, seen)")
-        how = self.pick(HOW)
-        if how != "nothing":
-            what = "[alive, out]" if how == "several" else "out"
-            self.line(f"yield {how!r}, derive({what}, [x0, y0, w0, x, y, box.w], {how!r})")
-            self.line("yield seen, versions(out, seen)")
-        if how == "several":
-            self.line("alive.clear()")
-        elif how == "nothing":
-            self.line("alive.append(out)")
-        self.line("kept.append(out)")
-
-    def argument(self, name: str, seed: int, shape: Any, layout: str, dtype: str, kind: str) -> None:
-        grad = kind in ("leaf", "inner", "view of inner")
-        text = f"{seed}, {layout!r}, {dtype!r}, {grad}"
-        if kind.startswith("view"):
-            self.line(f"{name}0 = data({(2, *shape)}, {text})")
-            inner = " * 1" if kind == "view of inner" else ""
-            self.line(f"{name} = ({name}0{inner})[1]")
-        else:
-            self.line(f"{name}0 = data({shape}, {text})")
-            self.line(f"{name} = {name}0 * 1.5" if kind == "inner" else f"{name} = {name}0")
 
 
 def _index(index: tuple[Any, ...]) -> str:

@@ -12,7 +12,6 @@ from oneflow_lite.errors import GradientError
 from oneflow_lite.storage import SPLIT
 from tests.fuzz.eager import weights
 
-
 STAYING = ("backward", "last", "retained")  # ways that leave something in .grad
 
 

@@ -48,6 +48,9 @@ def make_finish(
             tensor = entry.tensor
             given = f"x[{entry.argument}]" if tensor is None else writer.value(tensor)
             writer.lines.append(f"y{i} = {given}")
+    for i, entry in entries:
+        if isinstance(entry, Made) and entry.shares is not None:
+            writer.lines.append(f"y{i}._storage = y{entry.shares}.storage")
     if outputs:  # before views of them are taken, which are recorded in the graph that they have
         writer.lines.append(f"{writer.value(join)}(x, found, ({''.join(outputs)}))")
     for i, entry in entries:

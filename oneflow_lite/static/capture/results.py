@@ -39,12 +39,15 @@ class Made:
     cls : type
     version : int
         How often its memory was written.
+    shares : int or None
+        The tensor that it shares a storage with, version and all.
     """
 
     fetch: int
     requires_grad: str
     cls: type
     version: int
+    shares: int | None
 
 
 @attrs.frozen(eq=False)
@@ -198,11 +201,14 @@ class Results:
             name = self._copied(tensor)
         desc = recorder.block.var(name)
         storage = tensor._storage
-        shared = storage is not None and any(
-            [known._storage is storage for known in self._outside.values()]
-        )
-        if shared or desc.persistable or desc.need_check_feed or name in recorder.unknown:
+        if desc.persistable or desc.need_check_feed or name in recorder.unknown:
             raise NotReplayable("it returned memory that came from outside")
+        shares = None  # as view(dtype) shares memory and version, though it is no view
+        if storage is not None:
+            known = [t for t in self._outside.values() if t._storage is storage]
+            if known and tensor._edge is not None:
+                raise NotReplayable("it returned memory that came from outside")
+            shares = self.position(known[0]) if known else None
         self.fetches.append(name)
         edge = tensor._edge
         kind = "no"
@@ -214,7 +220,8 @@ class Results:
                 raise NotReplayable("it returned a leaf with hooks")
         if kind == "node":
             self.differentiable.append(tensor)
-        return Made(len(self.fetches) - 1, kind, type(tensor), tensor._version)
+        version = 0 if shares is not None else tensor._version
+        return Made(self.fetches.index(name), kind, type(tensor), version, shares)
 
     def _copied(self, tensor: Tensor) -> str:
         """Have a constant copied, for what is returned must be new at every call."""

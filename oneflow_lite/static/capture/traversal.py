@@ -10,6 +10,7 @@ import abc
 import argparse
 import enum
 import functools
+from collections import namedtuple
 from collections.abc import Collection, Iterable
 from types import (
     BuiltinFunctionType,
@@ -55,10 +56,11 @@ from oneflow_lite.tensor import Tensor
 
 LIMIT = 200_000  # objects; more than that is no state that a training step reads
 
+_Named = namedtuple("_Named", "field")
 _LEAVES = {
     type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range,
     slice, object, Device, CodeType, GetSetDescriptorType, MemberDescriptorType,
-    WrapperDescriptorType, MethodDescriptorType, enum.property,
+    WrapperDescriptorType, MethodDescriptorType, enum.property, type(_Named.field),
 }  # fmt: skip
 SCALARS = (bool, int, float, complex, str, bytes, type(None))
 _PLAIN = (SimpleNamespace, argparse.Namespace)  # library classes that only hold attributes

@@ -31,8 +31,9 @@ def test_a_branch_that_is_not_followed_by_an_attribute_hands_the_module_on():
     def f(x):
         return (left if x else right).sqrt  # noqa: F821
 
+    # From Python 3.13 on, each branch takes the attribute by itself.
     names = walk(f.__code__).globals
-    assert ("left",) in names and ("right",) in names
+    assert names in ({("left",), ("right",)}, {("left", "sqrt"), ("right", "sqrt")})
 
 
 def test_closure_variables():
