@@ -244,8 +244,10 @@ class GraphTask(GradientSums):
                     ):
                         if next_node not in not_ready:
                             not_ready[next_node] = in_grad
-                            if owns and not next_node.edges and is_fresh(
-                                in_grad, out_grad, node, in_grads
+                            if (
+                                owns
+                                and not next_node.edges
+                                and is_fresh(in_grad, out_grad, node, in_grads)
                             ):
                                 owned.add(next_node)
                         elif recorded:

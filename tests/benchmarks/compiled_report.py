@@ -17,16 +17,16 @@ from tests.benchmarks.works import (
 )
 
 INTRODUCTION = """\
-- Compiled: `flow.compile` and `torch.compile` are given the same functions that are timed eagerly,
-  Paddle's static executor runs a Program of each work (`paddle_works.py`; it has no third-order
-  gradient of a matrix product, and the chain of 20,000 is left out), "NumPy, preallocated"
-  (`prealloc_works.py`) is the MLP steps by hand with `out=` buffers and nothing allocated.
-  Compiling, and the first runs, are not timed. A work that `flow.compile` does not replay from
-  beginning to end is an error. torch.compile is not given the chain of 20,000, which it compiles
-  for three minutes.
+- Compiled: `flow.compile` and `torch.compile` are given the same functions that are timed eagerly.
+  Paddle's static executor runs a Program of each work (`paddle_works.py`). "NumPy, preallocated"
+  (`prealloc_works.py`) is the MLP steps by hand, each operation into an array that is there
+  already. Compiling and the first runs are not timed; a work that `flow.compile` does not replay
+  from beginning to end is an error. Dashes: Paddle has no third-order gradient of a matrix product;
+  the chain of 20,000 adds takes Paddle and torch.compile minutes to prepare.
 - A hit: a replayed call of a compiled function of 1, 10 and 100 tensors, less the run of its
   Program, in turns; a line is fitted.
 - Recording: the first call of a compiled training step less an eager call, median of three.
+- Bytes "held by compiled" are the buffers that a compiled work keeps from call to call.
 """
 
 

@@ -186,7 +186,7 @@ class Differentiated:
             block.vars[name] = as_fed(block.vars[name])
         fetches = dict.fromkeys(name for name in self.grads if name is not None)
         self.fetches = list(fetches)
-        device = next((source.var(name).device for name in self.given))
+        device = next(source.var(name).device for name in self.given)
         return InterpreterCore(program, feeds, self.fetches, device)
 
 

@@ -106,7 +106,8 @@ class _Writer:
         listed = "".join(f"{child}, " for child in children)
         if spec.kind is dict:
             keys = [self.value(key) for key in spec.keys]
-            return "{%s}" % "".join(f"{k}: {c}, " for k, c in zip(keys, children, strict=True))
+            pairs = [f"{k}: {c}" for k, c in zip(keys, children, strict=True)]
+            return f"{{{', '.join(pairs)}}}"
         if spec.kind is list:
             return f"[{listed}]"
         return f"({listed})" if spec.kind is tuple else f"{self.value(spec.kind)}({listed})"

@@ -64,6 +64,8 @@ class MemoryClasses:
     def renew(self, externals: Sequence[Any]) -> None:
         """Take note of the arrays that captured tensors have now."""
         self._externals = list(externals)
+        # Memory that another object than an array owns may be any array's.
+        self._foreign = any(type(_owner(array)) is not ndarray for array in externals)
         self._owners = {id(_owner(array)) for array in externals}
         self._written = [externals[i] for i in self._written_externals]
         self._written_owners = {id(_owner(array)) for array in self._written}
@@ -82,22 +84,21 @@ class MemoryClasses:
         for i in self._feeds:
             array = arguments[i]._data
             arrays.append(array)
-            if type(array) is not ndarray or array.base is not None or id(array) in owners:
+            if type(array) is not ndarray or not array.flags.owndata or id(array) in owners:
                 unshared = False
-        return unshared or self._apart(arrays)
+        if self._written_feeds and len(arrays) > 1:
+            unshared = unshared and len(set(map(id, arrays))) == len(arrays)
+        return (unshared and not self._foreign) or self._apart(arrays)
 
     def _apart(self, arrays: Sequence[Any]) -> bool:
         """Return whether nothing that is written is shared by an argument and something else."""
-        owners = [id(_owner(array)) for array in arrays]
-        for i, owner in enumerate(owners):
+        for i, array in enumerate(arrays):
             written = i in self._written_feeds
-            if owner in (self._owners if written else self._written_owners):
-                others = self._externals if written else self._written
-                if any(_overlap(arrays[i], other) for other in others):
-                    return False
-            if written and owners.count(owner) > 1:
-                if any(_overlap(arrays[i], a) for k, a in enumerate(arrays) if k != i):
-                    return False
+            others = list(self._externals if written else self._written)
+            if written:
+                others += [other for k, other in enumerate(arrays) if k != i]
+            if any(_overlap(array, other) for other in others):
+                return False
         return True
 
     def _externals_apart(self) -> bool:

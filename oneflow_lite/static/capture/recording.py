@@ -14,6 +14,7 @@ from oneflow_lite.autograd.mode import local
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
+from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.compiled_node import CompiledGradFunction, Differentiated
 from oneflow_lite.static.capture.finish import make_finish
@@ -21,7 +22,6 @@ from oneflow_lite.static.capture.memory import MemoryClasses
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.capture.results import Made, NotReplayable, Results
 from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState
-from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import OpDesc
 from oneflow_lite.static.straight_line import StraightLine
@@ -312,9 +312,7 @@ class Recording:
 
     def _edges_of(self, tensors: Sequence[Tensor]) -> tuple[tuple[Edge, ...], int]:
         """Return the places of the inputs, and the topological number above them."""
-        edges = tuple(
-            [(tensors[i] if t is None else t)._edge or NO_EDGE for i, t in self.places]
-        )
+        edges = tuple([(tensors[i] if t is None else t)._edge or NO_EDGE for i, t in self.places])
         return edges, 1 + max([e[0].topological_nr for e in edges if e[0] is not None])
 
     def _saved(

@@ -1,0 +1,191 @@
+"""A thousand replays: flat memory, outputs that stay, threads, and bounded recording."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.static.capture import compiled as module
+from tests.static.capture.models import batch, net, training_step
+
+CALLS = 1000
+FIRST = 200  # until caches and free lists have what they will ever have
+
+
+def training():
+    model = net()
+    optimizer = flow.optim.Adam(model.parameters(), lr=1e-3)
+    step = flow.compile(training_step(model, optimizer))
+    return step, lambda i: step(*batch(i % 16))
+
+
+def forward_and_outer_backward():
+    model = net()
+    forward = flow.compile(lambda x: model(x).sin())
+
+    def call(i):
+        for p in model.parameters():
+            p.grad = None
+        y = forward(batch(i % 16)[0])
+        y.sum().backward()
+        return y
+
+    return forward, call
+
+
+def second_derivative():
+    f = flow.compile(lambda x: (x**3).sum())
+
+    def call(i):
+        x = flow.full((3,), 1.0 + i / CALLS, requires_grad=True)
+        (dx,) = flow.autograd.grad(f(x), x, create_graph=True)
+        return flow.autograd.grad(dx.sum(), x)[0]
+
+    return f, call
+
+
+WORKS = [training, forward_and_outer_backward, second_derivative]
+by_work = pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
+
+
+@by_work
+def test_memory_stays_flat(work):
+    function, call = work()
+    gc.collect()
+    gc.disable()  # what is left then was freed without it: there are no cycles
+    try:
+        for i in range(FIRST):
+            call(i)
+        gc.collect()
+        tracemalloc.start()
+        call(0)
+        before = tracemalloc.get_traced_memory()[0]
+        objects = len(gc.get_objects())
+        tracemalloc.reset_peak()
+        call(1)
+        one_call = tracemalloc.get_traced_memory()[1]
+        for i in range(CALLS):
+            call(i)
+        after, peak = tracemalloc.get_traced_memory()
+        more_objects = len(gc.get_objects()) - objects
+        cycles = gc.collect()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    told = function.explain()
+    assert (told.captures, told.fallbacks) == (told.captures, 0)
+    assert told.hits >= CALLS + FIRST - 2
+    assert after - before < 8192
+    assert peak - one_call < 8192
+    assert more_objects < 50
+    assert cycles < 50
+
+
+@by_work
+def test_results_that_are_kept_never_change(work):
+    _, call = work()
+    kept = [call(i) for i in range(20)]
+    copies = [y.detach().clone() for y in kept]
+    for i in range(CALLS):
+        call(i)
+    assert len({y.detach().numpy().ctypes.data for y in kept}) == len(kept)
+    for y, copy in zip(kept, copies, strict=True):
+        np.testing.assert_array_equal(y.detach().numpy(), copy.numpy())
+
+
+def test_a_result_is_freed_with_its_last_reference():
+    f = flow.compile(lambda x: (x * 2).exp())
+    x = flow.ones(1 << 16)
+    for _ in range(3):
+        f(x)
+    tracemalloc.start()
+    try:
+        y = f(x)
+        held = tracemalloc.get_traced_memory()[0]
+        del y
+        assert held - tracemalloc.get_traced_memory()[0] >= x.numel() * 4
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("first_is_recorded", [True, False])
+def test_two_threads_call_one_function(first_is_recorded):
+    w = flow.tensor([0.5, -1.0, 2.0], requires_grad=True)
+
+    def f(x):
+        y = x
+        for _ in range(5):
+            y = (y * w).tanh() + x
+        return y
+
+    g = flow.compile(f)
+    if first_is_recorded:
+        g(flow.ones(3))
+    wrong: list[object] = []
+    start = threading.Barrier(2)
+
+    def work(k):
+        try:
+            start.wait()
+            for i in range(200):
+                x = flow.tensor([k + 1.0, i / 200, -k], requires_grad=True)
+                y = g(x)
+                (dx,) = flow.autograd.grad(y.sum(), x)
+                z = f(x)
+                (dz,) = flow.autograd.grad(z.sum(), x)
+                if not np.array_equal(y.detach().numpy(), z.detach().numpy()):
+                    wrong.append((k, i, y, z))
+                if not np.array_equal(dx.numpy(), dz.numpy()):
+                    wrong.append((k, i, dx, dz))
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert g.explain().hits >= 390
+
+
+def test_twenty_shapes_are_right_and_kept_up_to_a_bound():
+    f = flow.compile(lambda x: (x * 2).cumsum(0))
+    for turn in range(3):
+        for n in range(1, 21):
+            x = flow.arange(float(n)) + turn
+            np.testing.assert_array_equal(f(x).numpy(), np.cumsum(x.numpy() * 2))
+    assert len(f._recordings) <= module.RECORDINGS_KEPT
+
+
+def test_the_shapes_used_last_are_those_that_are_kept():
+    f = flow.compile(lambda x: x + 1)
+    for n in range(1, module.RECORDINGS_KEPT + 1):
+        f(flow.ones(n))
+    f(flow.ones(1))
+    f(flow.ones(100))
+    before = f.explain().captures
+    f(flow.ones(1))
+    assert f.explain().captures == before
+    f(flow.ones(2))
+    assert f.explain().captures == before + 1
+
+
+def test_signatures_that_never_repeat_end_in_eager_with_one_warning():
+    f = flow.compile(lambda x, k: x * k)
+    x = flow.ones(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(300):
+            assert f(x, float(k)).tolist() == [k, k]
+    told = f.explain()
+    assert told.captures < 100 and told.captures + told.fallbacks == 300
+    assert len(caught) == 1 and issubclass(caught[0].category, UserWarning)
+    assert "<lambda>" in str(caught[0].message)
+    assert len(f._recordings) <= module.RECORDINGS_KEPT
