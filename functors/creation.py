@@ -415,7 +415,7 @@ def _new(
     check_tensor(name, "input", input)
     dtype = input.dtype if dtype is None else dtype
     device = input.device if device is None else device
-    return _filled(name, size, value, dtype, device, requires_grad)
+    return _filled(name, check_shape(name, size), value, dtype, device, requires_grad)
 
 
 @register_functor("new_zeros")

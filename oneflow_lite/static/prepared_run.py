@@ -151,7 +151,7 @@ class PreparedRun:
             raise _no_array(desc, "a symbolic tensor", "fetch its value first")
         if not hasattr(array, "dtype"):
             array = _from_python(desc, value)
-        elif isinstance(array, ndarray):
+        elif isinstance(array, (ndarray, np.generic)):
             array = np.asarray(array)  # kernels are written for plain arrays, not for a matrix
         _check(desc, array, "feed", f"convert it to {desc.dtype}{list(desc.shape)} first")
         if device_of(array) != desc.device:

@@ -21,7 +21,8 @@ def _mlp(arrays: data.Arrays) -> Step:
     w1, b1, w2, b2, w3, b3 = parameters
     x, target = arrays["x"], arrays["target"]
     batch, width, classes = len(x), len(b1), len(b3)
-    picked = np.arange(batch) * classes + target  # where the targets lie in flat (batch, classes)
+    rows = np.arange(batch) * classes  # where they begin in flat (batch, classes)
+    picked = np.empty_like(rows)
 
     def buffer(*shape: int) -> np.ndarray:
         return np.empty(shape, np.float32)
@@ -30,15 +31,13 @@ def _mlp(arrays: data.Arrays) -> Step:
     z, log_p, d3 = (buffer(batch, classes) for _ in range(3))
     mask1, mask2 = (np.empty((batch, width), bool) for _ in range(2))
     row, loss, chosen = buffer(batch, 1), buffer(), buffer(batch)
-    one_hot = np.zeros((batch, classes), np.float32)
-    one_hot.flat[picked] = 1.0
-    flat_log_p = log_p.reshape(-1)
+    flat_log_p, flat_d3 = log_p.reshape(-1), d3.reshape(-1)
     grads = [np.empty_like(p) for p in parameters]
     steps = [np.empty_like(p) for p in parameters]
     dw1, db1, dw2, db2, dw3, db3 = grads
     w1_t, w2_t, w3_t = w1.T, w2.T, w3.T
     d1_t, d2_t, d3_t = d1.T, d2.T, d3.T
-    zero, momentum, rate = (np.array(v, np.float32) for v in (0.0, 0.9, 0.01))
+    zero, one, momentum, rate = (np.array(v, np.float32) for v in (0.0, 1.0, 0.9, 0.01))
     per_sample, minus = np.array(1.0 / batch, np.float32), np.array(-1.0 / batch, np.float32)
     state = list(zip(parameters, velocity, grads, steps, strict=True))
     matmul, add, subtract, multiply = np.matmul, np.add, np.subtract, np.multiply
@@ -59,12 +58,15 @@ def _mlp(arrays: data.Arrays) -> Step:
         total(d3, axis=1, keepdims=True, out=row)
         log(row, out=row)
         subtract(z, row, out=log_p)
+        add(rows, target, out=picked)
         flat_log_p.take(picked, out=chosen, mode="clip")
         total(chosen, out=loss)
         multiply(loss, minus, out=loss)
 
         exp(log_p, out=d3)
-        subtract(d3, one_hot, out=d3)
+        flat_d3.take(picked, out=chosen, mode="clip")
+        subtract(chosen, one, out=chosen)
+        flat_d3[picked] = chosen
         multiply(d3, per_sample, out=d3)
         matmul(d3_t, h2, out=dw3)
         total(d3, axis=0, out=db3)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.benchmarks import report
+from tests.benchmarks import __main__ as runner, report
 from tests.benchmarks.__main__ import ROOT, main
 from tests.benchmarks.results import Results, Timing
 from tests.benchmarks.works import LARGE, OURS
@@ -125,3 +125,28 @@ def test_a_part_of_the_page_is_not_written(capfd: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["--works", "relu2", "--write"])
     assert "whole run" in capfd.readouterr().err
+
+
+def test_a_compiler_that_fails_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(what: str, side: str, *_: object, **__: object) -> dict[str, object]:
+        if side != OURS:
+            raise runner.SideFailed("Traceback\nValueError: no such op")
+        return {"best": 1.0, "median": 1.0, "others": 0.0, "digests": [[[2], 1.0, 0.5]]}
+
+    monkeypatch.setattr(runner, "_worker", fail)
+    monkeypatch.setattr(runner, "installed", lambda side: side != "paddle")
+    quick = ["--quick", "--works", "relu2", "--peers"]
+    assert main([*quick, "torch.compile,paddle"]) == 0
+    out, _ = capfd.readouterr()
+    assert "torch.compile is left out of relu2: ValueError: no such op" in out
+    assert "Paddle static is not installed and is left out." in out
+    assert main([*quick, "compiled"]) == 1
+    assert "PROBLEM relu2: flow.compile failed" in capfd.readouterr().err
+
+
+def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "LIMIT", 0.2)
+    with pytest.raises(runner.SideFailed, match=r"not finished within 0\.2 s"):
+        runner._run(["-c", "import time; time.sleep(60)"], threads=1)

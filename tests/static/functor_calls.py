@@ -34,12 +34,12 @@ TENSORS: dict[str, Any] = {
     "x": _share(2, 3),
     "y": _share(2, 3),
     "wide": _share(2, 3, dtype=np.float64),
-    "narrow_": _share(2, 3, dtype=np.float16),
+    "half": _share(2, 3, dtype=np.float16),
     "u": _signed(2, 3),
     "v": _signed(3),
     "r": _share(3),
     "two": _signed(2),
-    "s": np.asarray(_share(1)[0]),
+    "s": _share(1)[0].reshape(()),
     "col": _share(2, 1),
     "m": _signed(3, 3),
     "tall": _share(3, 2),
@@ -62,9 +62,9 @@ TENSORS: dict[str, Any] = {
     "index": np.array([[0, 1, 1], [1, 0, 0]]),
     "pick": np.array([2, 0]),
     "rows": np.array([1, 0, 1]),
-    "sign": np.array([1.0, -1.0], np.float32),
-    "signs": np.array([[1.0, -1.0, 1.0], [-1.0, -1.0, 1.0]], np.float32),
-    "zero_one": np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]], np.float32),
+    "plus_minus": np.array([1, -1]),
+    "signs": np.array([[1, -1, 1], [-1, -1, 1]]),
+    "zero_one": np.array([[0.5, 0.0, 0.75], [0.0, 0.0, 0.25]], np.float32),
 }
 
 
@@ -72,7 +72,7 @@ def scope() -> dict[str, Any]:
     """Return the globals of the expressions: the functors by name, and the library."""
     return {
         **{name: FUNCTORS.get(name) for name in FUNCTORS},
-        **{"flow": flow, "F": flow.nn.functional, "np": np, "setattr": setattr},
+        **{"flow": flow, "F": flow.nn.functional},
     }
 
 
@@ -95,7 +95,7 @@ def sample(expression: str, *, gradients: bool = True, **more: Any) -> Sample:
     """Return an expression as a call of the tensors that it names, and of `more` arrays."""
     names = tensor_names(expression)
     arrays = [*(TENSORS[name] for name in names), *more.values()]
-    call = eval(f"lambda {', '.join([*names, *more])}: {expression}", SCOPE)
+    call = eval(f"lambda {', '.join([*names, *more])}: ({expression})", SCOPE)
     grads = tuple(i for i, x in enumerate(arrays) if gradients and x.dtype.kind in "fc")
     return Sample(expression, call, tuple(arrays), grads)
 

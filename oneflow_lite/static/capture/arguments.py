@@ -45,6 +45,7 @@ class Arguments:
             writer.check(child, f"args[{i}]")
         for name, child in zip(names, self.keyword_spec.children, strict=True):  # type: ignore[union-attr]
             writer.check(child, f"kwargs[{writer.value(name)}]")
+        writer.check_identities()
         found = "".join(f"t{i}, " for i in range(len(self.tensors)))
         source = "\n".join(["def match(args, kwargs):", *writer.lines, f"    return ({found})"])
         exec(compile(source, "<arguments>", "exec"), writer.namespace)
@@ -91,6 +92,20 @@ class _Writer:
         for i, child in enumerate(spec.children):
             self.check(child, f"{name}[{i}]")
 
+    def check_identities(self) -> None:
+        """Check that those tensors are one object that were one, and no others."""
+        first: dict[int, int] = {}
+        for position, tensor in enumerate(self.tensors):
+            earlier = first.setdefault(id(tensor), position)
+            if earlier != position:
+                self.lines.append(f"    if t{position} is not t{earlier}: return")
+        if len(first) == 2:
+            one, other = first.values()
+            self.lines.append(f"    if t{one} is t{other}: return")
+        elif len(first) > 2:
+            ids = ", ".join(f"id(t{position})" for position in first.values())
+            self.lines.append(f"    if len({{{ids}}}) != {len(first)}: return")
+
     def _tensor(self, position: int, expression: str) -> None:
         tensor = self.tensors[position]
         array, name, data = tensor._data, f"t{position}", f"d{position}"
@@ -118,6 +133,3 @@ class _Writer:
             kind = self.value(AccumulateGrad)
             add(f"    if {name}._edge is None: return")
             add(f"    if (type({name}._edge[0]) is {kind}) is not {leaf}: return")
-        for earlier in range(position):
-            relation = "is not" if self.tensors[earlier] is tensor else "is"
-            add(f"    if {name} {relation} t{earlier}: return")

