@@ -1,5 +1,6 @@
 """Kernels of losses that are more than a sum of differences."""
 
+import functools
 import math
 
 import numpy as np
@@ -11,6 +12,8 @@ from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_cla
 from oneflow_lite.kernels.numerics import check_probabilities, copied, zeros
 from oneflow_lite.registry import register_kernel
 
+_INT64 = np.dtype(np.int64)
+
 
 @register_kernel("nll_loss", infer=loss_of_classes)
 @in_float32
@@ -19,8 +22,13 @@ def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", o
 
     `op` is the op that was called, for the error of a target that is no class.
     """
-    places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index, op)
     each = reduction == "none"
+    plain = None if each else _plain_places(xp, x.shape, target, weight, ignore_index)
+    if plain is not None:
+        total = -x.reshape(x.size).take(plain).sum()
+        total = total / plain.size if reduction == "mean" else total
+        return total if out is None else copied(total, out)
+    places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index, op)
     y = out.reshape(out.size) if each and out is not None else None
     y = take(xp, x.reshape(x.size), places, None, y)
     xp.negative(y, out=y)
@@ -39,6 +47,12 @@ def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", o
 @register_kernel("nll_loss_grad", infer=of_shape)
 @in_float32
 def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out=None):
+    if not dy.ndim:
+        plain = _plain_places(xp, shape, target, weight, ignore_index)
+        if plain is not None:
+            dx = zeros(xp, shape, dy.dtype, out)
+            dx.reshape(dx.size)[plain] = -dy / plain.size if reduction == "mean" else -dy
+            return dx
     places, factor, ignored = _places(xp, dy, shape, target, weight, ignore_index)
     values = -dy.reshape(-1)
     if factor is not None:
@@ -50,6 +64,25 @@ def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out
     dx = zeros(xp, shape, dy.dtype, out)
     dx.reshape(dx.size)[places] = values
     return dx
+
+
+def _plain_places(xp, shape, target, weight, ignore_index):
+    """Return the places in the usual case: rows of classes on the CPU, none ignored or weighted."""
+    if (
+        weight is not None
+        or len(shape) != 2
+        or target.dtype is not _INT64
+        or not on_host(xp)
+        or 0 <= ignore_index < shape[1]
+        or not _all_below(target, shape[1])
+    ):
+        return None
+    return _row_starts(*shape) + target
+
+
+@functools.lru_cache(64)
+def _row_starts(rows, size):
+    return np.arange(rows) * size
 
 
 def _places(xp, like, shape, target, weight, ignore_index, op=None):

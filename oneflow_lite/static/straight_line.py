@@ -155,7 +155,7 @@ class StraightLine:
         self.source = f"def run({parameters}):\n{body}    return ({results})\n"
         namespace = writer.namespace
         namespace["asarray"] = np.asarray
-        exec(compile(self.source, "<program>", "exec"), namespace)
+        exec(compile(self.source, f"{GENERATED} program>", "exec"), namespace)
         self._function = namespace["run"]
 
     def _line(self, op: OpDesc, writer: _Writer, buffers: dict[str, Any]) -> str | None:
