@@ -19,9 +19,13 @@ def _folders(*paths: str) -> tuple[str, ...]:
     return tuple(spelling.rstrip(os.sep) + os.sep for spelling in spellings)
 
 
+GENERATED = "<oneflow_lite program>"  # in place of a file, for the code that a Program becomes
 # The op folders are links into the package in a plain checkout: their code carries either path.
-_OWN = _folders(
-    *(os.path.join(_PACKAGE, name) for name in ("", "functors", "grad_funcs", "kernels"))
+_OWN = (
+    *_folders(
+        *(os.path.join(_PACKAGE, name) for name in ("", "functors", "grad_funcs", "kernels"))
+    ),
+    GENERATED,
 )
 _STANDARD = _folders(_PATHS["stdlib"], _PATHS["platstdlib"], os.path.dirname(os.__file__))
 _INSTALLED = tuple(folder + "site-packages" + os.sep for folder in _STANDARD)

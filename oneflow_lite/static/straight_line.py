@@ -20,6 +20,7 @@ from oneflow_lite.locks import make_lock
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.instruction import device_of_op
+from oneflow_lite.static.location import GENERATED
 from oneflow_lite.static.plan import ExecutionPlan
 from oneflow_lite.static.program import OpDesc, VarDesc
 
@@ -155,7 +156,7 @@ class StraightLine:
         self.source = f"def run({parameters}):\n{body}    return ({results})\n"
         namespace = writer.namespace
         namespace["asarray"] = np.asarray
-        exec(compile(self.source, f"{GENERATED} program>", "exec"), namespace)
+        exec(compile(self.source, GENERATED, "exec"), namespace)
         self._function = namespace["run"]
 
     def _line(self, op: OpDesc, writer: _Writer, buffers: dict[str, Any]) -> str | None:

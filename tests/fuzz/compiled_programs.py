@@ -225,6 +225,8 @@ class _Program(Calls):
     def write_choice(self) -> None:
         """Choose by a value, in a way that can be recorded."""
         a, b = self.tensor(), self.tensor()
+        if not (self.env_of(a).is_floating_point() and self.env_of(b).is_floating_point()):
+            return  # the branches would give another dtype each
         self.make(
             [
                 f"flow.static.nn.cond({{x}}.sum() > {{s}}, lambda: {a} * {b}, lambda: {b} - {a})",

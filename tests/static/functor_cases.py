@@ -54,7 +54,7 @@ CASES: dict[str, list[str]] = {
     "addmm": ["addmm(m, m, m)", "addmm(v, x, m, beta=0.5, alpha=2)"],
     "addmv": ["addmv(two, x, v, alpha=2)"],
     "allclose": ["x * allclose(x, y)"],
-    "arange": ["x + arange(3)", "arange(1, 2, 0.25) * s", "arange(5, 0, -2)"],
+    "arange": ["arange(3)", "x + arange(3)", "arange(1, 2, 0.25) * s", "arange(5, 0, -2)"],
     "avg_pool1d": ["avg_pool1d(line, 2, 1, 1)"],
     "avg_pool2d": ["avg_pool2d(plane, 2)", "avg_pool2d(plane, 3, 2, 1, ceil_mode=True)",
                    "avg_pool2d(plane, 2, divisor_override=3)"],
@@ -114,11 +114,11 @@ CASES: dict[str, list[str]] = {
     "equal": ["x * equal(x, y)"],
     "expand": ["expand(v, 2, 3)", "col.expand(-1, 4)", "s.expand(2, 2)", "col.expand(2, 3) * x"],
     "expand_as": ["expand_as(v, x)"],
-    "eye": ["eye(3) @ m", "eye(2, 3) * x"],
+    "eye": ["eye(3)", "eye(3) @ m", "eye(2, 3) * x"],
     "fill_": ["fill_(x * 1, 2)", "(x * 1).fill_(s)", "(x * 1).fill_(True)"],
     "flatten": ["flatten(c, 1)", "flatten(s)", "flatten(c.transpose(0, 1))"],
     "flip": ["flip(c, (0, 2))", "x.flip(-1)"],
-    "full": ["full((2, 3), 2.5) * x", "full((), 1.5) + x", "full((2,), 7)"],
+    "full": ["full((2, 3), 2.5)", "full((2, 3), 2.5) * x", "full((), 1.5) + x", "full((2,), 7)"],
     "full_like": ["x * full_like(x, 2)", "full_like(i, 2)"],
     "gather": ["gather(x, 1, index)", "x.gather(0, index)"],
     "gaussian_nll_loss": ["gaussian_nll_loss(u, y, x)", "gaussian_nll_loss(u, y, 0.5, full=True)"],
@@ -175,7 +175,7 @@ CASES: dict[str, list[str]] = {
     "normal_": ["normal_(x * 1)", "(x * 1).normal_(1.0, 0.5)"],
     "normalize": ["normalize(u)", "normalize(u, 1.0, 0)"],
     "one_hot": ["one_hot(index, 4)", "one_hot(index)"],
-    "ones": ["ones(3) * x", "ones((2, 3), dtype=flow.float64) + x", "ones(3, requires_grad=True) * x"],
+    "ones": ["ones(2, 3)", "ones(3) * x", "ones((2, 3), dtype=flow.float64) + x", "ones(3, requires_grad=True) * x"],
     "ones_like": ["ones_like(x)", "ones_like(i, dtype=flow.float32) * x"],
     "orthogonal_": ["orthogonal_(m.detach().clone(), 1.0)"],
     "outer": ["outer(v, r)", "outer(two, v)"],
@@ -184,12 +184,12 @@ CASES: dict[str, list[str]] = {
     "permute": ["permute(c, (2, 0, 1))", "c.permute(1, 0, 2) * 2"],
     "poisson_nll_loss": ["poisson_nll_loss(u, y)", "poisson_nll_loss(x, j, False, full=True)"],
     "prod": ["prod(u)", "prod(u, 1)", "prod(i)", "prod(x, 0, True, dtype=flow.float64)"],
-    "rand": ["rand(3) + x", "flow.rand((2, 3), dtype=flow.float64)"],
+    "rand": ["rand(2, 3)", "rand(3) + x", "flow.rand((2, 3), dtype=flow.float64)"],
     "rand_like": ["rand_like(x) + x"],
-    "randint": ["randint(0, 9, (3,)) + x", "flow.randint(5, (2,))"],
-    "randn": ["randn(2, 3) * x"],
+    "randint": ["randint(0, 9, (3,))", "randint(0, 9, (3,)) + x", "flow.randint(5, (2,))"],
+    "randn": ["randn(2, 3)", "randn(2, 3) * x"],
     "randn_like": ["randn_like(x) * x"],
-    "randperm": ["x[:, randperm(3)]", "randperm(4)"],
+    "randperm": ["randperm(4)", "x[:, randperm(3)]"],
     "remainder": ["remainder(u, y)", "5.0 % x", "i % j", "u % -2"],
     "repeat": ["repeat(x, 2, 1)", "x.repeat((2, 1, 2))"],
     "reshape": ["reshape(x, (3, 2))", "x.reshape(-1)", "x.t().reshape(6)", "c.reshape(3, -1) * 2"],
@@ -248,7 +248,7 @@ CASES: dict[str, list[str]] = {
     "where": ["where(mask, x, y)", "where(mask, x, 2.0)", "where(mask, 1.5, wide)", "where(mask)",
               "where(mask[0], x, s)", "where(x > y, x, y)"],
     "zero_": ["zero_(x * 1)", "(x * 1).zero_() + y"],
-    "zeros": ["zeros(3) + x", "zeros(())"],
+    "zeros": ["zeros(2, 3)", "zeros(3) + x", "zeros(())"],
     "zeros_like": ["zeros_like(x)", "zeros_like(x).add_(y)"],
 }  # fmt: skip
 _SCALAR = "full((), {}, dtype=flow.float64)"
@@ -317,4 +317,14 @@ READS_VALUES: list[str] = [
     "x * (2 in i)", "x[0 : int(pick[1]) + 1]", "[1, 2, 3][pick[1]]", "list(range(pick[0]))",
     "x.sum().__bool__() and x", "stack([row for row in x if row.sum() > 0])", "m[mask[0]]",
     "m[:, mask[0]]", "x.masked_select(x > 0.5).sum()", "x.nonzero()[:, 0]", "x.sum().tolist()",
+]
+
+# These a Program captures: they show a symbolic tensor.
+SHOWS_SYMBOLIC = ["str(x)", "repr(x)"]
+# They give an argument another array; a call that does is eager, and Programs take it.
+RESHAPES_ARGUMENT = ["squeeze_(col, 1)", "t_(x)", "transpose_(c, 0, 2)", "unsqueeze_(x, 1)"]
+# A replay cannot be run again for a second derivative; it says so.
+SECOND_DERIVATIVE_REFUSED = [
+    "bernoulli(x)", "bernoulli_(x * 1, 0.5)", "normal_(x * 1)", "(x * 1).normal_(1.0, 0.5)",
+    "uniform_(x * 1)", "(x * 1).uniform_(-1.0, 1.0)", "ones(3, requires_grad=True) * x",
 ]

@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import CaptureError
+from oneflow_lite.errors import CaptureError, GradientError
 from oneflow_lite.registry import FUNCTORS
 from tests.op_samples import Sample
 from tests.static.functor_calls import SCOPE, in_place, reached, sample, takes_out, with_out
-from tests.static.functor_cases import CASES, MORE, READS_VALUES
+from tests.static.functor_cases import (
+    CASES,
+    MORE,
+    READS_VALUES,
+    RESHAPES_ARGUMENT,
+    SECOND_DERIVATIVE_REFUSED,
+    SHOWS_SYMBOLIC,
+)
 from tests.static.test_op_sweep import (
     VARIANTS,
     assert_same,
@@ -48,7 +55,7 @@ ARGUMENT_WRITTEN = [argument for _, argument in _TWINS.values() if argument is n
 _OUTS = {
     name: found
     for name, cases in CASES.items()
-    if takes_out(FUNCTORS.get(name)) and (found := with_out(cases[0], name)) is not None
+    if takes_out(FUNCTORS.get(name)) and name != "empty" and (found := with_out(cases[0], name)) is not None
 }
 
 
@@ -102,7 +109,7 @@ def test_all_tables_are_used():
     everywhere = {name for place in (flow, flow.Tensor, flow.nn.functional) for name in dir(place)}
     assert [name for name in ELSEWHERE if name not in everywhere] == []
     with_out_parameter = {name for name in FUNCTORS if takes_out(FUNCTORS.get(name))} - {*_TWINS}
-    assert with_out_parameter == {*_OUTS}
+    assert with_out_parameter == {*_OUTS, "empty"}  # which writes what it found in memory
     assert {name for name in FUNCTORS if name.endswith("_") and name[:-1] in FUNCTORS} == {
         *_TWINS,
         "bernoulli_",
@@ -133,7 +140,7 @@ def check_compiled(case: Sample, captured: bool = True) -> None:
     if captured:
         assert (seen.captures, seen.hits, seen.fallbacks) == (1, 2, 0), seen.reasons
     else:
-        assert seen.fallbacks == 3, seen
+        assert seen.hits == 0 and seen.fallbacks > 0, seen
 
 
 @pytest.mark.parametrize("expression", CAPTURED)
@@ -146,6 +153,10 @@ def test_compiled_calls_are_differentiable_nodes(expression):
     case = sample(expression)
     compiled = flow.compile(case.call)
     for variant in VARIANTS:
+        if expression in SECOND_DERIVATIVE_REFUSED and variant > 0:
+            with pytest.raises(GradientError, match="second derivative"):
+                outer_gradients(case, compiled, variant)
+            continue
         have = outer_gradients(case, compiled, variant)
         assert_same(expression, have, outer_gradients(case, case.call, variant), f"call {variant}")
     assert compiled.explain().fallbacks == 0
@@ -158,7 +169,8 @@ def test_compiled_writes_equal_eager(expression):
 
 @pytest.mark.parametrize("expression", ARGUMENT_WRITTEN)
 def test_compiled_writes_to_arguments_equal_eager(expression):
-    check_compiled(sample(expression, gradients=False))
+    captured = expression not in RESHAPES_ARGUMENT
+    check_compiled(sample(expression, gradients=False), captured)
 
 
 @pytest.mark.parametrize("name", _OUTS)
@@ -243,7 +255,7 @@ def test_program_with_out_equals_eager(name):
         check_program(case)
 
 
-@pytest.mark.parametrize("expression", READS_VALUES)
+@pytest.mark.parametrize("expression", [e for e in READS_VALUES if e not in SHOWS_SYMBOLIC])
 def test_what_reads_values_is_not_captured(expression):
     with pytest.raises(CaptureError):
         capture(sample(expression))

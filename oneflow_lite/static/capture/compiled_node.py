@@ -50,6 +50,8 @@ class Differentiated:
         What the call returned that has a place in the graph.
     edges : sequence of (node, output index)
         The places of the inputs.
+    mode : str
+        Of the InterpreterCore.
 
     Attributes
     ----------
@@ -68,7 +70,9 @@ class Differentiated:
         outputs: Sequence[Tensor],
         inputs: Sequence[str],
         edges: Sequence[Edge],
+        mode: str = "straight_line",
     ) -> None:
+        self._mode = mode
         block = recorder.block
         self.forward_ops = list(block.ops)
         recorder.note_write()
@@ -187,7 +191,7 @@ class Differentiated:
         fetches = dict.fromkeys(name for name in self.grads if name is not None)
         self.fetches = list(fetches)
         device = next(source.var(name).device for name in self.given)
-        return InterpreterCore(program, feeds, self.fetches, device)
+        return InterpreterCore(program, feeds, self.fetches, device, mode=self._mode)
 
 
 def as_fed(desc: VarDesc) -> VarDesc:

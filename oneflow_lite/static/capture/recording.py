@@ -176,7 +176,7 @@ class Recording:
         if not alive:
             return
         try:
-            found = Differentiated(recorder, alive, list(self.differentiable), edges)
+            found = Differentiated(recorder, alive, list(self.differentiable), edges, self.mode)
         except FlowError as error:
             kind = type(error).__name__
             raise NotReplayable(f"its backward pass raised {kind}: {error}") from error

@@ -188,3 +188,12 @@ def test_signatures_that_never_repeat_end_in_eager_with_one_warning():
     assert len(caught) == 1 and issubclass(caught[0].category, UserWarning)
     assert "<lambda>" in str(caught[0].message)
     assert len(f._recordings) <= module.RECORDINGS_KEPT
+
+
+def test_a_choice_with_its_gradient_is_replayed():
+    w = flow.ones(3, requires_grad=True)
+    f = flow.compile(lambda x: flow.static.nn.cond(x.sum() > 0, lambda: w.exp(), lambda: w * 2))
+    for sign in (1, -1, 1, -1):
+        (dw,) = flow.autograd.grad(f(flow.ones(3) * sign).sum(), w)
+        np.testing.assert_array_equal(dw.numpy(), w.detach().exp().numpy() if sign > 0 else [2] * 3)
+    assert (f.explain().captures, f.explain().hits, f.explain().reasons) == (1, 3, [])
