@@ -78,8 +78,8 @@ class LRScheduler:
 
     def _written(self) -> list[int]:
         """Return how often each parameter was written: unchanged means that no step was taken."""
-        groups = self.optimizer.param_groups
-        return [param._version for group in groups for param in group["params"]]
+        versions = [p._version for group in self.optimizer.param_groups for p in group["params"]]
+        return [self.optimizer.steps_in_programs, *versions]
 
     def _advance(self) -> None:
         self.last_epoch += 1

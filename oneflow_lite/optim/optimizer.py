@@ -48,6 +48,7 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[Group] = []
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.steps_in_programs = 0  # runs of Programs that take the step, as `minimize` captured it
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
         self._check_options(defaults)
         self._takes_program = params is None

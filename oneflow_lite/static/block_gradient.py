@@ -54,13 +54,13 @@ class Backward:
 
 def trace_of(block: Block) -> Trace:
     """Return how a block was captured."""
-    trace = notes_of(block).trace
+    trace: Trace | None = notes_of(block).trace
     if trace is None:
         raise NotDifferentiableError(
             "control flow: the gradient of a block that was loaded or built by hand cannot be "
             "taken; capture it again, and save the Program after append_backward"
         )
-    return trace  # type: ignore[no-any-return]
+    return trace
 
 
 def is_differentiable(x: Any) -> bool:

@@ -51,10 +51,10 @@ class BlockNotes:
 
 def notes_of(block: Block) -> BlockNotes:
     """Return the notes of a block, its own ones."""
-    notes = block.notes
+    notes: BlockNotes | None = block.notes
     if notes is None or notes.block() is not block:
         notes = block.notes = BlockNotes(block, notes and notes.trace)
-    return notes  # type: ignore[no-any-return]
+    return notes
 
 
 def run_block(

@@ -12,7 +12,6 @@ from typing import Any
 import oneflow_lite.static.control_flow_grads
 import oneflow_lite.static.control_flow_kernels  # noqa: F401  (both register)
 from oneflow_lite.autograd.mode import local
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
@@ -29,6 +28,7 @@ from oneflow_lite.static.control_flow_arguments import (
     Branch,
     as_list,
     check_callable,
+    check_loop_vars,
     check_one_element,
     functions_by_index,
 )
@@ -193,15 +193,7 @@ def while_loop(
     """
     check_callable("while_loop", "cond", cond)
     check_callable("while_loop", "body", body)
-    if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
-        raise bad_argument(
-            ArgumentTypeError,
-            "while_loop",
-            "loop_vars",
-            expected="a list or tuple with at least one entry",
-            got=repr(loop_vars),
-            mend="put the loop variables into a list",
-        )
+    check_loop_vars(loop_vars)
     around = enclosing_block()
     if around is not None:
         return _loop(around, cond, body, loop_vars, is_test)
@@ -317,7 +309,8 @@ def _loop(
         }
         found = dispatch(op_expr("while_loop"), outer, attrs)
     made = found if type(found) is tuple else (found,)
-    return unflatten(spec, lambda position: made[position])  # type: ignore[no-any-return]
+    state: list[Any] = unflatten(spec, lambda position: made[position])
+    return state
 
 
 def _nothing() -> None:

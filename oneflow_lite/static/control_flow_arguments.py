@@ -41,6 +41,19 @@ def check_callable(op: str, argument: str, function: Any, optional: bool = False
         )
 
 
+def check_loop_vars(loop_vars: Any) -> None:
+    """Check that loop variables are a list or tuple that is not empty."""
+    if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
+        raise bad_argument(
+            ArgumentTypeError,
+            "while_loop",
+            "loop_vars",
+            expected="a list or tuple with at least one entry",
+            got=repr(loop_vars),
+            mend="put the loop variables into a list",
+        )
+
+
 def check_one_element(op: str, argument: str, value: Any) -> None:
     """Check that a tensor that decides something has one element."""
     if isinstance(value, Tensor) and value.numel() != 1:

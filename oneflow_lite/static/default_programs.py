@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import Any
 
 from oneflow_lite.autograd.mode import StateChange, local
@@ -57,16 +56,8 @@ class program_guard:
     def __init__(self, main_program: Program, startup_program: Program | None = None) -> None:
         if startup_program is None:
             startup_program = default_startup_program()
-        for name, program in (("main", main_program), ("startup", startup_program)):
-            if not isinstance(program, Program):
-                raise bad_argument(
-                    ArgumentTypeError,
-                    "program_guard",
-                    f"{name}_program",
-                    expected="a Program",
-                    got=type(program).__name__,
-                    mend="make one with flow.static.Program()",
-                )
+        check_program("program_guard", "main_program", main_program)
+        check_program("program_guard", "startup_program", startup_program)
         self._programs = (main_program, startup_program)
         self._changes: list[StateChange] = []
 
@@ -76,13 +67,21 @@ class program_guard:
         change.__enter__()
         self._changes.append(change)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._changes.pop().__exit__(kind, error, traceback)
+    def __exit__(self, *exc_info: object) -> None:
+        self._changes.pop().__exit__(*exc_info)
+
+
+def check_program(op: str, argument: str, program: Any) -> None:
+    """Check that an argument is a Program."""
+    if not isinstance(program, Program):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            argument,
+            expected="a Program",
+            got=type(program).__name__,
+            mend="make one with flow.static.Program()",
+        )
 
 
 def find_lazy_interpreter() -> LazyInterpreter | None:

@@ -10,7 +10,7 @@ from typing import Any
 from oneflow_lite.device import as_device
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.default_programs import default_main_program
+from oneflow_lite.static.default_programs import check_program, default_main_program
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.prepared_run import PreparedRun
 from oneflow_lite.static.program import Program
@@ -167,8 +167,7 @@ class Executor:
         self, program: Program, feed: Iterable[str], fetch_list: Sequence[Any] | None
     ) -> PreparedRun:
         """Find the analysed Program in the cache, or analyse it."""
-        if not isinstance(program, Program):
-            raise _bad_type("program", "a Program", program, "pass flow.static.Program()")
+        check_program("Executor.run", "program", program)
         fetches = self._fetch_names(program, fetch_list)
         # Shapes and dtypes of the feeds are those that the program declares: the fingerprint has
         # them. Place, mode and passes are those of this Executor.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from types import CodeType
+from types import CodeType, FrameType
 
 from oneflow_lite.static.program import Location
 
@@ -48,11 +48,11 @@ def user_location() -> Location | None:
 
     Lines of this package and of the standard library, as of `copy.deepcopy`, are passed over.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not _passed_over(frame.f_code):
             return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

@@ -101,5 +101,8 @@ class _Unrolled:
         if not pairs:
             return [make_tensor(x._data * 0) for x in inputs]
         roots, root_grads = zip(*pairs, strict=True)
-        found = grad(roots, inputs, root_grads, create_graph=True, materialize_grads=True)
-        return list(found)  # type: ignore[arg-type]
+        # None of them is None: they are materialized.
+        found: Sequence[Any] = grad(
+            roots, inputs, root_grads, create_graph=True, materialize_grads=True
+        )
+        return list(found)

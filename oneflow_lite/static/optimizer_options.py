@@ -35,6 +35,7 @@ class OptimizerOptions:
     def __call__(self, scope: Scope) -> None:
         """Write the options as they are now into a scope."""
         self.optimizer.refresh_options()
+        self.optimizer.steps_in_programs += 1
         tensors = self.optimizer.option_tensors()
         if [tensor is None for tensor in tensors] != [name is None for name in self.names]:
             raise ArgumentError(

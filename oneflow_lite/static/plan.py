@@ -54,7 +54,8 @@ class ExecutionPlan:
         Variables given at each run, and wanted after it, in order.
     place : Device
     in_place : dict of str to str
-        An op's output to the dying input whose memory it takes over.
+        An op's output to the variable whose memory it takes over: an input that nobody needs
+        after the op, or the target of the later `copy_` that takes the output there.
     groups : list of list of OpDesc
         Elementwise ops that follow each other and run as one chain.
     memory_plan : MemoryPlan

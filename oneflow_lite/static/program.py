@@ -97,7 +97,8 @@ class OpDesc:
     inputs : tuple of str or None
         Variables in the order of the kernel's parameters, None for an optional one left out.
     outputs : tuple of str
-        Variables; an input that the op writes and returns is named again here.
+        Variables; an input that the op writes and returns is named again here. Any other is new:
+        only ops that write in place give a variable another value later.
     attrs : dict
         The kernel's keyword arguments.
     location : Location or None

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, SerializationError, bad_argument
+from oneflow_lite.errors import ArgumentError, SerializationError, bad_argument
 from oneflow_lite.serialization import load as load_dict, save as save_dict
+from oneflow_lite.static.default_programs import check_program
 from oneflow_lite.static.program import Program
 from oneflow_lite.static.program_record import read_program, write_program
 from oneflow_lite.static.scope import Scope, global_scope
@@ -62,15 +63,7 @@ def save(program: Program, path: Path, scope: Scope | None = None) -> None:
     >>> executor.run(main, feed, [y], scope) == executor.run(loaded, feed, [y.name], values)
     True
     """
-    if not isinstance(program, Program):
-        raise bad_argument(
-            ArgumentTypeError,
-            "static.save",
-            "program",
-            expected="a Program",
-            got=type(program).__name__,
-            mend="pass flow.static.default_main_program()",
-        )
+    check_program("static.save", "program", program)
     scope = global_scope() if scope is None else scope
     variables: dict[str, Tensor] = {}
     for desc in program.global_block().vars.values():

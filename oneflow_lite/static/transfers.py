@@ -6,6 +6,8 @@ where an elementwise op would answer with another dtype than its output was decl
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from oneflow_lite.device import CPU, Device
@@ -29,14 +31,14 @@ def insert_transfers(plan: ExecutionPlan) -> frozenset[str]:
     return frozenset(set(plan.block.vars) - before)
 
 
-def _new_var(plan: ExecutionPlan, source: str, suffix: object, **changes: object) -> str:
+def _new_var(plan: ExecutionPlan, source: str, suffix: object, **changes: Any) -> str:
     """Add a variable like another one; return its name."""
     desc = plan.block.var(source)
     name = f"{source}@{suffix}"
     while name in plan.block.vars:
         name += "'"
     fields = {"shape": desc.shape, "dtype": desc.dtype, "device": desc.device, **changes}
-    plan.block.create_var(VarDesc(name, **fields))  # type: ignore[arg-type]
+    plan.block.create_var(VarDesc(name, **fields))
     return name
 
 

@@ -22,6 +22,11 @@ def numbers(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+def on(place: Any, arrays: list[Any]) -> list[Any]:
+    """Put arrays on a device."""
+    return [place.put(array) for array in arrays]
+
+
 def forward() -> Case:
     """Linear(16, 1) on a batch of 4, and the mean squared error: the forward pass of the docs."""
     b = Builder()

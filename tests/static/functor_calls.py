@@ -21,7 +21,9 @@ _rng = np.random.default_rng(11)
 def _share(*shape: int, dtype: Any = np.float32) -> Any:
     """Return numbers between 0.1 and 0.85, no two of them equal."""
     count = int(np.prod(shape))
-    return _rng.permutation(np.linspace(0.1, 0.85, max(count, 1))[:count]).reshape(shape).astype(dtype)
+    return (
+        _rng.permutation(np.linspace(0.1, 0.85, max(count, 1))[:count]).reshape(shape).astype(dtype)
+    )
 
 
 def _signed(*shape: int, dtype: Any = np.float32) -> Any:
@@ -72,7 +74,8 @@ def scope() -> dict[str, Any]:
     """Return the globals of the expressions: the functors by name, and the library."""
     return {
         **{name: FUNCTORS.get(name) for name in FUNCTORS},
-        **{"flow": flow, "F": flow.nn.functional},
+        "flow": flow,
+        "F": flow.nn.functional,
     }
 
 

@@ -23,7 +23,9 @@ class ModuleCase:
     def make(self) -> nn.Module:
         """Return the module, with the same numbers at each call."""
         flow.manual_seed(3)
-        module: nn.Module = eval(self.text, {"nn": nn, "flow": flow, "Numbered": Numbered, "Named": Named})
+        module: nn.Module = eval(
+            self.text, {"nn": nn, "flow": flow, "Numbered": Numbered, "Named": Named}
+        )
         return module
 
     def arrays(self, step: int) -> list[np.ndarray]:
@@ -143,7 +145,8 @@ _add(
     FLAT, SHARES,
     texts="""
     nn.MSELoss() | nn.L1Loss(reduction="sum") | nn.SmoothL1Loss(beta=0.5) | nn.HuberLoss(delta=0.5)
-    | nn.KLDivLoss(reduction="batchmean") | nn.KLDivLoss(reduction="sum", log_target=True) | nn.CosineSimilarity()
+    | nn.KLDivLoss(reduction="batchmean") | nn.KLDivLoss(reduction="sum", log_target=True)
+    | nn.CosineSimilarity()
     | nn.BCEWithLogitsLoss(reduction="none") | nn.MSELoss(reduction="none")
     | nn.BCEWithLogitsLoss(flow.full((4,), 0.5), pos_weight=flow.full((4,), 2.0))
     | nn.CrossEntropyLoss()

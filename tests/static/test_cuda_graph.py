@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import CPU, as_device
+from oneflow_lite.device import CPU
 from oneflow_lite.errors import ArgumentError, CaptureError
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.cuda_graph import CudaGraph
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import OpDesc, VarDesc
-from tests import strict_cupy
 from tests.conftest import REAL_CARD
 from tests.static.analysed_programs import (
     PROGRAMS,
@@ -26,6 +24,7 @@ from tests.static.analysed_programs import (
     forward,
     given,
     numbers,
+    on,
     training_step,
     written_views,
 )
@@ -34,23 +33,9 @@ from tests.static.build import Builder
 CAPTURED = [make for make in PROGRAMS.values() if make is not draws]
 
 
-@pytest.fixture
-def cuda() -> Iterator[Any]:
-    """A CUDA place, with CuPy or the stand-in for it."""
-    if REAL_CARD:
-        yield as_device("cuda")
-        return
-    with strict_cupy.installed():
-        yield as_device("cuda")
-
-
 def core_of(case: Case, place: Any, mode: str = "cuda_graph") -> InterpreterCore:
     b, fetches = case
     return InterpreterCore(b.program, b.feeds, fetches, place, mode=mode)
-
-
-def on(place: Any, arrays: list[Any]) -> list[Any]:
-    return [place.put(array) for array in arrays]
 
 
 def host(array: Any) -> Any:

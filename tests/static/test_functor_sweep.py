@@ -16,6 +16,7 @@ from tests.static.functor_calls import SCOPE, in_place, reached, sample, takes_o
 from tests.static.functor_cases import (
     CASES,
     MORE,
+    ON_THE_CPU,
     READS_VALUES,
     RESHAPES_ARGUMENT,
     SECOND_DERIVATIVE_REFUSED,
@@ -55,7 +56,9 @@ ARGUMENT_WRITTEN = [argument for _, argument in _TWINS.values() if argument is n
 _OUTS = {
     name: found
     for name, cases in CASES.items()
-    if takes_out(FUNCTORS.get(name)) and name != "empty" and (found := with_out(cases[0], name)) is not None
+    if takes_out(FUNCTORS.get(name))
+    and name != "empty"
+    and (found := with_out(cases[0], name)) is not None
 }
 
 
@@ -87,7 +90,9 @@ ELSEWHERE = {
 
 def _public(place: Any) -> list[str]:
     found = [(name, getattr(place, name)) for name in dir(place) if not name.startswith("_")]
-    return [name for name, f in found if (callable(f) and not inspect.isclass(f)) or type(f) is property]
+    return [
+        name for name, f in found if (callable(f) and not inspect.isclass(f)) or type(f) is property
+    ]
 
 
 def test_every_functor_is_called():
@@ -119,18 +124,18 @@ def test_all_tables_are_used():
 # --- flow.compile ---------------------------------------------------------------------------------
 
 
-def check_compiled(case: Sample, captured: bool = True) -> None:
+def check_compiled(case: Sample, captured: bool = True, device: str = "cpu") -> None:
     """Call three times with other values each, compiled and eagerly; also what was written."""
     step = with_gradients(case)
     compiled = flow.compile(step)
     kept = []
     for variant in VARIANTS:
         flow.manual_seed(variant)
-        tensors = case.tensors(variant)
+        tensors = case.tensors(variant, device)
         kept.append([*leaves(compiled(*tensors)), *tensors])
     for variant in VARIANTS:
         flow.manual_seed(variant)
-        tensors = case.tensors(variant)
+        tensors = case.tensors(variant, device)
         want = [*leaves(step(*tensors)), *tensors]
         assert_same(case.op, kept[variant], want, f"call {variant}")
         assert [getattr(x, "requires_grad", None) for x in kept[variant]] == [
@@ -148,7 +153,7 @@ def test_compiled_equals_eager(expression):
     check_compiled(sample(expression))
 
 
-@pytest.mark.parametrize("expression", [e for e in OF_FUNCTORS if e not in READS_VALUES])
+@pytest.mark.parametrize("expression", [*CAPTURED, *FRESH_WRITTEN])
 def test_compiled_calls_are_differentiable_nodes(expression):
     case = sample(expression)
     compiled = flow.compile(case.call)
@@ -175,12 +180,22 @@ def test_compiled_writes_to_arguments_equal_eager(expression):
 
 @pytest.mark.parametrize("name", _OUTS)
 def test_compiled_out_equals_eager(name):
-    check_compiled(_OUTS[name], captured=_OUTS[name].op.partition(", out=")[0] + ")" not in READS_VALUES)
+    check_compiled(
+        _OUTS[name], captured=_OUTS[name].op.partition(", out=")[0] + ")" not in READS_VALUES
+    )
 
 
 @pytest.mark.parametrize("expression", READS_VALUES)
 def test_what_reads_values_stays_eager(expression):
     check_compiled(sample(expression), captured=False)
+
+
+@pytest.mark.parametrize("device", ["cuda"], indirect=True)
+@pytest.mark.parametrize(
+    "expression", [e[-1] for name, e in CASES.items() if name not in ON_THE_CPU]
+)
+def test_compiled_equals_eager_on_cuda(expression, device):
+    check_compiled(sample(expression), expression not in READS_VALUES, device)
 
 
 # Expressions of two tensors of shape (4, 6), which come in every layout.

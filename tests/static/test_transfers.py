@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import CPU, as_device
+from oneflow_lite.device import CPU
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.plan import ExecutionPlan
@@ -17,28 +16,14 @@ from oneflow_lite.static.program import OpDesc, VarDesc
 from oneflow_lite.static.transfers import insert_transfers
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
-from tests.static.analysed_programs import expected, forward, given, numbers, training_step
+from tests.static.analysed_programs import expected, forward, given, numbers, on, training_step
 from tests.static.build import Builder
 
 MODES = ["straight_line", "work_queue"]
 
 
-@pytest.fixture
-def cuda() -> Iterator[Any]:
-    """A CUDA place, and CuPy or the stand-in for it."""
-    if REAL_CARD:
-        yield as_device("cuda")
-        return
-    with strict_cupy.installed():
-        yield as_device("cuda")
-
-
 def moved(plan: ExecutionPlan) -> list[str]:
     return [f"{op.type}({', '.join(map(str, op.inputs))})" for op in plan.block.ops]
-
-
-def on(place: Any, arrays: list[Any]) -> list[Any]:
-    return [place.put(array) for array in arrays]
 
 
 def close(results: list[Any], right: list[Any]) -> bool:

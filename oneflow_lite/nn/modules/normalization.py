@@ -85,8 +85,9 @@ class _BatchNorm(Module):
         tracks = self.training and self.track_running_stats
         if tracks and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:
-                return self._with_mean_statistics(input, self.num_batches_tracked)
+            mean, var = self.running_mean, self.running_var
+            if self.momentum is None and mean is not None and var is not None:
+                return self._with_mean_statistics(input, mean, var, self.num_batches_tracked)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         uses_running = not self.training or self.track_running_stats
         return F.batch_norm(
@@ -100,17 +101,18 @@ class _BatchNorm(Module):
             self.eps,
         )
 
-    def _with_mean_statistics(self, input: Tensor, count: Tensor) -> Tensor:
+    def _with_mean_statistics(
+        self, input: Tensor, mean: Tensor, var: Tensor, count: Tensor
+    ) -> Tensor:
         """Return the normalized input; what is tracked becomes the mean over all batches so far.
 
         The share of a batch is a tensor, for a number would have to leave a captured Program.
         """
-        tracked = [x for x in (self.running_mean, self.running_var) if x is not None]
-        of_batch = [x.clone() for x in tracked]
-        y = F.batch_norm(input, *of_batch, self.weight, self.bias, True, 1.0, self.eps)
+        new_mean, new_var = mean.clone(), var.clone()
+        y = F.batch_norm(input, new_mean, new_var, self.weight, self.bias, True, 1.0, self.eps)
         with no_grad():
-            for x, new in zip(tracked, of_batch, strict=True):
-                x.lerp_(new, 1.0 / count.to(x.dtype))
+            mean.lerp_(new_mean, 1.0 / count.to(mean.dtype))
+            var.lerp_(new_var, 1.0 / count.to(var.dtype))
         return y
 
     def extra_repr(self) -> str:

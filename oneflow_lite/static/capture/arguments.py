@@ -29,22 +29,22 @@ class Arguments:
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.tensors: list[Tensor] = []
-        self.spec = flatten(args, self.tensors)
-        self.keyword_spec = flatten(kwargs, self.tensors)
-        self.match = self._generate(len(args), tuple(kwargs))
+        specs = [flatten(x, self.tensors) for x in args]
+        keyword_specs = {name: flatten(x, self.tensors) for name, x in kwargs.items()}
+        self.match = self._generate(specs, keyword_specs)
 
     def forget(self) -> None:
         """Let go of the tensors; `match` needs them no more."""
         self.tensors = []
 
-    def _generate(self, count: int, names: tuple[str, ...]) -> Match:
+    def _generate(self, specs: Sequence[Any], keyword_specs: dict[str, Any]) -> Match:
         writer = _Writer(self.tensors)
-        keys = writer.value(names)
-        writer.lines.append(f"    if len(args) != {count} or tuple(kwargs) != {keys}: return")
-        for i, child in enumerate(self.spec.children):  # type: ignore[union-attr]
-            writer.check(child, f"args[{i}]")
-        for name, child in zip(names, self.keyword_spec.children, strict=True):  # type: ignore[union-attr]
-            writer.check(child, f"kwargs[{writer.value(name)}]")
+        keys = writer.value(tuple(keyword_specs))
+        writer.lines.append(f"    if len(args) != {len(specs)} or tuple(kwargs) != {keys}: return")
+        for i, spec in enumerate(specs):
+            writer.check(spec, f"args[{i}]")
+        for name, spec in keyword_specs.items():
+            writer.check(spec, f"kwargs[{writer.value(name)}]")
         writer.check_identities()
         found = "".join(f"t{i}, " for i in range(len(self.tensors)))
         source = "\n".join(["def match(args, kwargs):", *writer.lines, f"    return ({found})"])

@@ -32,14 +32,12 @@ _TOO_MANY = (
 )
 RECORDINGS_KEPT = 16  # per function; the one used longest ago goes
 # What runs when a `.grad` is read, assigned or added to.
+_GRAD = vars(Tensor)["grad"]
 _GRADIENT_CODE = {
-    function.__code__
-    for function in (Tensor.grad.fget, Tensor.grad.fset, Tensor.grad.fdel, GraphTask._add)  # type: ignore[attr-defined]
+    function.__code__ for function in (_GRAD.fget, _GRAD.fset, _GRAD.fdel, GraphTask._add)
 }
 _GRAPH_CODE = {
-    Tensor._version.fget.__code__: "_version",  # type: ignore[attr-defined]
-    Tensor.grad_fn.fget.__code__: "grad_fn",  # type: ignore[attr-defined]
-    Tensor.grad_fn_node.fget.__code__: "grad_fn_node",  # type: ignore[attr-defined]
+    vars(Tensor)[name].fget.__code__: name for name in ("_version", "grad_fn", "grad_fn_node")
 }
 ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
 

@@ -26,7 +26,7 @@ from oneflow_lite.autograd.mode import (
 from oneflow_lite.autograd.saved_tensor import SavedTensor, stale, unpack
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.backward_watch import BackwardWatch
@@ -77,6 +77,7 @@ class Differentiated:
         self.forward_ops = list(block.ops)
         recorder.note_write()
         self.needs = [recorder.needs.get(id(op), ()) for op in self.forward_ops]
+        self.took_history = [id(op) in recorder.took_history for op in self.forward_ops]
         self.outputs = [recorder.name_of(y) for y in outputs]
         given = self._stand_ins(recorder, outputs)
         task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
@@ -158,7 +159,8 @@ class Differentiated:
         """Dispatch the recorded ops, but for the writes to what is outside and random draws."""
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)
-        for op, needs in zip(self.forward_ops, self.needs, strict=True):
+        steps = zip(self.forward_ops, self.needs, self.took_history, strict=True)
+        for op, needs, took_history in steps:
             if op in self.effects or (op.draws and set(op.outputs) <= set(variables)):
                 continue
             inputs = [None if name is None else variables[name] for name in op.inputs]
@@ -170,8 +172,11 @@ class Differentiated:
                     inputs[i] = x = dispatch(_CLONE, (x,))  # its gradient needs the old content
                 if not (needs and needs[i]):  # what was detached is detached again
                     inputs[i] = x.detach()
-            with set_grad_enabled(any(needs)):
+            edge = inputs[1]._edge if took_history and inputs[1] is not None else None
+            with set_grad_enabled(any(needs) and edge is None):
                 result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
+            if edge is not None:  # as in-place ops do: the old content gets no gradient
+                rebase_history(result, edge)
             results = result if type(result) is tuple else (result,)
             variables.update(zip(op.outputs, results, strict=True))
 

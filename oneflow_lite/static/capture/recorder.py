@@ -57,7 +57,6 @@ class RecordingInterpreter(Interpreter):
     ----------
     fullgraph : bool
         Whether to raise `CaptureError` where the recording has to end.
-
     outside : dict of int to Source
         By the identity of an array that existed before: where to find it again.
     edges : dict of int to (node, output index)
@@ -98,6 +97,7 @@ class RecordingInterpreter(Interpreter):
         self._names: dict[int, str] = {}
         self._first_nr = next_sequence_nr()
         self.needs: dict[int, tuple[bool, ...]] = {}
+        self.took_history: set[int] = set()  # writes whose target then got the value's history
         self.unrepeatable: str | None = None
         self._roots: dict[str, str] = {}
         self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
@@ -202,6 +202,7 @@ class RecordingInterpreter(Interpreter):
             self._written = None
             if x._edge is not edge:
                 self.needs[id(desc)] = (True, True)
+                self.took_history.add(id(desc))
                 self._in_graph.update(self._roots[name] for name in desc.written)
 
     # Variables

@@ -12,7 +12,27 @@ from oneflow_lite import nn
 from oneflow_lite.static.capture import traversal
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.outside import Outside
-from tests.static.capture.outside_reads import READS, Net, Plain, config
+from tests.static.capture import reads_containers, reads_functions, reads_modules, reads_objects
+from tests.static.capture.outside_reads import Net, Plain, config, reads_of
+
+READS = [
+    world
+    for module in (reads_containers, reads_functions, reads_modules, reads_objects)
+    for world in reads_of(module)
+]
+
+
+@pytest.fixture
+def patch(monkeypatch):
+    """Return a function that sets an entry or an attribute, for the length of a test."""
+
+    def patch(target, name, value):
+        if isinstance(target, dict):
+            monkeypatch.setitem(target, name, value)
+        else:
+            monkeypatch.setattr(target, name, value)
+
+    return patch
 
 
 def looked_at(fn, *args, **kwargs):
@@ -25,13 +45,7 @@ def looked_at(fn, *args, **kwargs):
 
 
 @pytest.mark.parametrize("world", READS, ids=lambda world: world.__name__)
-def test_guards_hold_until_what_was_read_changes(world, monkeypatch):
-    def patch(target, name, value):
-        if isinstance(target, dict):
-            monkeypatch.setitem(target, name, value)
-        else:
-            monkeypatch.setattr(target, name, value)
-
+def test_guards_hold_until_what_was_read_changes(world, patch):
     fn, change = world(patch)
     x = flow.ones(2)
     reasons, guards, _ = looked_at(fn, x)
@@ -491,13 +505,7 @@ def test_hooks_of_tensors_are_followed():
 
 @pytest.mark.filterwarnings("ignore:flow.compile")  # after the change it may run eagerly
 @pytest.mark.parametrize("world", READS, ids=lambda world: world.__name__)
-def test_a_compiled_function_follows_what_it_reads(world, monkeypatch):
-    def patch(target, name, value):
-        if isinstance(target, dict):
-            monkeypatch.setitem(target, name, value)
-        else:
-            monkeypatch.setattr(target, name, value)
-
+def test_a_compiled_function_follows_what_it_reads(world, patch):
     fn, change = world(patch)
     compiled = flow.compile(fn)
     x = flow.tensor([1.0, -2.0])
