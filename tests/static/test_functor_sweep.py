@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import CaptureError, GradientError
+from oneflow_lite.errors import CaptureError, GradientError, InplaceError
 from oneflow_lite.registry import FUNCTORS
 from tests.op_samples import Sample
 from tests.static.functor_calls import SCOPE, in_place, reached, sample, takes_out, with_out
@@ -190,6 +190,18 @@ def test_what_reads_values_stays_eager(expression):
     check_compiled(sample(expression), captured=False)
 
 
+@pytest.mark.parametrize("expression", ["(x * 2).split(1)", "x.unbind()", "(x * 2).chunk(2, 1)"])
+def test_compiled_parts_are_views_that_nobody_writes(expression):
+    case = sample(expression)
+    compiled = flow.compile(case.call)
+    for call in (case.call, compiled, compiled, compiled):
+        parts = call(*case.tensors())
+        assert all(part.is_view() for part in parts)
+        with pytest.raises(InplaceError, match="several outputs"):
+            parts[0].zero_()
+    assert compiled.explain().hits == 2
+
+
 @pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @pytest.mark.parametrize(
     "expression", [e[-1] for name, e in CASES.items() if name not in ON_THE_CPU]
@@ -274,3 +286,11 @@ def test_program_with_out_equals_eager(name):
 def test_what_reads_values_is_not_captured(expression):
     with pytest.raises(CaptureError):
         capture(sample(expression))
+
+
+def test_a_number_of_numpy_is_a_feed():
+    case = sample("exp(s)")
+    program, (result, _) = capture(case)
+    for number in (np.float32(0.5), np.float32(2)):
+        (have,) = flow.static.Executor().run(program, {"x0": number}, [result])
+        assert have == np.exp(number)
