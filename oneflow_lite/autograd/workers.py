@@ -78,12 +78,13 @@ def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
     """
     task, ready_queue = local.task, local.ready_queue
     context, take_place = contextvars.copy_context(), cuda_place()
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
     errors: list[BaseException] = []
 
     def target() -> None:
-        local.task, local.ready_queue, local.depth = task, ready_queue, task.depth + 1
         try:
+            begun.set()
+            local.task, local.ready_queue, local.depth = task, ready_queue, task.depth + 1
             take_place()
             context.run(function, argument)
         except BaseException as error:
@@ -92,7 +93,15 @@ def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
             ended.set()
 
     thread = threading.Thread(target=target, name="oneflow_lite.autograd nested", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except Exception:
+        raise
+    except BaseException as interrupt:  # it came before start() had returned
+        while not begun.wait(0.1):
+            if thread not in threading.enumerate():
+                raise  # even before the thread was there
+        _pass_on(interrupt, thread)
     _wait(thread, ended)
     if errors:
         raise errors.pop()
@@ -106,8 +115,12 @@ def _wait(thread: threading.Thread, ended: threading.Event) -> None:
             thread.join()
             return
         except BaseException as interrupt:
-            ident = ctypes.c_ulong(thread.ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(type(interrupt)))
+            _pass_on(interrupt, thread)
+
+
+def _pass_on(interrupt: BaseException, thread: threading.Thread) -> None:
+    ident = ctypes.c_ulong(thread.ident or 0)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(type(interrupt)))
 
 
 def _forget() -> None:
