@@ -8,12 +8,14 @@ from oneflow_lite import kernels as kernels  # isort: skip
 from oneflow_lite import functors as functors  # isort: skip
 from oneflow_lite import grad_funcs as grad_funcs  # isort: skip
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from oneflow_lite import (
     autograd as autograd,
     errors as errors,
     nn as nn,
     optim as optim,
-    static as static,
     testing as testing,
     utils as utils,
 )
@@ -374,7 +376,6 @@ from oneflow_lite.registry import (
     register_kernel as register_kernel,
 )
 from oneflow_lite.serialization import load as load, save as save
-from oneflow_lite.static.capture import compile as compile
 from oneflow_lite.tensor import Tensor as Tensor
 
 device = Device
@@ -413,3 +414,18 @@ cuda = make_cuda_module()
 keep_freed_memory()
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from oneflow_lite import static as static
+    from oneflow_lite.static.capture import compile as compile
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Load what captures Programs when it is first asked for: it is a third of the package."""
+        if name not in ("static", "compile"):
+            raise AttributeError(f"module 'oneflow_lite' has no attribute {name!r}")
+        value = import_module("oneflow_lite.static")
+        if name == "compile":
+            value = import_module("oneflow_lite.static.capture").compile
+        globals()[name] = value
+        return value

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import oneflow_lite as flow
+import oneflow_lite.static  # the ops of control flow are there in every test
 from oneflow_lite.errors import DeviceError
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite.autograd.mode import enable_grad, local, no_grad
 from oneflow_lite.device import Device, on_device
@@ -219,8 +220,11 @@ class Optimizer:
 
     if TYPE_CHECKING:
         step: Callable[..., Any]  # defined by each subclass
-        # Attached when static Programs load, which can capture it.
-        minimize: ClassVar[Callable[..., tuple[list[Any], list[tuple[Tensor, Tensor]]]]]
+
+    def minimize(self, *args: Any, **kwargs: Any) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
+        """Take gradients and update: `static.minimize.minimize`, which takes this one's place."""
+        import_module("oneflow_lite.static")
+        return type(self).minimize(self, *args, **kwargs)
 
     # State
 

@@ -130,4 +130,4 @@ def _only_gradients(optimizer: Optimizer, grads: dict[Tensor, Tensor]) -> Iterat
             meta.acc_grad = before[x]
 
 
-Optimizer.minimize = minimize
+Optimizer.minimize = minimize  # type: ignore[method-assign]
