@@ -8,7 +8,7 @@ from oneflow_lite import kernels as kernels  # isort: skip
 from oneflow_lite import functors as functors  # isort: skip
 from oneflow_lite import grad_funcs as grad_funcs  # isort: skip
 
-from importlib import import_module
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import (
@@ -424,8 +424,11 @@ else:
         """Load what captures Programs when it is first asked for: it is a third of the package."""
         if name not in ("static", "compile"):
             raise AttributeError(f"module 'oneflow_lite' has no attribute {name!r}")
-        value = import_module("oneflow_lite.static")
+        value = _import_module("oneflow_lite.static")
         if name == "compile":
-            value = import_module("oneflow_lite.static.capture").compile
+            value = _import_module("oneflow_lite.static.capture").compile
         globals()[name] = value
         return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), "compile", "static"})
