@@ -21,7 +21,7 @@ from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.shape import cast, expand, transfer
 from oneflow_lite.interpreter import dispatch, rebase_history
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import FUNCTORS, register_functor
 from oneflow_lite.scalars import scalar_tensor
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -90,10 +90,7 @@ def write_result(
             got=type(kwargs["out"]).__name__,
             mend=f"the tensor itself receives the result; use {op[:-1]}(..., out=...)",
         )
-    if local.state.grad_enabled:
-        check_writable(op, input)
-    else:
-        check_memory(op, input)
+    _check_target(op, input)
     first_new = next_sequence_nr()
     source = input if local.state.saved_hooks is None else _snapshot(input)
     result = functor(source, *args, **kwargs)
@@ -106,7 +103,7 @@ def write_result(
         return input
     check_writable(op, input, needs_grad=True)
     _keep_old_content(edge[0], first_new, input, (*args, *kwargs.values()))
-    _write(input, result)
+    _unrecorded(_COPY_, input, result)
     node = edge[0]  # where it saved its output, that is now the tensor that was written
     node.saved = tuple(
         save_tensor(saved[0], input, saved[4]) if saved[1] is result._data else saved
@@ -114,6 +111,14 @@ def write_result(
     )
     rebase_history(input, edge)
     return input
+
+
+def _check_target(op: str, input: Tensor) -> None:
+    """Raise `InplaceError` when `input` cannot be written in the grad mode that is on."""
+    if local.state.grad_enabled:
+        check_writable(op, input)
+    else:
+        check_memory(op, input)
 
 
 def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
@@ -159,13 +164,7 @@ def _snapshot(input: Tensor) -> Tensor:
 
 def _copied(array: Any) -> Tensor:
     """Return a copy without history, made by an op, so that a pushed interpreter sees it."""
-    before = local.state
-    local.state = with_grad_mode(False)
-    try:
-        copy: Tensor = dispatch(_CLONE, (make_tensor(array),))
-    finally:
-        local.state = before
-    return copy
+    return _unrecorded(_CLONE, make_tensor(array))
 
 
 def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -> None:
@@ -193,14 +192,15 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -
         stack.extend(next_node for next_node, _ in node.edges if next_node is not None)
 
 
-def _write(input: Tensor, value: Tensor) -> None:
-    """Write without recording."""
+def _unrecorded(op: OpExpr, *inputs: Tensor) -> Tensor:
+    """Dispatch an op of which autograd is to know nothing."""
     before = local.state
     local.state = with_grad_mode(False)
     try:
-        dispatch(_COPY_, (input, value))
+        result: Tensor = dispatch(op, inputs)
     finally:
         local.state = before
+    return result
 
 
 @register_functor("copy_")
@@ -221,10 +221,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 def _fill(op: str, input: Tensor, value: Any) -> Tensor:
     check_tensor(op, "input", input)
-    if local.state.grad_enabled:
-        check_writable(op, input)
-    else:
-        check_memory(op, input)
+    _check_target(op, input)
     if not isinstance(value, Tensor):
         number = fill_value(op, "value", value, input.dtype)
         value = scalar_tensor(number, input.dtype, input.device)

@@ -132,7 +132,7 @@ class StraightLine:
         fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
         fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
         buffers = self._memory()
-        writer = _Writer(plan, fixed)
+        writer = _Writer(fixed)
         lines: list[str] = []
         self.lines = []
         last_use = _last_uses(plan)
@@ -223,8 +223,7 @@ class StraightLine:
 class _Writer:
     """Names of Python for variables and kernels, and the globals of the generated function."""
 
-    def __init__(self, plan: ExecutionPlan, fixed: dict[str, Any]) -> None:
-        self.plan = plan
+    def __init__(self, fixed: dict[str, Any]) -> None:
         self.fixed = fixed  # variables whose array is known before the run
         self.namespace: dict[str, Any] = {}
         self.assigned: set[str] = set()
@@ -272,8 +271,9 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
             if plan.block.var(name).is_temporary:
                 last[name] = position
     found: dict[int, list[str]] = {}
+    fetched = set(plan.fetches)
     for name, position in last.items():
-        if name not in plan.fetches:
+        if name not in fetched:
             found.setdefault(position, []).append(name)
     return found
 

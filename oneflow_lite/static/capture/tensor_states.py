@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -105,7 +105,8 @@ class OutsideTensors:
         self.tensors = [state.tensor for state in states]
         self.shapes = [_description(state.data) for state in states]
         self._namespace: dict[str, Any] = {}
-        self._source = self._write()
+        exec(compile(self._write(), "<outside tensors>", "exec"), self._namespace)
+        self.check: Callable[[], bool] = self._namespace["check"]
         self.renew()
         # The arrays and gradients of that call are let go of; whether there was one stays known.
         self.states = [
@@ -146,9 +147,6 @@ class OutsideTensors:
             grad = self.tensors[i].grad
             self._namespace[f"g{i}"] = _MISSING if grad is None else grad
             self._namespace[f"b{i}"] = None if grad is None else grad._data
-        if "check" not in self._namespace:
-            exec(compile(self._source, "<outside tensors>", "exec"), self._namespace)
-        self.check = self._namespace["check"]
 
     def why(self) -> str | None:
         """Say which tensor a recording does not fit any more; None when all do, once renewed."""
