@@ -237,8 +237,7 @@ class _Reader:
             length = struct.unpack("<Q", self.data[:8])[0]
             header = json.loads(self.data[8 : 8 + length])
         except Exception as error:  # the library raises classes of its own
-            # Asked last: the length of a header may begin with the same byte as a pickle.
-            if self.data[:4] == b"PK\x03\x04" or self.data[:1] == b"\x80":
+            if _is_pickled(self.data):
                 raise SerializationError(
                     "load(): this is a file made by pickle (torch.save, perhaps), which could run "
                     "code when read; save it from there as safetensors "
@@ -280,6 +279,14 @@ class _Reader:
                 array = to_device(array, self.device)
             self.tensors[name] = make_tensor(array)
         return self.tensors[name]
+
+
+def _is_pickled(data: bytes) -> bool:
+    """Tell whether bytes that cannot be read look like a pickle, or like a zip file with one."""
+    if data[:1] == b"\x80":
+        # The length of our header may begin so too; its text follows the eight bytes of the length.
+        return data[8:9] not in (b"", b"{")
+    return data[:4] == b"PK\x03\x04"
 
 
 def _checksum(structure: str, arrays: Arrays) -> int:
