@@ -14,7 +14,6 @@ from oneflow_lite.kernels.numerics import (
     at_least,
     at_most,
     clip,
-    copied,
     keep_where,
     select,
 )
@@ -41,10 +40,7 @@ def relu_grad(xp, dy, y, *, out=None):
 
 @register_kernel("relu_grad", device="cpu")
 def relu_grad_cpu(xp, dy, y, *, out=None):
-    if y.size < 1024:  # y is never negative: where it is not 0, or nan, it counts as true
-        kept = np.where(y, dy, _ZERO[y.dtype])
-        return kept if out is None else copied(kept, out)
-    return keep_where(np, ~(y <= 0), dy, out)
+    return keep_where(np, np.not_equal(y, _ZERO[y.dtype]), dy, out)  # y is never negative
 
 
 @register_kernel("leaky_relu", infer=like_first)

@@ -12,7 +12,7 @@ from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_cla
 from oneflow_lite.kernels.numerics import check_probabilities, copied, zeros
 from oneflow_lite.registry import register_kernel
 
-_INT64 = np.dtype(np.int64)
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 @register_kernel("nll_loss", infer=loss_of_classes)
@@ -25,7 +25,7 @@ def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", o
     each = reduction == "none"
     plain = None if each else _plain_places(xp, x.shape, target, weight, ignore_index)
     if plain is not None:
-        total = -x.reshape(x.size).take(plain).sum()
+        total = -np.add.reduce(x.reshape(x.size).take(plain))
         total = total / plain.size if reduction == "mean" else total
         return total if out is None else copied(total, out)
     places, factor, ignored = _places(xp, x, x.shape, target, weight, ignore_index, op)
@@ -51,7 +51,8 @@ def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out
         plain = _plain_places(xp, shape, target, weight, ignore_index)
         if plain is not None:
             dx = zeros(xp, shape, dy.dtype, out)
-            dx.reshape(dx.size)[plain] = -dy / plain.size if reduction == "mean" else -dy
+            total = dy.item()  # a division of doubles rounds to that of the gradient's dtype
+            dx.reshape(dx.size)[plain] = -total / plain.size if reduction == "mean" else -total
             return dx
     places, factor, ignored = _places(xp, dy, shape, target, weight, ignore_index)
     values = -dy.reshape(-1)
@@ -118,7 +119,9 @@ def _places(xp, like, shape, target, weight, ignore_index, op=None):
 
 def _all_below(target, classes):
     """Return whether all targets are classes; read as unsigned, negative ones are large."""
-    return target.size and target.flags.c_contiguous and target.view(np.uint64).max() < classes
+    if not target.size or not target.flags.c_contiguous:
+        return False
+    return int(np.maximum.reduce(target.view(_UINT64), None)) < classes
 
 
 def _divided(total, factor, each):

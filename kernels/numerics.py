@@ -59,24 +59,21 @@ def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
 def keep_where(xp: Any, condition: Any, x: Any, out: Any = None) -> Any:
     """Return x where `condition` holds, else 0: also for an inf or nan, unlike `x * condition`.
 
-    `out` may be x.
+    x is of a float dtype. `out` may be x.
     """
-    if x.size < _LARGE or xp is not np:
+    if xp is not np:
         kept = xp.where(condition, x, 0)
         return kept if out is None else copied(kept, out)
-    integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
-    mask = -condition.view(np.int8)
-    if out is None:
-        return (x.view(integer) & mask).view(x.dtype)
-    np.bitwise_and(x.view(integer), mask, out=out.view(integer))
-    return out
+    integer = _INTEGER_OF_SIZE[x.dtype.itemsize]  # bits times 1 or 0: no branch, no mask to make
+    bits = np.multiply(x.view(integer), condition, out=None if out is None else out.view(integer))
+    return bits.view(x.dtype) if out is None else out
 
 
 def zeros(xp: Any, shape: Any, dtype: Any, out: Any = None) -> Any:
     """Return zeros, in `out` where that is given."""
     if out is None:
         return xp.zeros(shape, dtype)
-    out[...] = 0
+    out.fill(0)
     return out
 
 

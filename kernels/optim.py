@@ -9,9 +9,9 @@ import itertools
 from oneflow_lite.kernels.infer_rules import written
 from oneflow_lite.registry import register_kernel
 
-# Elements that are updated at a time on the CPU: their parameter, gradient, state and temporaries
-# stay in the cache, and the temporaries are too small to come from the system every time.
-_BLOCK = 32768
+# Elements that are updated at a time on the CPU, so that their parameter, gradient, state and
+# temporaries stay in the cache. The quickest of the powers of two for 50,000 to 4 million floats.
+_BLOCK = 65536
 
 
 def _scalars(xp, *values):

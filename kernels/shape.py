@@ -1,5 +1,6 @@
 """Shapes: most of these return views of the input's memory."""
 
+import functools
 import math
 
 import numpy as np
@@ -66,13 +67,24 @@ def sum_to_cpu(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
     if extra and x.shape[extra:] == shape and x.dtype.char in "fd" and x.size:
         # The gradient of a bias: BLAS adds rows up several times quicker than a reduction.
+        if extra == len(shape) == 1:
+            return _ones(len(x), x.dtype).dot(x, out)
         rows = x.reshape(math.prod(x.shape[:extra]), math.prod(shape))
-        ones = np.ones(len(rows), x.dtype)
+        ones = _ones(len(rows), x.dtype)
         if out is None:
             return ones.dot(rows).reshape(shape)
         ones.dot(rows, out.reshape(rows.shape[1]))
         return out
     return sum_to(np, x, shape=shape, out=out)
+
+
+def _ones(size, dtype):
+    return _few_ones(size, dtype) if size <= 4096 else np.ones(size, dtype)
+
+
+@functools.lru_cache(64)
+def _few_ones(size, dtype):
+    return np.ones(size, dtype)
 
 
 @register_kernel("clone", infer=like_input, reuses="x")
