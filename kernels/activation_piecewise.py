@@ -14,6 +14,7 @@ from oneflow_lite.kernels.numerics import (
     at_least,
     at_most,
     clip,
+    copied,
     keep_where,
     select,
 )
@@ -40,7 +41,11 @@ def relu_grad(xp, dy, y, *, out=None):
 
 @register_kernel("relu_grad", device="cpu")
 def relu_grad_cpu(xp, dy, y, *, out=None):
-    return keep_where(np, np.not_equal(y, _ZERO[y.dtype]), dy, out)  # y is never negative
+    zero = _ZERO[y.dtype]
+    if y.size < 1024:  # y is never negative: where it is not 0, or nan, it counts as true
+        kept = np.where(y, dy, zero)
+        return kept if out is None else copied(kept, out)
+    return keep_where(np, np.not_equal(y, zero), dy, out)
 
 
 @register_kernel("leaky_relu", infer=like_first)
