@@ -559,7 +559,7 @@ class Tensor:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._require_leaf("pickle")
-        extra = {k: v for k, v in vars(self).items() if k not in _OWN_FIELDS}
+        extra = {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
         device = None if not self.is_cuda else str(self.device)
         return _rebuild, (type(self), self.numpy(), self.requires_grad, device, extra)
 
@@ -567,7 +567,7 @@ class Tensor:
         self._require_leaf("copy.deepcopy")
         if id(self) in memo:
             return memo[id(self)]  # type: ignore[no-any-return]
-        extra = {k: v for k, v in vars(self).items() if k not in _OWN_FIELDS}
+        extra = {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
         self._leave("copy.deepcopy")
         clone = make_tensor(self._data.copy(), type(self))
         memo[id(self)] = clone
@@ -618,7 +618,7 @@ class Tensor:
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
 
-_OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_name"})
+OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_name"})
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 

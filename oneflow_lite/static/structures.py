@@ -9,7 +9,8 @@ import attrs
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, same_value, unflatten
+from oneflow_lite.static.capture.guards import same
+from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, is_plain, unflatten
 from oneflow_lite.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
@@ -41,13 +42,17 @@ def numbers_to_tensors(results: Sequence[Result], which: int) -> None:
     result.tensors = tensors
 
 
+def _same_value(a: Any, b: Any) -> bool:
+    return same(a, b) if is_plain(a) else type(a) is type(b) and bool(a == b)
+
+
 def _converted(spec: Any, others: list[Any], before: list[Tensor], tensors: list[Tensor]) -> Any:
     if isinstance(spec, Leaf):
         tensors.append(before[spec.position])
         return Leaf(len(tensors) - 1)
     if isinstance(spec, Fixed):
-        same = all(isinstance(o, Fixed) and same_value(o.value, spec.value) for o in others)
-        if same or type(spec.value) not in _NUMBERS:
+        equal = all(isinstance(o, Fixed) and _same_value(o.value, spec.value) for o in others)
+        if equal or type(spec.value) not in _NUMBERS:
             return spec
         tensors.append(tensor(spec.value))
         return Leaf(len(tensors) - 1)
@@ -102,7 +107,7 @@ def _compare(
     if fits and isinstance(a, Node):
         fits = a.kind is b.kind and a.keys == b.keys and len(a.children) == len(b.children)
     elif fits:
-        fits = same_value(a.value, b.value)
+        fits = _same_value(a.value, b.value)
     if not fits:
         raise bad_argument(
             ArgumentError,

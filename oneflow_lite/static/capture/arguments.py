@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.function_node import AccumulateGrad
-from oneflow_lite.static.capture.tree import Fixed, Leaf, flatten, same_value
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.static.capture.guards import same
+from oneflow_lite.static.capture.holders import users_attributes
+from oneflow_lite.static.capture.tree import Fixed, Leaf, flatten, mutable_containers
+from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 Match = Callable[[tuple[Any, ...], dict[str, Any]], "tuple[Tensor, ...] | None"]
 
@@ -31,13 +33,36 @@ class Arguments:
         self.tensors: list[Tensor] = []
         specs = [flatten(x, self.tensors) for x in args]
         keyword_specs = {name: flatten(x, self.tensors) for name, x in kwargs.items()}
-        self.match = self._generate(specs, keyword_specs)
+        self._specs, self._keyword_specs = specs, keyword_specs
+        self._containers: list[Any] = []
+        pairs = zip([*specs, *keyword_specs.values()], [*args, *kwargs.values()], strict=True)
+        for spec, value in pairs:
+            self._containers += mutable_containers(spec, value)
+        self.match = self._generate((), ())
+
+    def look_further(
+        self, attributes: Sequence[tuple[dict[str, Any], bool]], outside: Sequence[Any]
+    ) -> None:
+        """Have `match` compare more.
+
+        Parameters
+        ----------
+        attributes : sequence of (dict, bool)
+            What users have set on each tensor and the call read, and whether it may have asked
+            for what is not there.
+        outside : sequence of list or dict
+            Those that the call could compare its arguments with, by identity.
+        """
+        self.match = self._generate(attributes, outside)
 
     def forget(self) -> None:
-        """Let go of the tensors; `match` needs them no more."""
-        self.tensors = []
+        """Let go of what was given; `match` needs it no more."""
+        self.tensors, self._containers = [], []
 
-    def _generate(self, specs: Sequence[Any], keyword_specs: dict[str, Any]) -> Match:
+    def _generate(
+        self, attributes: Sequence[tuple[dict[str, Any], bool]], outside: Sequence[Any]
+    ) -> Match:
+        specs, keyword_specs = self._specs, self._keyword_specs
         writer = _Writer(self.tensors)
         keys = writer.value(tuple(keyword_specs))
         writer.lines.append(f"    if len(args) != {len(specs)} or tuple(kwargs) != {keys}: return")
@@ -45,7 +70,11 @@ class Arguments:
             writer.check(spec, f"args[{i}]")
         for name, spec in keyword_specs.items():
             writer.check(spec, f"kwargs[{writer.value(name)}]")
-        writer.check_identities()
+        for i, (read, asks) in enumerate(attributes):
+            writer.check_attributes(i, read, asks)
+        writer.check_identities([f"t{i}" for i in range(len(self.tensors))], self.tensors)
+        writer.check_identities(writer.mutable, self._containers)
+        writer.check_places(self._containers, outside)
         found = "".join(f"t{i}, " for i in range(len(self.tensors)))
         source = "\n".join(["def match(args, kwargs):", *writer.lines, f"    return ({found})"])
         exec(compile(source, "<arguments>", "exec"), writer.namespace)
@@ -57,7 +86,8 @@ class _Writer:
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         self.tensors = tensors
         self.lines: list[str] = []
-        self.namespace: dict[str, Any] = {"same": same_value, "ndarray": np.ndarray}
+        self.namespace: dict[str, Any] = {"same": same, "ndarray": np.ndarray, "own": OWN_FIELDS}
+        self.mutable: list[str] = []  # the names of lists and dicts
         self._count = 0
 
     def value(self, value: Any) -> str:
@@ -80,31 +110,55 @@ class _Writer:
                 test = f"{name} is not {value}"
             self.lines.append(f"    if {test}: return")
             return
+        if spec.kind in (list, dict):
+            self.mutable.append(name)
         kind = self.value(spec.kind)
         size = len(spec.children)
         self.lines.append(f"    if type({name}) is not {kind} or len({name}) != {size}: return")
         if spec.kind is dict:
             keys = self.value(spec.keys)
-            self.lines.append(f"    if tuple({name}) != {keys}: return")
+            words = all(type(key) is str for key in spec.keys)
+            test = f"tuple({name}) != {keys}" if words else f"not same(tuple({name}), {keys})"
+            self.lines.append(f"    if {test}: return")
             for i, child in enumerate(spec.children):
                 self.check(child, f"{name}[{keys}[{i}]]")
             return
         for i, child in enumerate(spec.children):
             self.check(child, f"{name}[{i}]")
 
-    def check_identities(self) -> None:
-        """Check that those tensors are one object that were one, and no others."""
-        first: dict[int, int] = {}
-        for position, tensor in enumerate(self.tensors):
-            earlier = first.setdefault(id(tensor), position)
-            if earlier != position:
-                self.lines.append(f"    if t{position} is not t{earlier}: return")
+    def check_attributes(self, position: int, read: dict[str, Any], asks: bool) -> None:
+        """Check what users have set on a tensor."""
+        fields = f"t{position}.__dict__"
+        if asks:
+            names = self.value(set(users_attributes(self.tensors[position])))
+            self.lines.append(f"    if {fields}.keys() - own != {names}: return")
+        for name, value in read.items():
+            test = f"same({fields}.get({name!r}), {self.value(value)})"
+            self.lines.append(f"    if {name!r} not in {fields} or not {test}: return")
+
+    def check_identities(self, names: Sequence[str], objects: Sequence[Any]) -> None:
+        """Check that those objects are one that were one, and no others."""
+        first: dict[int, str] = {}
+        for name, value in zip(names, objects, strict=True):
+            earlier = first.setdefault(id(value), name)
+            if earlier != name:
+                self.lines.append(f"    if {name} is not {earlier}: return")
         if len(first) == 2:
             one, other = first.values()
-            self.lines.append(f"    if t{one} is t{other}: return")
+            self.lines.append(f"    if {one} is {other}: return")
         elif len(first) > 2:
-            ids = ", ".join(f"id(t{position})" for position in first.values())
+            ids = ", ".join(f"id({name})" for name in first.values())
             self.lines.append(f"    if len({{{ids}}}) != {len(first)}: return")
+
+    def check_places(self, containers: Sequence[Any], outside: Sequence[Any]) -> None:
+        """Check which lists and dicts are also outside."""
+        ids = {id(value) for value in outside}
+        known = self.value(ids)
+        for name, value in zip(self.mutable, containers, strict=True):
+            if id(value) in ids:
+                self.lines.append(f"    if {name} is not {self.value(value)}: return")
+            elif ids:
+                self.lines.append(f"    if id({name}) in {known}: return")
 
     def _tensor(self, position: int, expression: str) -> None:
         tensor = self.tensors[position]

@@ -15,6 +15,7 @@ from oneflow_lite.static.capture.trusted import (
     may_enter,
     origin,
     origin_of_module,
+    reads_fields,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class CallWatch:
         The users' code objects that ran, with their global names.
     own : set of code
         The package's code objects that ran.
+    library : set of code
+        Those of libraries that users' code may enter.
+    foreign : set of code
+        The others of libraries.
 
     Examples
     --------
@@ -72,6 +77,8 @@ class CallWatch:
     def __init__(self) -> None:
         self.entered: dict[CodeType, list[dict[str, Any]]] = {}
         self.own: set[CodeType] = set()
+        self.library: set[CodeType] = set()
+        self.foreign: set[CodeType] = set()
         self.calls: dict[str, None] = {}
         self.any_attribute = False
         self._previous: Any = None  # the profiler that was set before; it is told everything too
@@ -120,10 +127,12 @@ class CallWatch:
                 caller = frame.f_back
                 if caller is not None and _is_users(caller):
                     self._note(caller, f"{code.co_qualname}()")
-        elif event == "c_call" and self._whose.get(id(frame.f_code)) == "user":
+        elif event == "c_call":
+            by_user = self._whose.get(id(frame.f_code)) == "user"
             if is_reflective(arg):
-                self.any_attribute = True
-            elif (reason := call_reason(arg)) is not None:
+                if by_user or reads_fields(frame.f_code):
+                    self.any_attribute = True
+            elif by_user and (reason := call_reason(arg)) is not None:
                 self._note(frame, reason)
 
     def _first(self, frame: FrameType) -> str:
@@ -134,6 +143,8 @@ class CallWatch:
             self.own.add(code)
             if has_own_effect(code):
                 self._note(frame.f_back or frame, f"{code.co_name}()")
+        elif whose == "library":
+            (self.library if may_enter(code) else self.foreign).add(code)
         elif whose == "user" and not _is_users(frame):
             whose = "generated"
         self._whose[id(code)] = whose

@@ -19,7 +19,7 @@ _GLOBAL = {"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "LOAD_FR
 _FREE = {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 _ATTRIBUTE = {
     "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "LOAD_ZERO_SUPER_ATTR",
-    "LOAD_ZERO_SUPER_METHOD", "STORE_ATTR", "DELETE_ATTR",
+    "LOAD_ZERO_SUPER_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM",
 }  # fmt: skip
 _IGNORED = {"CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL", "PRECALL"}
 # Instructions of Python 3.11 to 3.14 that reach nothing but the frame's own values; those of
@@ -32,7 +32,7 @@ _LOCAL = set(
     CHECK_EXC_MATCH CLEANUP_THROW COMPARE_OP CONTAINS_OP CONVERT_VALUE COPY COPY_FREE_VARS
     DELETE_DEREF DELETE_FAST DELETE_NAME DELETE_SUBSCR DICT_MERGE DICT_UPDATE END_FOR END_SEND
     EXIT_INIT_CHECK FORMAT_SIMPLE FORMAT_VALUE FORMAT_WITH_SPEC FOR_ITER GET_ITER GET_LEN
-    GET_YIELD_FROM_ITER IMPORT_FROM INTERPRETER_EXIT IS_OP JUMP JUMP_BACKWARD
+    GET_YIELD_FROM_ITER INTERPRETER_EXIT IS_OP JUMP JUMP_BACKWARD
     JUMP_BACKWARD_NO_INTERRUPT JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP
     JUMP_NO_INTERRUPT KW_NAMES LIST_APPEND LIST_EXTEND LIST_TO_TUPLE LOAD_ASSERTION_ERROR
     LOAD_BUILD_CLASS LOAD_CLOSURE LOAD_COMMON_CONSTANT LOAD_CONST LOAD_CONST_IMMORTAL
@@ -79,6 +79,10 @@ class CodeFacts:
         Names of all attributes that are loaded, stored or deleted, of whatever object.
     any_attribute : bool
         Whether attributes may be reached whose names do not stand in the code.
+    imports : frozenset of str
+        The modules that it imports.
+    catches : bool
+        Whether it catches exceptions.
     reasons : tuple of str
         Why a call of it cannot be replayed.
     nested : tuple of code
@@ -89,6 +93,8 @@ class CodeFacts:
     free: frozenset[Path]
     attributes: frozenset[str]
     any_attribute: bool
+    imports: frozenset[str]
+    catches: bool
     reasons: tuple[str, ...]
     nested: tuple[CodeType, ...]
 
@@ -107,6 +113,7 @@ def walk(code: CodeType) -> CodeFacts:
     globals_: set[Path] = set()
     free: set[Path] = set()
     attributes: set[str] = set()
+    imports: set[str] = set()
     reasons: list[str] = []
     any_attribute = False
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _IGNORED]
@@ -120,6 +127,7 @@ def walk(code: CodeType) -> CodeFacts:
         elif name == "MATCH_CLASS":  # the class says which attributes a positional pattern reads
             any_attribute = True
         elif name == "IMPORT_NAME":
+            imports.add(instruction.argval)
             level = instructions[position - 2].argval
             if level != 0 or instruction.argval.partition(".")[0] not in IMPORTABLE:
                 reasons.append(f"imports {instruction.argval or 'a sibling module'} while it runs")
@@ -133,6 +141,8 @@ def walk(code: CodeType) -> CodeFacts:
         frozenset(free),
         frozenset(attributes),
         any_attribute or not REFLECTIVE.isdisjoint(attributes),
+        frozenset(imports),
+        any(i.opname in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") for i in instructions),
         tuple(f"{where} {reason}" for reason in dict.fromkeys(reasons)),
         tuple(const for const in code.co_consts if isinstance(const, CodeType)),
     )

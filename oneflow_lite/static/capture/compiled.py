@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import warnings
 from collections.abc import Callable
@@ -76,7 +77,13 @@ class CompiledFunction:
     ----------
     fullgraph : bool
         Whether `CaptureError` is raised where a call would run eagerly.
+    notes_of_calls : frozenset of str
+        The attributes that every call may change.
     """
+
+    notes_of_calls = frozenset(
+        ("_recordings", "_refusals", "_recorded_in_vain", "_explanation", "_lock")
+    )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -89,6 +96,16 @@ class CompiledFunction:
         self._recorded_in_vain = 0  # recordings since the last hit
         self._explanation = Explanation()
         self._lock = make_lock()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        """Return a function that calls a copy of what this one calls; most are no copies."""
+        function = copy.deepcopy(self.function, memo)
+        if function is self.function:
+            return self
+        made = CompiledFunction(function, self.fullgraph, self.mode)
+        users = {name: value for name, value in vars(self).items() if name not in vars(made)}
+        vars(made).update(copy.deepcopy(users, memo))
+        return made
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -104,7 +121,12 @@ class CompiledFunction:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
                 self._recorded_in_vain = 0
-                return recording.replay(tensors)
+                try:
+                    return recording.replay(tensors)
+                except Exception:
+                    if self.fullgraph or not recording.can_begin_again:
+                        raise
+                return self.function(*args, **kwargs)  # which may handle it
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
@@ -199,7 +221,11 @@ class CompiledFunction:
             changes = outside.changes()
             if changes:
                 raise NotReplayable(changes[0])
+            if outside.has_container(value):
+                raise NotReplayable("it returned a list or dict that is also elsewhere")
             guards = outside.guards(watch)
+            read = [outside.attributes_read(watch, t) for t in arguments.tensors]
+            arguments.look_further(read, outside.containers(watch))
             with StateChange(interpreter=stack):
                 recording = Recording(
                     self.__name__,
@@ -351,9 +377,28 @@ def _compiled_module(module: Module, function: CompiledFunction) -> Module:
     kind = type(module)
 
     def call(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if self.__dict__ is not module.__dict__:  # a copy that the class made in its own way
+            return kind.__call__(self, *args, **kwargs)
         return function(*args, **kwargs)
 
-    names = {"__call__": call, "explain": staticmethod(function.explain), "__module__": __name__}
+    def copied(self: Module) -> Module:
+        return _compile_again(copy.copy(module), function.fullgraph, function.mode)
+
+    def reduced(self: Module, protocol: Any) -> tuple[Any, ...]:
+        return _compile_again, (module, function.fullgraph, function.mode)
+
+    names = {
+        "__call__": call,
+        "__copy__": copied,
+        "__reduce_ex__": reduced,
+        "explain": staticmethod(function.explain),
+        "__module__": __name__,
+    }
     compiled: Module = kind.__new__(type(kind.__name__, (kind,), names))
     compiled.__dict__ = module.__dict__
     return compiled
+
+
+def _compile_again(module: Module, fullgraph: bool, mode: str | None) -> Module:
+    """Compile the copy of a module whose original was compiled."""
+    return _compiled_module(module, CompiledFunction(module, fullgraph, mode))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Collection
 from types import CodeType, FunctionType
 from typing import Any
@@ -12,10 +13,16 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.code_walk import walk
 from oneflow_lite.static.capture.guards import Guard, Guards
-from oneflow_lite.static.capture.holders import MISSING, NAMED, container_base, place
+from oneflow_lite.static.capture.holders import (
+    MISSING,
+    NAMED,
+    container_base,
+    place,
+    users_attributes,
+)
 from oneflow_lite.static.capture.traversal import Traversal, is_vital
 from oneflow_lite.static.capture.trusted import BUILTINS, origin_of_class
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 _FEW = 8  # elements that are asked for one by one
 # Options that every update reads anew; of the second kind, zero means that an input is left out.
@@ -32,7 +39,10 @@ class GuardBuilder(Traversal):
         self._watch = watch
         self.any_attribute = any_attribute
         self._users = {name for code in watch.entered for name in walk(code).attributes}
-        self._names = self._users.union(*(walk(code).attributes for code in watch.own))
+        entered = (*watch.own, *watch.library)
+        self._names = self._users.union(*(walk(code).attributes for code in entered))
+        # Whether the code may ask for attributes that are not there.
+        self.asks = any_attribute or any(walk(code).catches for code in watch.entered)
         self._guards: list[Guard] = []
         self._holders: dict[str, Any] = {"type": type, "hasattr": hasattr, "plain": _is_plain}
         self._holders["token"] = abc.get_cache_token
@@ -43,6 +53,10 @@ class GuardBuilder(Traversal):
         """Return whether the entered code mentions an attribute of this name."""
         return self.any_attribute or name in self._names
 
+    def mentions(self, name: str) -> bool:
+        """Return whether users' code that was entered names this attribute."""
+        return name in self._users
+
     def describes(self, name: str) -> bool:
         """Return whether users' code mentions this attribute, which the package reads for texts."""
         return self.any_attribute or name in self._users
@@ -51,12 +65,32 @@ class GuardBuilder(Traversal):
         """Return whether this code was entered."""
         return code in self._watch.entered
 
+    def is_foreign(self, code: CodeType) -> bool:
+        """Return whether this code of a library was entered, and is none that users may enter."""
+        return code in self._watch.foreign
+
     def guards(self) -> Guards:
-        """Return the guards, those of the tensors' methods that users' code calls among them."""
+        """Return the guards, those of the tensors' methods and operators that ran among them."""
         methods = vars(Tensor)
-        for name in sorted(self._users.intersection(methods)):
+        operators = {
+            name
+            for name, method in methods.items()
+            if name.startswith("__") and getattr(method, "__code__", None) in self._watch.own
+        }
+        for name in sorted(self._users.intersection(methods) | operators):
             self._is(f"{self._holder(methods, Tensor)}[{name!r}]", methods[name], f"Tensor.{name}")
         return Guards(self._guards, self._holders)
+
+    def argument(self, tensor: Tensor, path: str) -> None:
+        """Go through the class of a tensor among the arguments, and what users have set on it."""
+        if type(tensor) is not Tensor:
+            self.walk(type(tensor), path)
+        for name, value in self.read_of(tensor).items():
+            self.walk(value, f"{path}.{name}")
+
+    def read_of(self, tensor: Tensor) -> dict[str, Any]:
+        """Return those attributes that users have set on a tensor and the code mentions."""
+        return {k: v for k, v in users_attributes(tensor).items() if self.wants(k)}
 
     # One kind of holder after the other
 
@@ -98,11 +132,15 @@ class GuardBuilder(Traversal):
         self, owner: Any, content: dict[str, Any], wanted: Any, path: str
     ) -> list[str]:
         holder = self._holder(owner)
-        if isinstance(owner, (Tensor, FunctionType)):
-            if not content:
-                self._empty(f"{holder}.__dict__", f"{path}.__dict__")
-            elif type(owner) is FunctionType:
+        if isinstance(owner, (Tensor, FunctionType, functools.partial)):
+            if isinstance(owner, Tensor):
+                if self.asks:
+                    names = self._holder(OWN_FIELDS.union(content))
+                    self._empty(f"not {holder}.__dict__.keys() <= {names}", f"{path}.__dict__")
+            elif content:
                 self._equal(f"[*{holder}.__dict__]", list(content), path)
+            else:
+                self._empty(f"{holder}.__dict__", f"{path}.__dict__")
             for name in wanted:
                 self._is(f"{holder}.__dict__[{name!r}]", content[name], f"{path}.{name}")
             return []
@@ -140,6 +178,10 @@ class GuardBuilder(Traversal):
             self._equal(f"[*{members}]", list(content), path)
             for name in filter(self.describes, NAMED):
                 self._is(f"{self._holder(cls)}.{name}", getattr(cls, name), f"{path}.{name}")
+        elif self.asks or any(
+            not self._users.isdisjoint(vars(base)) for base in cls.__mro__[1:-1]
+        ):  # what the code finds in a base may come to be in this class
+            self._equal(f"len({members})", len(content), f"the number of members of {path}")
         for name in wanted:
             self._is(f"{members}[{name!r}]", content[name], f"{path}.{name}")
 

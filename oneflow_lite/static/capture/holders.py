@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections import OrderedDict, defaultdict, deque
 from types import CellType, MemberDescriptorType
 from typing import Any
 
 from oneflow_lite.static.capture.guards import describe
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
@@ -20,8 +21,17 @@ CONTAINERS = {*_BASE_OF, OrderedDict, defaultdict}
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """Return the attributes that an object itself holds, those in slots included."""
+    """Return the attributes that an object itself holds, those in slots included.
+
+    What a compiled function notes about its own calls is none.
+    """
     content = dict(getattr(value, "__dict__", ()))
+    for name in getattr(type(value), "notes_of_calls", ()):
+        content.pop(name, None)
+    if isinstance(value, BaseException):
+        content["args"] = value.args
+    if isinstance(value, functools.partial):  # what it is made of is no attribute
+        return content
     for cls in type(value).__mro__:
         for name, member in vars(cls).items() if cls.__flags__ & _HEAP_TYPE else ():
             if type(member) is MemberDescriptorType:
@@ -30,6 +40,11 @@ def attributes_of(value: Any) -> dict[str, Any]:
                 except AttributeError:
                     content.setdefault(name, MISSING)
     return content
+
+
+def users_attributes(tensor: Tensor) -> dict[str, Any]:
+    """Return the attributes that users have set on a tensor."""
+    return {k: v for k, v in vars(tensor).items() if k not in OWN_FIELDS}
 
 
 def container_base(value: Any) -> type | None:
@@ -42,7 +57,7 @@ def content_of(kind: str, owner: Any) -> dict[Any, Any]:
     if kind == "attributes":
         content = attributes_of(owner)
         if isinstance(owner, Tensor):  # the others belong to the tensor's own state
-            content = {k: v for k, v in content.items() if not k.startswith("_")}
+            content = users_attributes(owner)
         return content
     if kind in ("items", "dict"):
         return dict(dict.items(owner))

@@ -12,7 +12,7 @@ from oneflow_lite.static.capture.call_watch import CallWatch as CallWatch
 from oneflow_lite.static.capture.code_walk import walk
 from oneflow_lite.static.capture.guard_builder import GuardBuilder
 from oneflow_lite.static.capture.guards import Guards, same
-from oneflow_lite.static.capture.holders import MISSING, content_of, place
+from oneflow_lite.static.capture.holders import MISSING, content_of, place, users_attributes
 from oneflow_lite.static.capture.traversal import Traversal
 from oneflow_lite.static.capture.trusted import origin, origin_of_class, origin_of_module
 from oneflow_lite.tensor import Tensor
@@ -43,15 +43,18 @@ class Snapshot(Traversal):
         for kept in optimizer.state.values():
             self.later(kept, f"{path}.state[...]")
 
-    def changes(self, made_state_allowed: bool) -> Iterator[str]:
-        """Go through what is different now, in words."""
+    def changes(self, made_state_allowed: bool, mentioned: Collection[str]) -> Iterator[str]:
+        """Go through what is different now, in words.
+
+        Modules of libraries may have got other names than those that are mentioned.
+        """
         states = {id(o.state) for o, _ in self._states}
         states |= {id(kept) for o, _ in self._states for kept in o.state.values()}
         for kind, owner, before, path in self._holders.values():
             after = _content(kind, owner)
             added_allowed = made_state_allowed and id(owner) in states
             if kind == "globals" and origin_of_module(owner.get("__name__")) != "user":
-                added_allowed = True  # a library may load parts of itself late
+                added_allowed = not any(name in mentioned and name not in before for name in after)
             for key, value in before.items():
                 if not same(value, after.get(key, MISSING)):
                     yield f"changed {place(kind, path, key)}"
@@ -99,9 +102,13 @@ class Outside:
         self._fn = fn
         self._arguments = (tuple(args), dict(kwargs))
         self._snapshot = Snapshot()
-        roots = ((fn, _name(fn)), *_registered_rules(), *_leaves(self._arguments, "arguments"))
-        for value, path in roots:
+        for value, path in ((fn, _name(fn)), *_registered_rules()):
             self._snapshot.walk(value, path)
+        for value, path in _leaves(self._arguments, "arguments"):
+            if isinstance(value, Tensor):
+                self._snapshot.walk(users_attributes(value), path)
+            else:
+                self._snapshot.walk(value, path)
         self.captured = frozenset(self._snapshot.tensors)
         for value, path in _arguments(args, kwargs):
             self._snapshot.walk(value, path)
@@ -130,8 +137,10 @@ class Outside:
         """
         if watch is None and self._built is not None:
             watch = self._built[0]
-        touched = watch is not None and any("state" in walk(c).attributes for c in watch.entered)
-        return list(dict.fromkeys(self._snapshot.changes(not touched)))
+        entered = () if watch is None else watch.entered
+        mentioned = {name for code in entered for name in walk(code).attributes}
+        found = self._snapshot.changes("state" not in mentioned, mentioned)
+        return list(dict.fromkeys(found))
 
     def unknown(self, watch: CallWatch) -> list[str]:
         """Say what the entered code names and cannot be guarded."""
@@ -141,6 +150,34 @@ class Outside:
     def guards(self, watch: CallWatch) -> Guards:
         """Return the guards of a call: what the code that it entered names, as it is now."""
         return self._builder(watch).guards()
+
+    def attributes_read(self, watch: CallWatch, tensor: Tensor) -> tuple[dict[str, Any], bool]:
+        """Return attributes that users have set on a tensor and the call may have read.
+
+        The second value says whether it may have asked for others, too.
+        """
+        builder = self._builder(watch)
+        return builder.read_of(tensor), builder.asks
+
+    def containers(self, watch: CallWatch) -> list[Any]:
+        """Return the lists and dicts that the call could read; its guards keep them."""
+        return [x for x in self._builder(watch).met() if type(x) in (list, dict)]
+
+    def has_container(self, value: Any) -> bool:
+        """Return whether a list or dict was there before the call, or one is in `value` twice."""
+        found: set[int] = set()
+        work = [value]
+        while work:
+            value = work.pop()
+            if isinstance(value, (list, dict)):
+                if id(value) in found or self._snapshot.has_met(value):
+                    return True
+                found.add(id(value))
+            if isinstance(value, (list, tuple)):
+                work.extend(value)
+            elif isinstance(value, dict):
+                work.extend(value.values())
+        return False
 
     def _builder(self, watch: CallWatch) -> GuardBuilder:
         if self._built is None or self._built[0] is not watch:
@@ -162,7 +199,10 @@ class Outside:
             if builder.enters(function.__code__):
                 builder.walk(function, path)
         for value, path in _leaves(self._arguments, "arguments"):
-            builder.walk(value, path)
+            if isinstance(value, Tensor):
+                builder.argument(value, path)
+            else:
+                builder.walk(value, path)
         if builder.too_many is not None:
             builder.unknown.append(builder.too_many)
         return builder
@@ -195,13 +235,14 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[Any, str]]:
     elif type(value) is dict:
         for key, element in value.items():
             yield from _leaves(element, str(key))
-    elif not isinstance(value, Tensor):
+    else:
         yield value, path
 
 
 def _content(kind: str, owner: Any) -> dict[Any, Any]:
     if kind == "globals":  # Python and its tools keep notes of their own under such names
-        return {name: value for name, value in owner.items() if not name.startswith("__")}
+        notes = {name for name in owner if name.startswith("__") and name.endswith("__")}
+        return {name: value for name, value in owner.items() if name not in notes}
     return content_of(kind, owner)
 
 

@@ -116,7 +116,12 @@ class RecordingInterpreter(Interpreter):
         elif any(map(_holds_array, attrs.values())):
             self.stop(f"{op}() keeps an array among its attributes")
         names = tuple([None if x is None else self.name_of(x) for x in inputs])
-        result = self.inner.apply(op_expr, inputs, attrs)
+        try:
+            result = self.inner.apply(op_expr, inputs, attrs)
+        except Exception as error:  # which other values might not cause, and the call may go on
+            if self.stopped is None:
+                self.stopped = f"{op}() raised {type(error).__name__}"
+            raise
         if self.stopped is None:
             outputs = result if type(result) is tuple else (result,)
             found = tuple([self._output(op, y, inputs, names) for y in outputs])

@@ -121,6 +121,13 @@ class Recording:
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
+        # A replay that raised has then left nothing behind.
+        self.can_begin_again = not (
+            self.callbacks
+            or results.gradients
+            or written.intersection(self.feeds, self.core.external_names)
+            or any(op.draws for op in recorder.block.ops)
+        )
         if all([source.is_there for source in self.sources]):
             self._bind()
 

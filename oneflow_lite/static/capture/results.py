@@ -14,6 +14,7 @@ import attrs
 from oneflow_lite.autograd.function_node import AccumulateGrad
 from oneflow_lite.autograd.mode import set_grad_enabled
 from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.tensor_states import TensorState
 from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
@@ -132,6 +133,9 @@ class Results:
         for fixed in fixed_values(spec):
             if not fixed.is_plain:
                 raise NotReplayable(f"it returned an object of type {type(fixed.value).__name__}")
+        new = [t for t in leaves if id(t) not in self._arguments and id(t) not in self._outside]
+        if any(map(users_attributes, new)):
+            raise NotReplayable("it returned a tensor with attributes that were set on it")
         positions = [self.position(tensor) for tensor in leaves]
         self.spec = placed(spec, positions)
         for state in changed:

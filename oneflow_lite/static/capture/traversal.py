@@ -10,6 +10,7 @@ import abc
 import argparse
 import enum
 import functools
+import sys
 from collections import namedtuple
 from collections.abc import Collection, Iterable
 from types import (
@@ -41,11 +42,13 @@ from oneflow_lite.static.capture.holders import (
     content_of,
     contents,
     place,
+    users_attributes,
 )
 from oneflow_lite.static.capture.trusted import (
     BUILTINS,
     PURE_MODULES,
     call_reason,
+    is_found,
     is_reflective,
     is_users,
     origin,
@@ -75,6 +78,8 @@ _REPLACED = ("forward", "__call__", "step")  # methods of the package that users
 _HARMLESS = ("typing", "abc", "enum", "collections.abc")  # bases without state of their own
 # Modules of the package whose objects neither change nor lead to what users wrote.
 _OPAQUE = ("op_expr", "extend", "device", "dtype", "autograd.mode", "autograd.custom_grad_function")
+# Modules whose objects say the same to everyone, or are gone through by other ways.
+_STATELESS = ("typing", "types", "_collections", "dataclasses")
 _WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.cached_property)
 _WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "args", "keywords")
 
@@ -114,6 +119,10 @@ class Traversal:
         """Return whether attributes of this name are read."""
         return True
 
+    def mentions(self, name: str) -> bool:
+        """Return whether users' code names this attribute."""
+        return False
+
     def describes(self, name: str) -> bool:
         """Return whether users' code reads this attribute of functions or classes."""
         return True
@@ -121,6 +130,10 @@ class Traversal:
     def enters(self, code: CodeType) -> bool:
         """Return whether functions of this code are called."""
         return True
+
+    def is_foreign(self, code: CodeType) -> bool:
+        """Return whether this code of a library was entered, which nobody knows enough of."""
+        return False
 
     def hold(
         self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str
@@ -142,11 +155,21 @@ class Traversal:
                 self.too_many = f"more than {LIMIT} objects can be reached, as {path}"
                 return
             value, path = self._work.pop()
-            if type(value) in _LEAVES or isinstance(value, (np.generic, np.dtype)):
+            if type(value) in _LEAVES or isinstance(value, np.dtype):
+                continue
+            if isinstance(value, np.generic) and not isinstance(value, np.void):
                 continue
             if id(value) not in self._seen:
                 self._seen[id(value)] = value
                 self._visit(value, path)
+
+    def met(self) -> Iterable[Any]:
+        """Go through all objects that the walk came to."""
+        return self._seen.values()
+
+    def has_met(self, value: Any) -> bool:
+        """Return whether the walk came to this object."""
+        return self._seen.get(id(value)) is value
 
     def later(self, value: Any, path: str) -> None:
         """Put a value on the list of those to visit."""
@@ -163,6 +186,8 @@ class Traversal:
             self.later(value.__func__, path)
             self.later(value.__self__, path)
         elif kind in _WRAPPERS:
+            if kind is functools.partial:
+                self._held_extra(value, attributes_of(value), path)
             for name in _WRAPPED:
                 self.later(getattr(value, name, None), path)
         elif kind is BuiltinFunctionType or isinstance(value, np.ufunc):
@@ -176,9 +201,7 @@ class Traversal:
 
     def _tensor(self, tensor: Tensor, path: str) -> None:
         self.tensors[id(tensor)] = (tensor, path)
-        extra = {k: v for k, v in vars(tensor).items() if not k.startswith("_")}
-        if extra:
-            self._held("attributes", tensor, extra, filter(self.wants, extra), path)
+        self._held_extra(tensor, users_attributes(tensor), path)
         meta = tensor._meta
         for name in ("hooks", "post_accumulate_hooks"):
             hooks = getattr(meta, name, None)
@@ -186,6 +209,10 @@ class Traversal:
                 self.later(hooks, f"{path}.{name}")
         if type(tensor) is not Tensor:
             self.later(type(tensor), type(tensor).__qualname__)
+
+    def _held_extra(self, owner: Any, extra: dict[str, Any], path: str) -> None:
+        """Take note of attributes that users have set on what has none by itself."""
+        self._held("attributes", owner, extra, filter(self.wants, extra), path)
 
     # Functions and names
 
@@ -204,13 +231,13 @@ class Traversal:
         entered = [c for c in codes if self.enters(c)]
         content = content_of("function", function)
         if whose == "user":
-            extra = attributes_of(function)
-            wanted = [name for name in extra if self.wants(name)]
-            self._held("attributes", function, extra, wanted, path)
+            self._held_extra(function, attributes_of(function), path)
             named = [name for name in content if self.describes(name)]
             self._held("function", function, content, named, path)
             if not entered:
                 return
+        elif self.is_foreign(code):
+            self.unknown.append(f"{path}() belongs to a library")
         self.functions.append((function, path))
         self._held("function", function, content, CALLED, path)
         free = {path for c in codes for path in walk(c).free}
@@ -232,6 +259,10 @@ class Traversal:
         paths = [path for path in walk(code).globals if path[0][0] != "@"]
         names = dict.fromkeys(path[0] for path in paths)
         self.hold("globals", scope, scope, names, "")
+        for name in walk(code).imports:
+            for imported in {name, name.partition(".")[0]}:
+                if imported in sys.modules:
+                    self.module(sys.modules[imported], (), imported)
         for path in paths:
             name = path[0]
             value = scope.get(name, BUILTINS.get(name, MISSING))
@@ -244,11 +275,14 @@ class Traversal:
         """Follow what is taken of a Python module."""
         whose = origin_of_module(module.__name__)
         pure = whose == "own" or module.__name__ in PURE_MODULES
+        content = vars(module)
         if not names:
-            if not pure:
+            if pure:
+                wanted = [name for name in content if self.mentions(name)]
+                self._held("globals", content, content, wanted, path)
+            else:
                 self.unknown.append(f"{path} is a module that is handed on")
             return
-        content = vars(module)
         value = content.get(names[0], MISSING)
         path = f"{path}.{names[0]}"
         if value is MISSING and "__getattr__" in content:
@@ -294,7 +328,9 @@ class Traversal:
             if "__getattribute__" in content:
                 self.unknown.append(f"{cls.__qualname__} has a __getattribute__ of its own")
         elif whose == "own":  # a method that a user has put in the place of the package's
-            wanted = [n for n, v in content.items() if n in _REPLACED or is_users(v)]
+            wanted = [
+                n for n, v in content.items() if n in _REPLACED or is_users(v) or self.mentions(n)
+            ]
             self._held("class", cls, content, wanted, cls.__qualname__)
         for base in (*cls.__mro__[1:], type(cls)):
             if origin_of_class(base) != "library":
@@ -304,11 +340,14 @@ class Traversal:
 
     def _wants_member(self, name: str, value: Any) -> bool:
         if name.startswith("__") and name.endswith("__"):  # operators call them without naming them
-            return callable(value) or hasattr(value, "__func__") or self._named(name)
+            return callable(value) or hasattr(value, "__func__") or self._named(name, value)
         return name != "_abc_impl" and self.wants(name)
 
-    def _named(self, name: str) -> bool:
-        return not self.any_attribute and self.wants(name) and name not in ("__dict__", "__doc__")
+    def _named(self, name: str, value: Any) -> bool:
+        if name in ("__dict__", "__doc__", "__module__"):
+            return False
+        scalar = type(value) in SCALARS or name == "__match_args__"
+        return self.mentions(name) or (self.wants(name) and (scalar or not self.any_attribute))
 
     def _container(self, value: Any, path: str) -> bool:
         """Follow a container's elements; return whether it is one and nothing else."""
@@ -327,20 +366,20 @@ class Traversal:
         cls = type(value)
         whose = origin_of_class(cls)
         name = cls.__module__
-        if isinstance(value, enum.Enum):
-            self.later(cls, cls.__qualname__)
-        elif isinstance(value, Optimizer):
+        if isinstance(value, Optimizer):
             self._optimizer(value, path)
         elif whose == "own" and not isinstance(value, Module):
             part = name.partition(".")[2]
             if part.startswith(("nn", "optim")):
                 self._attributes(value, path)
             elif part.startswith("static") and hasattr(value, "__wrapped__"):
-                self.later(value.__wrapped__, path)
+                content = attributes_of(value)
+                wanted = [n for n in content if n == "__wrapped__" or self.wants(n)]
+                self._held("attributes", value, content, wanted, path)
             elif part not in _OPAQUE and not part.startswith("functors."):
                 self.unknown.append(f"{path} is a {cls.__qualname__}")
-        elif whose == "library" and cls not in _PLAIN:
-            if name not in ("typing", "types", "_collections"):
+        elif whose == "library" and cls not in _PLAIN and not isinstance(value, enum.Enum):
+            if name not in _STATELESS or not is_found(cls):
                 self.unknown.append(f"{path} is a {name}.{cls.__qualname__}")
         else:
             self._attributes(value, path)
@@ -352,9 +391,8 @@ class Traversal:
             if not known and origin_of_class(base) == "library":
                 self.unknown.append(f"{path} is a {base.__module__}.{base.__qualname__}")
         content = attributes_of(value)
-        wanted = [
-            n for n in content if self.wants(n) or (isinstance(value, Module) and is_vital(n))
-        ]
+        vital = _vital_names(value, content)
+        wanted = [name for name in content if name in vital or self.wants(name)]
         self._held("attributes", value, content, wanted, path)
         self.later(cls, cls.__qualname__)
 
@@ -387,8 +425,19 @@ def is_vital(name: str) -> bool:
     return name in _VITAL
 
 
+def _vital_names(value: Any, content: dict[str, Any]) -> Collection[str]:
+    """Return the attributes that are read without being named in any code."""
+    if isinstance(value, Module):
+        return _VITAL
+    if isinstance(value, SimpleNamespace):  # compared and printed as a whole
+        return content
+    if isinstance(value, BaseException):
+        return ("args",)
+    return ("_value_",) if isinstance(value, enum.Enum) else ()
+
+
 def _is_library_constant(cls: type) -> bool:
     """Return whether using a class of a library has no effects beyond its own objects."""
     if cls.__module__ in PURE_MODULES or cls.__module__ == "builtins":
-        return True
+        return is_found(cls)
     return issubclass(cls, (np.generic, np.dtype, np.ndarray, *_PLAIN))

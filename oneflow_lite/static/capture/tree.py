@@ -12,7 +12,17 @@ import numpy as np
 from oneflow_lite.device import Device
 from oneflow_lite.tensor import Tensor
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), np.dtype, Device, enum.Enum)
+# Of these types themselves: an object of a subclass may hold more than its value.
+PLAIN = {bool, int, float, complex, str, bytes, type(None), type(...), Device}
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a value is what its type and content say, whoever made it."""
+    if type(value) in (slice, range):
+        return all(type(v) in (int, type(None)) for v in (value.start, value.stop, value.step))
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biufc"
+    return type(value) in PLAIN or isinstance(value, (np.dtype, enum.Enum))
 
 
 @attrs.frozen
@@ -31,10 +41,7 @@ class Fixed:
     @property
     def is_plain(self) -> bool:
         """Whether the value is what its type and content say, whoever made it."""
-        value = self.value
-        if isinstance(value, (slice, range)):
-            return all(type(v) in (int, type(None)) for v in (value.start, value.stop, value.step))
-        return isinstance(value, PLAIN)
+        return is_plain(self.value)
 
 
 @attrs.frozen(eq=False)
@@ -57,9 +64,9 @@ def flatten(value: Any, leaves: list[Tensor]) -> Leaf | Fixed | Node:
     if isinstance(value, Tensor):
         leaves.append(value)
         return Leaf(len(leaves) - 1)
-    if kind in (list, tuple) or is_namedtuple(kind):
+    if kind in (list, tuple) or (is_namedtuple(kind) and not getattr(value, "__dict__", None)):
         return Node(kind, tuple([flatten(item, leaves) for item in value]))
-    if kind is dict and all(isinstance(key, PLAIN) for key in value):
+    if kind is dict and all(map(is_plain, value)):
         return Node(dict, tuple([flatten(v, leaves) for v in value.values()]), tuple(value))
     return Fixed(value)
 
@@ -76,6 +83,16 @@ def unflatten(spec: Any, leaf: Callable[[int], Any]) -> Any:
     if spec.kind is list:
         return children
     return tuple(children) if spec.kind is tuple else spec.kind(*children)
+
+
+def mutable_containers(spec: Any, value: Any) -> Iterator[Any]:
+    """Go through the lists and dicts of a value that was taken apart."""
+    if isinstance(spec, Node):
+        if spec.kind in (list, dict):
+            yield value
+        inner = value.values() if spec.kind is dict else value
+        for child, x in zip(spec.children, inner, strict=True):
+            yield from mutable_containers(child, x)
 
 
 def placed(spec: Any, positions: Sequence[int]) -> Any:
@@ -95,12 +112,3 @@ def fixed_values(spec: Any) -> Iterator[Fixed]:
     elif isinstance(spec, Node):
         for child in spec.children:
             yield from fixed_values(child)
-
-
-def same_value(a: Any, b: Any) -> bool:
-    """Return whether two plain values agree in type and content, the sign of zero and NaN too."""
-    if type(a) is not type(b):
-        return False
-    if type(a) in (float, complex):
-        return bool(repr(a) == repr(b))
-    return bool(a == b)

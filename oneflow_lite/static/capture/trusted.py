@@ -78,6 +78,7 @@ _OWN_EFFECTS = frozenset(
 )
 
 
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
 _of_file: dict[str, Origin] = {}
 
 
@@ -123,6 +124,17 @@ def origin_of_module(name: str | None) -> Origin:
 def origin_of_class(cls: type) -> Origin:
     """Return whose class it is."""
     return origin_of_module(cls.__module__)
+
+
+def is_found(cls: type) -> bool:
+    """Return whether a class stands in the module that it names, or was made in C.
+
+    make_dataclass() and new_class() make classes that name the module `types`.
+    """
+    if not cls.__flags__ & _HEAP_TYPE:
+        return True
+    module = sys.modules.get(cls.__module__)
+    return getattr(module, cls.__qualname__.partition(".")[0], None) is not None
 
 
 def call_reason(function: Any) -> str | None:
@@ -173,6 +185,11 @@ def may_enter(code: CodeType) -> bool:
     if name.startswith(_PURE_GENERATED):
         return True
     return os.path.basename(name) in _PURE_FILES and name.startswith(_LIBRARY)
+
+
+def reads_fields(code: CodeType) -> bool:
+    """Return whether this code of a library reads all that an object holds, as asdict() does."""
+    return os.path.basename(code.co_filename) == "dataclasses.py" and origin(code) == "library"
 
 
 def has_own_effect(code: CodeType) -> bool:

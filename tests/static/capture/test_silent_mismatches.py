@@ -19,6 +19,7 @@ from tests.static.capture import (
     cases_objects,
     cases_optimizers,
     cases_outputs,
+    cases_reads,
     cases_writes,
 )
 from tests.static.capture.worlds import cases_of, check, check_or_refused, plain, remembering
@@ -37,6 +38,7 @@ MODULES = [
     cases_modules,
     cases_optimizers,
     cases_outputs,
+    cases_reads,
     cases_writes,
 ]
 CASES = [case for module in MODULES for case in cases_of(module)]
