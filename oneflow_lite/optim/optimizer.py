@@ -176,6 +176,10 @@ class Optimizer:
             group = self.param_groups[position]
             self._tensors(position, device, self._scalar_options(group))
 
+    def option_values(self) -> list[Any]:
+        """Return what the last step read of the options, in the order of `option_tensors`."""
+        return [value for values, _ in self._scalars.values() for value in values]
+
     def option_tensors(self) -> list[Tensor | None]:
         """Return the tensors from which updates read the options, in an order that stays."""
         return [tensor for _, tensors in self._scalars.values() for tensor in tensors]

@@ -67,7 +67,7 @@ def judge(source: str, counts: Counter[str], name: str = "<random program>") -> 
         counts["programs"] += 1
         try:
             for i, (want, have) in enumerate(zip(expected, found, strict=True)):
-                difference = compare(have, want, chooses)
+                difference = compare(have, want, chooses, in_stages(compiled))
                 reason = difference and raised_by_one(have, want, chooses)
                 if reason:
                     counts[f"programs that ended: {reason}"] += 1
@@ -86,19 +86,26 @@ def judge(source: str, counts: Counter[str], name: str = "<random program>") -> 
     return told.reasons if told.fallbacks else []
 
 
-def compare(have: Any, want: Any, chooses: bool) -> str | None:
+def in_stages(compiled: list[CompiledFunction]) -> bool:
+    """Return whether results were made from others, and so have nodes one above the other."""
+    functions = [f for f in compiled if isinstance(f, CompiledFunction)]
+    return any(len(recording.parts) > 1 for f in functions for recording in f._recordings)
+
+
+def compare(have: Any, want: Any, chooses: bool, staged: bool = False) -> str | None:
     """Say where two snapshots differ; None when they do not.
 
     Values agree bit for bit, but for sums over gradients of several calls, through two orders, or
     of what an output shares with the outside: a compiled function is one node, so they are taken
-    in another order. The strides of gradients are nobody's business. A program that `chooses` by
-    `cond` gets contiguous results of it, and one gradient, so later sums run in another order.
+    in another order, as are all gradients where results have nodes one above the other (`staged`).
+    The strides of gradients are nobody's business. A program that `chooses` by `cond` gets
+    contiguous results of it, and one gradient, so later sums run in another order.
     """
     if have == want:
         return None
     way = way_of(want)
-    exact = not chooses and (way is None or way in STAYING)
-    return _difference(have, want, way is None and not chooses, exact, "")
+    exact = not chooses and (way is None or (way in STAYING and not staged))
+    return _difference(have, want, way is None and not chooses, exact, not staged, "")
 
 
 def way_of(seen: Any) -> str | None:
@@ -125,7 +132,11 @@ def raised_by_one(have: Any, want: Any, chooses: bool) -> str | None:
     return None
 
 
-def _difference(have: Any, want: Any, layout: bool, exact: bool, place: str) -> str | None:
+def _difference(
+    have: Any, want: Any, layout: bool, exact: bool, exact_gradients: bool, place: str
+) -> str | None:
+    if type(have) is type(want) is dict:  # what a module holds, by name
+        have, want = list(have.items()), list(want.items())
     if type(have) is type(want) in (list, tuple) and len(have) == len(want):
         tensor = len(want) == 7 and type(want[3]) is bytes
         for i, (a, b) in enumerate(zip(have, want, strict=True)):
@@ -136,7 +147,8 @@ def _difference(have: Any, want: Any, layout: bool, exact: bool, place: str) -> 
             if tensor and i == 3 and not exact and _are_near(a, b, want[0]):
                 continue
             is_gradient = tensor and i == 6
-            found = _difference(a, b, layout and not is_gradient, exact, f"{place}[{i}]")
+            deeper = layout and not is_gradient, exact and not (is_gradient and not exact_gradients)
+            found = _difference(a, b, *deeper, exact_gradients, f"{place}[{i}]")
             if found is not None:
                 return found
         return None

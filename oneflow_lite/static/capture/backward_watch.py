@@ -61,7 +61,7 @@ class BackwardWatch:
 
 def _reason(frame: FrameType) -> str | None:
     for name, value in frame.f_locals.items():  # arguments and closure variables
-        if not _is_plain(value):
+        if not (_is_plain(value) or (name == ".0" and _is_comprehension(frame))):
             return f"reads {name}, a {type(value).__name__}"
     for code in nested_codes(frame.f_code):
         facts = walk(code)
@@ -73,6 +73,12 @@ def _reason(frame: FrameType) -> str | None:
             if not _is_harmless(frame.f_globals, path):
                 return f"reads the global {path[0]}"
     return None
+
+
+def _is_comprehension(frame: FrameType) -> bool:
+    """Return whether the code around it, which was looked at before, gave it what it iterates."""
+    caller = frame.f_back
+    return caller is not None and frame.f_code in caller.f_code.co_consts and is_users(caller)
 
 
 def _is_plain(value: Any) -> bool:

@@ -16,9 +16,9 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError, 
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.nn.module import Module
-from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.call_watch import CallWatch
+from oneflow_lite.static.capture.guards import same
 from oneflow_lite.static.capture.outside import Outside
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.capture.recording import Recording
@@ -217,12 +217,12 @@ class CompiledFunction:
             reasons = [*stopped, *watch.reasons(outside), *_looks_at_the_graph(watch)]
             if reasons:
                 raise NotReplayable(reasons[0])
-            late = _optimizer_tensors(recorder)
             changes = outside.changes()
             if changes:
                 raise NotReplayable(changes[0])
             if outside.has_container(value):
                 raise NotReplayable("it returned a list or dict that is also elsewhere")
+            late = _optimizer_tensors(recorder, outside)
             guards = outside.guards(watch)
             read = [outside.attributes_read(watch, t) for t in arguments.tensors]
             arguments.look_further(read, outside.containers(watch))
@@ -237,6 +237,7 @@ class CompiledFunction:
                     guards,
                     value,
                     not _GRADIENT_CODE.isdisjoint(watch.own),
+                    GraphTask.run.__code__ in watch.own,
                     self.mode,
                 )
         except NotReplayable as stop:
@@ -285,13 +286,23 @@ def _sources(states: list[TensorState]) -> dict[int, Source]:
     return found
 
 
-def _optimizer_tensors(recorder: RecordingInterpreter) -> list[Tensor]:
-    """Return the tensors of optimizers that took part; they may have been made by this call."""
+def _optimizer_tensors(recorder: RecordingInterpreter, outside: Outside) -> list[Tensor]:
+    """Return the tensors of optimizers that took part; they may have been made by this call.
+
+    Raises
+    ------
+    NotReplayable
+        When an optimizer itself was: its state would live on from replay to replay. When a step
+        took options that do not stay: all steps of a replay take those from before it.
+    """
     found: dict[int, Tensor] = {}
-    for callback in recorder.callbacks:
-        owner = getattr(callback, "__self__", None)
-        if isinstance(owner, Optimizer):
-            found.update({id(tensor): tensor for tensor in owner.own_tensors()})
+    for owner, values in recorder.options:
+        if not outside.reaches(owner):
+            raise NotReplayable("it makes an optimizer")
+        owner.refresh_options()
+        if not all(map(same, values, owner.option_values())):
+            raise NotReplayable("it changes options of an optimizer for some steps")
+        found.update({id(tensor): tensor for tensor in owner.own_tensors()})
     return list(found.values())
 
 

@@ -1,4 +1,4 @@
-"""The one node that a compiled function is in the eager graph.
+"""The node that a compiled function is in the eager graph; one for each of its stages.
 
 While a call is recorded, its backward pass is recorded as well, with gradients that stand for
 those to come; what it reads of the forward pass becomes results of the forward Program, kept by
@@ -8,7 +8,7 @@ once more, through dispatch, and differentiates that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import attrs
@@ -50,6 +50,8 @@ class Differentiated:
         What the call returned that has a place in the graph.
     edges : sequence of (node, output index)
         The places of the inputs.
+    before : collection of str
+        Which of the inputs are variables that the forward pass makes.
     mode : str
         Of the InterpreterCore.
 
@@ -70,6 +72,7 @@ class Differentiated:
         outputs: Sequence[Tensor],
         inputs: Sequence[str],
         edges: Sequence[Edge],
+        before: Collection[str],
         mode: str = "straight_line",
     ) -> None:
         self._mode = mode
@@ -85,12 +88,16 @@ class Differentiated:
         task.hooks_at_inputs, task.stops_at_inputs = False, True
         root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
         task.compute_dependencies_and_prune_node(root, edges)
+        places = {node for node, _ in edges}
+        if any(_has_hooks(node) for node in task.dependencies if node not in places):
+            recorder.unrepeatable = "puts hooks on the gradients of what it makes"
         with no_grad(), BackwardWatch():
             task.run(root)
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
         # What gets no gradient has no place in the graph, or passes would go on from there.
         self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))
         self.inputs = [inputs[i] for i in self.used]
+        self.before = {name for name in self.inputs if name in before}
         self.grads = [grads[i] for i in self.used]
         ops = block.ops[len(self.forward_ops) :]
         del block.ops[len(self.forward_ops) :]
@@ -152,6 +159,8 @@ class Differentiated:
                     self.unrepeatable = "draws random numbers from what requires a gradient"
                 if not self.rewritten.isdisjoint(op.outputs):
                     self.unrepeatable = "writes over random numbers"
+        if any(name in roots and roots[name] in written | inside for name in self.before):
+            self.unrepeatable = "writes over what it returns"
         found.update(dict.fromkeys(self.inputs))
         return list(found)
 
@@ -178,7 +187,8 @@ class Differentiated:
             if edge is not None:  # as in-place ops do: the old content gets no gradient
                 rebase_history(result, edge)
             results = result if type(result) is tuple else (result,)
-            variables.update(zip(op.outputs, results, strict=True))
+            made = zip(op.outputs, results, strict=True)
+            variables.update((name, y) for name, y in made if name not in self.before)
 
     def _core(self, recorder: RecordingInterpreter, ops: list[OpDesc]) -> InterpreterCore:
         program = Program()
@@ -197,6 +207,10 @@ class Differentiated:
         self.fetches = list(fetches)
         device = next(source.var(name).device for name in self.given)
         return InterpreterCore(program, feeds, self.fetches, device, mode=self._mode)
+
+
+def _has_hooks(node: FunctionNode) -> bool:
+    return any(meta is not None and meta.hooks for meta in node.metas or ())
 
 
 def as_fed(desc: VarDesc) -> VarDesc:

@@ -21,16 +21,19 @@ from oneflow_lite.static.capture.tree import Fixed, Leaf
 from oneflow_lite.tensor import Tensor
 
 Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]
-Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor]], None]
+Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor], Sequence[Tensor]], None]
 
 
 def make_finish(
-    results: Results, versions: Sequence[tuple[int, Tensor | None, str, int]], join: Join
+    results: Results,
+    versions: Sequence[tuple[int, Tensor | None, str, int]],
+    joins: Sequence[tuple[Sequence[int], Sequence[int], Join]],
 ) -> Finish:
     """Return `finish(arguments, fetched arrays)`, which returns what the function returns.
 
-    `versions` says how often which storage is written, `join` gives outputs that require a
-    gradient their places in the graph.
+    `versions` says how often which storage is written. `joins` give results that require a
+    gradient their places in the graph, one after the other; each is told which of them, and which
+    other results it looks at.
     """
     writer = _Writer()
     for position, tensor, place, count in versions:
@@ -38,12 +41,12 @@ def make_finish(
         given += place
         writer.lines.append(f"({given}._storage or {given}.storage).version += {count}")
     entries = list(enumerate(results.entries))
-    outputs = []
+    waiting = set()  # for their places in the graph
     for i, entry in entries:
         if isinstance(entry, Made):
             writer.made(i, entry)
             if entry.requires_grad == "node":
-                outputs.append(f"y{i}, ")
+                waiting.add(i)
         elif isinstance(entry, Given):
             tensor = entry.tensor
             given = f"x[{entry.argument}]" if tensor is None else writer.value(tensor)
@@ -51,17 +54,16 @@ def make_finish(
     for i, entry in entries:
         if isinstance(entry, Made) and entry.shares is not None:
             writer.lines.append(f"y{i}._storage = y{entry.shares}.storage")
-    if outputs:  # before views of them are taken, which are recorded in the graph that they have
-        writer.lines.append(f"{writer.value(join)}(x, found, ({''.join(outputs)}))")
-    for i, entry in entries:
-        if isinstance(entry, Aliased):
-            writer.lines.append(f"y{i} = y{entry.source}.detach()")
-        elif isinstance(entry, GradientOf):
-            writer.lines.append(f"y{i} = y{entry.owner}.grad")
-        elif isinstance(entry, Viewed):
-            take, chain = writer.value(taken_view), writer.value(entry.chain)
-            origin = writer.value(entry.origin)
-            writer.lines.append(f"y{i} = {take}(y{entry.base}, {chain}, {origin})")
+    # A view is recorded in the graph that its base has by then, and joins may look at views.
+    there = {i for i, entry in entries if isinstance(entry, (Made, Given))} - waiting
+    for outputs, others, join in (*joins, ((), (), None)):
+        for i, entry in entries:
+            if i not in there and i not in waiting and entry.source in there:
+                writer.derived(i, entry)
+                there.add(i)
+        if join is not None:
+            writer.join(join, outputs, others)
+            there.update(outputs)
     for owner, gradient in results.gradients:
         grad = None if gradient is None else f"y{gradient}"
         writer.lines.append(f"{writer.meta(results.entries[owner], owner)}.acc_grad = {grad}")
@@ -97,6 +99,20 @@ class _Writer:
         if edge is not None and isinstance(edge[0], AccumulateGrad):
             return self.value(edge[0].meta)
         return f"y{position}.autograd_meta"
+
+    def derived(self, position: int, entry: Aliased | GradientOf | Viewed) -> None:
+        if isinstance(entry, Aliased):
+            expression = f"y{entry.source}.detach()"
+        elif isinstance(entry, GradientOf):
+            expression = f"y{entry.source}.grad"
+        else:
+            take, chain, origin = map(self.value, (taken_view, entry.chain, entry.origin))
+            expression = f"{take}(y{entry.source}, {chain}, {origin})"
+        self.lines.append(f"y{position} = {expression}")
+
+    def join(self, join: Join, outputs: Sequence[int], others: Sequence[int]) -> None:
+        tuples = ["".join(f"y{i}, " for i in positions) for positions in (outputs, others)]
+        self.lines.append(f"{self.value(join)}(x, found, ({tuples[0]}), ({tuples[1]}))")
 
     def expression(self, spec: Any) -> str:
         if isinstance(spec, Leaf):

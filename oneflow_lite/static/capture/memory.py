@@ -97,13 +97,13 @@ class MemoryClasses:
             others = list(self._externals if written else self._written)
             if written:
                 others += [other for k, other in enumerate(arrays) if k != i]
-            if any(_overlap(array, other) for other in others):
+            if any(overlap(array, other) for other in others):
                 return False
         return True
 
     def _externals_apart(self) -> bool:
         return not any(
-            _overlap(array, other)
+            overlap(array, other)
             for i, array in zip(self._written_externals, self._written, strict=True)
             for k, other in enumerate(self._externals)
             if k != i
@@ -119,7 +119,8 @@ def _owner(array: Any) -> Any:
     return array if array.base is None else array.base
 
 
-def _overlap(a: Any, b: Any) -> bool:
+def overlap(a: Any, b: Any) -> bool:
+    """Return whether two arrays may share memory."""
     if isinstance(a, ndarray) and isinstance(b, ndarray):
         return bool(np.may_share_memory(a, b))
     return _owner(a) is _owner(b)

@@ -24,7 +24,7 @@ class Snapshot(Traversal):
     def __init__(self) -> None:
         super().__init__()
         self._holders: dict[tuple[int, str], tuple[str, Any, dict[Any, Any], str]] = {}
-        self._states: list[tuple[Optimizer, str]] = []
+        self.optimizers: list[tuple[Optimizer, str]] = []
 
     def hold(
         self, kind: str, owner: Any, content: dict[Any, Any], wanted: Any, path: str
@@ -38,7 +38,7 @@ class Snapshot(Traversal):
     def optimizer(self, optimizer: Optimizer, path: str) -> None:
         """Copy an optimizer's groups and state."""
         self.later(optimizer.param_groups, f"{path}.param_groups")
-        self._states.append((optimizer, path))
+        self.optimizers.append((optimizer, path))
         self.hold("items", optimizer.state, {}, (), f"{path}.state")
         for kept in optimizer.state.values():
             self.later(kept, f"{path}.state[...]")
@@ -48,8 +48,8 @@ class Snapshot(Traversal):
 
         Modules of libraries may have got other names than those that are mentioned.
         """
-        states = {id(o.state) for o, _ in self._states}
-        states |= {id(kept) for o, _ in self._states for kept in o.state.values()}
+        states = {id(o.state) for o, _ in self.optimizers}
+        states |= {id(kept) for o, _ in self.optimizers for kept in o.state.values()}
         for kind, owner, before, path in self._holders.values():
             after = _content(kind, owner)
             added_allowed = made_state_allowed and id(owner) in states
@@ -128,6 +128,10 @@ class Outside:
     def tensors(self) -> dict[int, tuple[Tensor, str]]:
         """The tensors by id, and where each was found."""
         return self._snapshot.tensors
+
+    def reaches(self, optimizer: Optimizer) -> bool:
+        """Return whether an optimizer was there before the call."""
+        return any(known is optimizer for known, _ in self._snapshot.optimizers)
 
     def changes(self, watch: CallWatch | None = None) -> list[str]:
         """Say what the call changed, tensors apart: a replay would not change it.

@@ -22,6 +22,7 @@ from oneflow_lite.autograd.mode import local
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.infer import has_dynamic_shape
 from oneflow_lite.static.location import user_location
 from oneflow_lite.static.program import OpDesc, Program, VarDesc
@@ -75,6 +76,8 @@ class RecordingInterpreter(Interpreter):
         Tensors that turned up from nowhere, by variable.
     callbacks : dict
         What to call before each replay; a dict for its order.
+    options : list of (Optimizer, list)
+        What each step of an optimizer took for its options.
     needs : dict of int to tuple of bool
         By the identity of an OpDesc, which inputs carried a gradient.
     unrepeatable : str or None
@@ -91,6 +94,7 @@ class RecordingInterpreter(Interpreter):
         self.externals: dict[str, Source] = {}
         self.unknown: dict[str, Tensor] = {}
         self.callbacks: dict[Callable[[], None], None] = {}
+        self.options: list[tuple[Optimizer, list[Any]]] = []
         self._outside = outside
         self._constants: dict[int, Any] = {}
         self._edge_of = edges
@@ -150,6 +154,9 @@ class RecordingInterpreter(Interpreter):
     def before_run(self, callback: Callable[[], None]) -> None:
         """Have a function called before each replay."""
         self.callbacks[callback] = None
+        owner = getattr(callback, "__self__", None)
+        if isinstance(owner, Optimizer):
+            self.options.append((owner, owner.option_values()))
 
     def stop(self, reason: str) -> None:
         """End the recording.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,11 +18,12 @@ from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.compiled_node import CompiledGradFunction, Differentiated
-from oneflow_lite.static.capture.finish import make_finish
-from oneflow_lite.static.capture.memory import MemoryClasses
+from oneflow_lite.static.capture.finish import Join, make_finish
+from oneflow_lite.static.capture.memory import MemoryClasses, overlap
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.capture.results import Made, NotReplayable, Results
-from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState
+from oneflow_lite.static.capture.stages import Stage, stages_of
+from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState, hooks_of
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import OpDesc
 from oneflow_lite.static.straight_line import StraightLine
@@ -53,6 +55,8 @@ class Recording:
         What the call returned.
     grads_matter : bool
         Whether the call looked at any `.grad`.
+    takes_gradients : bool
+        Whether a backward pass ran inside, and with it the hooks that it met.
     mode : str, optional
         Of the InterpreterCore.
 
@@ -73,6 +77,7 @@ class Recording:
         guards: Any,
         value: Any,
         grads_matter: bool,
+        takes_gradients: bool,
         mode: str | None = None,
     ) -> None:
         self.mode = mode or "straight_line"
@@ -103,10 +108,10 @@ class Recording:
         self.outside = OutsideTensors(
             [*outside, *_states_of(late, outside)], used_grads, grads_matter
         )
-        before = {id(state.tensor): state.grad is None for state in states}
-        self.grads_given = [
-            (i, before[id(t)]) for i, t in enumerate(arguments.tensors) if grads_matter
-        ]
+        before = {id(state.tensor): state for state in states}
+        met = [(i, before[id(t)]) for i, t in enumerate(arguments.tensors)]
+        self.grads_given = [(i, state.grad is None) for i, state in met if grads_matter]
+        self.hooks_given = [(i, s.hooks) for i, s in met if takes_gradients and s.edge is not None]
         self.versions = _versions(arguments.tensors, states, late)
         self._take_inputs(recorder, arguments, states)
         self._differentiate(name, recorder, results)
@@ -167,33 +172,67 @@ class Recording:
     def _differentiate(self, name: str, recorder: RecordingInterpreter, results: Results) -> None:
         """Record the backward pass of the tensors that were returned."""
         made = results.differentiable
-        self.saved: list[str] = []
-        self.used: Sequence[int] = ()  # the inputs that get a gradient
-        self.freed: set[int] = set()
-        self.function = CompiledGradFunction(name, None)
+        self.parts: list[_Part] = []
+        self.freed: list[int] = []
+        self.freed_function = CompiledGradFunction(name, None)
         if not made:
             return
         if any(isinstance(e, Made) and e.requires_grad == "leaf" for e in results.entries):
             raise NotReplayable("it returned a new leaf beside what may have come from it")
         edges = list(self.differentiable.values())
         alive = [y for y in made if not self._is_freed(y, edges)]
-        self.freed = {i for i, y in enumerate(made) if not any(y is z for z in alive)}
+        released = [y for y in made if not any(y is z for z in alive)]
+        self.freed = [results.position(y) for y in released]
         if not edges:
             raise NotReplayable("it returned what requires a gradient because of an inner leaf")
-        if not alive:
-            return
-        try:
-            found = Differentiated(recorder, alive, list(self.differentiable), edges, self.mode)
-        except FlowError as error:
-            kind = type(error).__name__
-            raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
+        keeper = self._keepers(recorder, results)
+        for stage in stages_of(results, alive, edges):
+            outputs = [results.tensors[i] for i in stage.outputs]
+            before = [results.tensors[i] for i in stage.before]
+            names = [recorder.name_of(y) for y in before]
+            inputs = [*self.differentiable, *names]
+            if len(set(inputs)) < len(inputs):
+                raise NotReplayable("it returned two tensors around one piece of memory")
+            places = [*edges, *[y._edge for y in before if y._edge is not None]]
+            try:
+                found = Differentiated(recorder, outputs, inputs, places, names, self.mode)
+            except FlowError as error:
+                kind = type(error).__name__
+                raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
+            given = dict(zip(names, stage.before, strict=True))
+            saved = [
+                (name, given.get(name, keeper(name)), name in given)
+                for name in (*found.saved, *found.again)
+            ]
+            function = CompiledGradFunction(name, found)
+            self.parts.append(_Part(stage, function, found.used, saved))
         if recorder.stopped is not None:
             raise NotReplayable(recorder.stopped)
         if recorder.unknown:
             raise NotReplayable("its backward pass uses memory that the recording has not seen")
-        self.used = found.used
-        self.function = CompiledGradFunction(name, found)
-        self.saved = [*found.saved, *found.again]
+
+    def _keepers(
+        self, recorder: RecordingInterpreter, results: Results
+    ) -> Callable[[str], str | int | None]:
+        """Return a function that finds who else holds the memory of a variable.
+
+        It answers with the name of a feed or captured tensor, with the position of a result, or
+        with None when nobody can write there.
+        """
+        roots = memory_roots(recorder.block.ops)
+        made: dict[str, int] = {}
+        for position, entry in enumerate(results.entries):
+            if isinstance(entry, Made):
+                name = results.fetches[entry.fetch]
+                made.setdefault(roots.get(name, name), position)
+
+        def keeper(name: str) -> str | int | None:
+            root = roots.get(name, name)
+            if root != name and not overlap(recorder.arrays[name], recorder.arrays[root]):
+                return None  # a reshape that copied
+            return root if root in self.feeds or root in recorder.externals else made.get(root)
+
+        return keeper
 
     def _is_freed(self, y: Tensor, edges: Sequence[Edge]) -> bool:
         """Return whether a backward pass inside the call released the graph of an output."""
@@ -211,7 +250,8 @@ class Recording:
 
     def _plan(self, recorder: RecordingInterpreter, results: Results) -> None:
         block = recorder.block
-        extra = dict.fromkeys(name for name in self.saved if block.var(name).is_temporary)
+        saved = [name for part in self.parts for name, _, before in part.saved if not before]
+        extra = dict.fromkeys(name for name in saved if block.var(name).is_temporary)
         fetches = [*dict.fromkeys([*results.fetches, *extra])]
         self.fetch_index = {name: i for i, name in enumerate(fetches)}
         devices = list(dict.fromkeys(desc.device for desc in block.vars.values()))
@@ -231,7 +271,12 @@ class Recording:
         ]
         runner = self.core.runner
         self._straight = runner if isinstance(runner, StraightLine) else None
-        self.finish = make_finish(results, self.versions, self._join)
+        joins: list[tuple[Sequence[int], Sequence[int], Join]] = [
+            (part.stage.outputs, part.others, partial(self._join, part)) for part in self.parts
+        ]
+        if self.freed:
+            joins.append((self.freed, (), self._join_freed))
+        self.finish = make_finish(results, self.versions, joins)
 
     # Replaying
 
@@ -252,6 +297,9 @@ class Recording:
                 return None
         for i, missing in self.grads_given:
             if (tensors[i].grad is None) is not missing:
+                return None
+        for i, hooks in self.hooks_given:
+            if hooks_of(tensors[i]) != hooks:
                 return None
         if not self.outside.check():
             if self.outside.why() is not None:
@@ -295,23 +343,46 @@ class Recording:
         return self.finish(tensors, self.run([tensors[i]._data for i in self.feed_positions]))
 
     def _join(
-        self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]
+        self,
+        part: _Part,
+        tensors: Sequence[Tensor],
+        found: Sequence[Any],
+        outputs: Sequence[Tensor],
+        others: Sequence[Tensor],
     ) -> None:
-        """Make the node of this call and give the outputs their places."""
+        """Make a node of this call and give its outputs their places."""
         edges, number = self._fixed_edges or self._edges_of(tensors)
-        for i in self.freed:
-            self._make_node(edges, number, (outputs[i],), None)
-        if len(self.freed) < len(outputs):
-            if len(self.used) < len(edges):
-                edges = tuple([edges[i] for i in self.used])
-            alive = [y for i, y in enumerate(outputs) if i not in self.freed]
-            self._make_node(edges, number, alive, self._saved(tensors, found, alive))
+        if part.stage.before:
+            more = [y._edge or NO_EDGE for y in others[: len(part.stage.before)]]
+            edges = (*edges, *more)
+            number = max([number, *[1 + e[0].topological_nr for e in more if e[0] is not None]])
+        if len(part.used) < len(edges):
+            edges = tuple([edges[i] for i in part.used])
+        saved = self._saved(part, tensors, found, others)
+        self._make_node(part.function, edges, number, outputs, saved)
+
+    def _join_freed(
+        self,
+        tensors: Sequence[Tensor],
+        found: Sequence[Any],
+        outputs: Sequence[Tensor],
+        others: Sequence[Tensor],
+    ) -> None:
+        """Give outputs whose graph was released nodes that are released."""
+        edges, number = self._fixed_edges or self._edges_of(tensors)
+        for y in outputs:
+            self._make_node(self.freed_function, edges, number, (y,), None)
 
     def _make_node(
-        self, edges: tuple[Edge, ...], number: int, outputs: Sequence[Tensor], saved: Any
+        self,
+        function: CompiledGradFunction,
+        edges: tuple[Edge, ...],
+        number: int,
+        outputs: Sequence[Tensor],
+        saved: Any,
     ) -> None:
         first = outputs[0]._data
-        node = make_node(self.function, edges, number, saved, {}, first.shape, first.dtype)
+        node = make_node(function, edges, number, saved, {}, first.shape, first.dtype)
         if len(outputs) > 1 or self.device is not CPU:
             node.infos = [tensor_info(y) for y in outputs]
         for i, y in enumerate(outputs):
@@ -323,25 +394,66 @@ class Recording:
         return edges, 1 + max([e[0].topological_nr for e in edges if e[0] is not None])
 
     def _saved(
-        self, tensors: Sequence[Tensor], found: Sequence[Any], outputs: Sequence[Tensor]
+        self,
+        part: _Part,
+        tensors: Sequence[Tensor],
+        found: Sequence[Any],
+        others: Sequence[Tensor],
     ) -> tuple[Any, ...]:
-        by_array = {id(y._data): y for y in outputs}
         saved = []
-        for name in self.saved:
-            if name in self.fetch_index:
-                array = found[self.fetch_index[name]]
-                y = by_array.get(id(array))
-                storage = _NEVER_WRITTEN if y is None else y.storage
-                saved.append((name, array, storage, storage.version, None))
-                continue
-            if name in self.feeds:
-                tensor: Any = tensors[self.feed_positions[self.feeds.index(name)]]
+        for name, keeper, before in part.saved:
+            if keeper is None:
+                tensor, storage = None, _NEVER_WRITTEN
             else:
-                source = self.external_sources[name]
-                tensor = source.tensor if source.kind == "tensor" else source.tensor.grad
-            storage = tensor.storage
-            saved.append((name, tensor._data, storage, storage.version, tensor._edge))
+                tensor = self._keeper(part, keeper, tensors, others)
+                storage = tensor.storage
+            if tensor is not None and (before or keeper == name):
+                saved.append((name, tensor._data, storage, storage.version, tensor._edge))
+            else:
+                array = found[self.fetch_index[name]]
+                saved.append((name, array, storage, storage.version, None))
         return tuple(saved)
+
+    def _keeper(
+        self, part: _Part, keeper: str | int, tensors: Sequence[Tensor], others: Sequence[Tensor]
+    ) -> Tensor:
+        """Return the tensor that holds the memory of a variable."""
+        if isinstance(keeper, int):
+            return others[part.others.index(keeper)]
+        if keeper in self.feeds:
+            return tensors[self.feed_positions[self.feeds.index(keeper)]]
+        source = self.external_sources[keeper]
+        if source.kind == "tensor":
+            return source.tensor
+        assert source.tensor.grad is not None
+        return source.tensor.grad
+
+
+@attrs.define(eq=False)
+class _Part:
+    """One node that every replay makes.
+
+    Attributes
+    ----------
+    stage : Stage
+    function : CompiledGradFunction
+    used : sequence of int
+        The inputs that get a gradient.
+    saved : list of (variable, keeper, before)
+        What the node keeps, who else holds its memory, and whether that is a result of `before`.
+    others : list of int
+        The results that `before` names, and those whose memory the node keeps.
+    """
+
+    stage: Stage
+    function: CompiledGradFunction
+    used: Sequence[int]
+    saved: Sequence[tuple[str, str | int | None, bool]]
+    others: list[int] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        kept = [keeper for _, keeper, _ in self.saved if isinstance(keeper, int)]
+        self.others = list(dict.fromkeys([*self.stage.before, *kept]))
 
 
 def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:

@@ -16,7 +16,7 @@ from oneflow_lite.autograd.mode import set_grad_enabled
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
-from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.capture.tensor_states import TensorState, hooks_of
 from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
 from oneflow_lite.static.program import OpDesc
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
@@ -70,7 +70,7 @@ class Aliased:
 class Viewed:
     """A view, by the ops that lead to it from another tensor of the list."""
 
-    base: int
+    source: int
     chain: tuple[Any, ...]
     origin: Origin | None
 
@@ -79,7 +79,7 @@ class Viewed:
 class GradientOf:
     """What a tensor's `.grad` is after the call."""
 
-    owner: int
+    source: int
 
 
 class Results:
@@ -91,6 +91,8 @@ class Results:
         The structure of the returned value; its leaves are positions in `entries`.
     entries : list
         How each tensor is made; later ones may refer to earlier ones.
+    tensors : list of Tensor
+        Those of the call that is recorded, one for each entry.
     fetches : list of str
         The variables that the Program has to give.
     gradients : list of (owner, gradient or None)
@@ -107,7 +109,7 @@ class Results:
         self._gradients: dict[int, Tensor] = {}
         self._views: dict[int, Tensor] = {}  # of tensors that were views before
         self._found: dict[int, int] = {}
-        self._kept: list[Tensor] = []  # so that no identity is used twice
+        self.tensors: list[Tensor] = []
         self.entries: list[Any] = []
         self.fetches: list[str] = []
         self.gradients: list[tuple[int, int | None]] = []
@@ -133,9 +135,6 @@ class Results:
         for fixed in fixed_values(spec):
             if not fixed.is_plain:
                 raise NotReplayable(f"it returned an object of type {type(fixed.value).__name__}")
-        new = [t for t in leaves if id(t) not in self._arguments and id(t) not in self._outside]
-        if any(map(users_attributes, new)):
-            raise NotReplayable("it returned a tensor with attributes that were set on it")
         positions = [self.position(tensor) for tensor in leaves]
         self.spec = placed(spec, positions)
         for state in changed:
@@ -148,7 +147,7 @@ class Results:
         found = self._found.get(id(tensor))
         if found is None:
             entry = self._entry(tensor)
-            self._kept.append(tensor)
+            self.tensors.append(tensor)
             self.entries.append(entry)
             found = self._found[id(tensor)] = len(self.entries) - 1
             if isinstance(entry, Made):
@@ -168,8 +167,11 @@ class Results:
         owner = next((t for t in self._outside.values() if t.grad is tensor), None)
         if owner is not None and id(tensor) not in self._gradients:
             return GradientOf(self.position(owner))
+        if users_attributes(tensor):
+            raise NotReplayable("it returned a tensor with attributes that were set on it")
         view = tensor._view
         if view is not None:
+            _check_unwatched(tensor)
             base, chain = self._base_of(view)
             if view.origin in (None, NO_GRAD, SPLIT) or self._is_known(base):
                 if view.origin not in (None, NO_GRAD, SPLIT):
@@ -218,10 +220,7 @@ class Results:
         kind = "no"
         if edge is not None:
             kind = "leaf" if isinstance(edge[0], AccumulateGrad) else "node"
-            if edge[0].metas is not None and (tensor.grad is not None or tensor.retains_grad):
-                raise NotReplayable("it returned a tensor whose gradient it kept")
-            if kind == "leaf" and _has_hooks(tensor):
-                raise NotReplayable("it returned a leaf with hooks")
+            _check_unwatched(tensor)
         if kind == "node":
             self.differentiable.append(tensor)
         version = 0 if shares is not None else tensor._version
@@ -239,9 +238,14 @@ class Results:
         return copy
 
 
-def _has_hooks(tensor: Tensor) -> bool:
-    meta = tensor.autograd_meta
-    return bool(meta.hooks or meta.post_accumulate_hooks)
+def _check_unwatched(tensor: Tensor) -> None:
+    """Raise where something waits for the gradient of a tensor that every replay makes anew."""
+    edge = tensor._edge
+    seen = edge is not None and edge[0].metas is not None
+    if seen and (tensor.grad is not None or tensor.retains_grad):
+        raise NotReplayable("it returned a tensor whose gradient it kept")
+    if hooks_of(tensor):
+        raise NotReplayable("it returned a tensor with hooks on its gradient")
 
 
 def taken_view(base: Tensor, chain: tuple[Any, ...], origin: Origin | None) -> Tensor:

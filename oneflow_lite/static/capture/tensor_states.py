@@ -131,6 +131,9 @@ class OutsideTensors:
                     tests.append(f"n{i}.hooks is None")
             else:
                 grad = f"t{i}.grad"
+                if edge is not None:
+                    self._namespace.update({f"h{i}": state.hooks, "hooks_of": hooks_of})
+                    tests.append(f"hooks_of(t{i}) == h{i}")
             if i in self._used_grads:
                 tests.append(f"{grad} is g{i} and g{i}._data is b{i}")
             elif self._grads_matter and (state.edge is not None or state.grad is not None):

@@ -265,3 +265,37 @@ def two_optimizers_in_one_step(compiled):
     for i in range(4):
         yield step(*batch(i)), model, first, second
         second.param_groups[0]["lr"] /= 2
+
+
+def optimizer_of_an_inner_leaf(compiled):
+    def f(x):
+        y = x.detach().clone().requires_grad_()
+        inner = flow.optim.SGD([y], lr=0.1, momentum=0.9)
+        for _ in range(2):
+            inner.zero_grad()
+            (y * y).sum().backward()
+            inner.step()
+        return y.detach()
+
+    f = compiled(f)
+    for i in range(4):
+        yield f(tensor(1.0, float(i)))
+
+
+def learning_rate_of_one_step_inside(compiled):
+    w = leaf(1.0, 2.0)
+    sgd = SGD([w], lr=0.1)
+
+    def f(x):
+        group = sgd.param_groups[0]
+        sgd.zero_grad()
+        (w * x).sum().backward()
+        group["lr"] = 0.5
+        sgd.step()
+        group["lr"] = 0.1
+        sgd.step()
+
+    f = compiled(f)
+    for i in range(5):
+        f(tensor(1.0, float(i)))
+        yield w

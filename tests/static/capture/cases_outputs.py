@@ -240,3 +240,15 @@ def alias_inside_a_list(compiled):
     x, y = tensor(1.0), tensor(2.0)
     for xs in ([x, y], [x, x], [y, x, y]) * 2:
         yield f(xs), x, y
+
+
+def attribute_of_a_result(compiled):
+    def f(x):
+        y = x * 2
+        y.label = "double"
+        return y
+
+    f = compiled(f)
+    for i in range(3):
+        y = f(tensor(1.0, float(i)))
+        yield y, getattr(y, "label", None)

@@ -197,3 +197,42 @@ def test_a_choice_with_its_gradient_is_replayed():
         (dw,) = flow.autograd.grad(f(flow.ones(3) * sign).sum(), w)
         np.testing.assert_array_equal(dw.numpy(), w.detach().exp().numpy() if sign > 0 else [2] * 3)
     assert (f.explain().captures, f.explain().hits, f.explain().reasons) == (1, 3, [])
+
+
+class _Recomputed(flow.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return (x * w).sin()
+
+    @staticmethod
+    def backward(ctx, dy):
+        inputs = [t.detach().requires_grad_() for t in ctx.saved_tensors]
+        with flow.enable_grad():
+            y = (inputs[0] * inputs[1]).sin()
+        return flow.autograd.grad(y, inputs, dy)
+
+
+def test_a_comprehension_in_a_backward_of_the_user_is_replayed():
+    x, w = flow.ones(2, requires_grad=True), flow.ones(2, requires_grad=True)
+    f = flow.compile(_Recomputed.apply, fullgraph=True)
+    for _ in range(3):
+        f(x, w).sum().backward()
+    assert f.explain().hits == 2
+    np.testing.assert_allclose(w.grad.numpy(), 3 * np.cos(1.0) * np.ones(2), rtol=1e-6)
+
+
+def test_a_second_derivative_past_an_inner_hook_is_refused():
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: g * 10)
+        return y.sin()
+
+    f = flow.compile(f, fullgraph=True)
+    for _ in range(2):
+        x = flow.ones(2, requires_grad=True)
+        y = f(x)
+    (slope,) = flow.autograd.grad(y.sum(), x, retain_graph=True)
+    np.testing.assert_allclose(slope.numpy(), 20 * np.cos(2.0) * np.ones(2), rtol=1e-6)
+    with pytest.raises(flow.errors.GradientError, match="puts hooks"):
+        flow.autograd.grad(y.sum(), x, create_graph=True)

@@ -14,12 +14,14 @@ from tests.static.capture import (
     cases_found,
     cases_gradients,
     cases_histories,
+    cases_hooks,
     cases_kinds,
     cases_modules,
     cases_objects,
     cases_optimizers,
     cases_outputs,
     cases_reads,
+    cases_results,
     cases_writes,
 )
 from tests.static.capture.worlds import cases_of, check, check_or_refused, plain, remembering
@@ -33,12 +35,14 @@ MODULES = [
     cases_found,
     cases_gradients,
     cases_histories,
+    cases_hooks,
     cases_objects,
     cases_kinds,
     cases_modules,
     cases_optimizers,
     cases_outputs,
     cases_reads,
+    cases_results,
     cases_writes,
 ]
 CASES = [case for module in MODULES for case in cases_of(module)]

@@ -1,0 +1,106 @@
+"""Hooks that come and go on what a backward pass inside of the call meets."""
+
+from __future__ import annotations
+
+import oneflow_lite as flow
+from tests.static.capture.worlds import leaf, tensor
+
+grad = flow.autograd.grad
+
+
+def _slope(x):
+    (slope,) = grad((x * x).sum(), x)
+    return slope * 2
+
+
+def hook_on_a_leaf_argument(compiled):
+    f = compiled(_slope)
+    for i in range(6):
+        x = leaf(1.0, float(i))
+        if i in (3, 4):
+            x.register_hook(lambda g: g * 10)
+        yield f(x), x
+
+
+def hook_on_an_argument_with_history(compiled):
+    f = compiled(_slope)
+    for i in range(6):
+        x = leaf(1.0, float(i))
+        y = x * 3
+        if i in (3, 4):
+            y.register_hook(lambda g: g * 10)
+        yield f(y), x
+
+
+def hooks_on_the_node_of_an_argument(compiled):
+    seen = []
+
+    def f(x):
+        (x * x).sum().backward()
+        return x * 2
+
+    f = compiled(f)
+    for i in range(6):
+        x = leaf(1.0, float(i))
+        if i == 2:
+            x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad))
+        if i == 4:
+            x.grad_fn_node.register_hook(lambda in_grads, out_grads: seen.append(out_grads))
+        yield f(x), x, list(seen)
+
+
+def hook_on_a_captured_tensor_with_history(compiled):
+    h = leaf(1.0, 2.0) * 3
+
+    def f(x):
+        (slope,) = grad((h * h * x).sum(), h)
+        return slope
+
+    f = compiled(f)
+    for i in range(6):
+        if i == 3:
+            h.register_hook(lambda g: g * 10)
+        yield f(tensor(1.0, float(i)))
+
+
+def _doubled_with_a_hook(x):
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    return y
+
+
+def hook_registered_on_a_result(compiled):
+    f = compiled(_doubled_with_a_hook)
+    for i in range(4):
+        x = leaf(1.0, float(i))
+        y = f(x)
+        y.retain_grad()
+        y.register_hook(lambda g: g + 1)
+        y.sum().backward()
+        yield x, y.grad
+
+
+def hook_registered_on_a_view_of_the_argument(compiled):
+    def f(x):
+        y = x[:1]
+        y.register_hook(lambda g: g * 10)
+        return y
+
+    f = compiled(f)
+    for i in range(4):
+        x = leaf(1.0, float(i))
+        f(x).sum().backward()
+        yield x
+
+
+def gradient_retained_of_a_view(compiled):
+    def f(x):
+        y = (x * 2)[:1]
+        y.retain_grad()
+        return y
+
+    f = compiled(f)
+    for i in range(4):
+        y = f(leaf(1.0 + i, 2.0))
+        (y * i).sum().backward()
+        yield y.grad
