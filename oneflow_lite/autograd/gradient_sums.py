@@ -146,13 +146,17 @@ class GradientSums(TaskGraph):
             if meta is not None and meta.hooks and (self.hooks_at_inputs or not captured):
                 grad = grads[index] = self._run_hooks(node, index, meta, grad)
             if not self.accumulate:
-                ours = self.recorded or (node in self.owned and len(captured) == 1)
+                ours = self.create_graph or (node in self.owned and len(captured) == 1)
                 for position in captured:
-                    self.captured_grads[position] = grad if ours else grad.copy()
+                    self.captured_grads[position] = grad if ours else self._copy(grad)
             elif type(node) is AccumulateGrad or captured or (meta and meta.retain_grad):
                 self._accumulate(node, meta or node.output_meta(index), grad)
         del self._seen[node]
         return grads[0] if node.infos is None else grads
+
+    def _copy(self, grad: Any) -> Any:
+        """Return a gradient in memory that no other one shares, by an op where ops are recorded."""
+        return FUNCTORS_F.clone(grad) if self.recorded else grad.copy()
 
     def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
         self.owned.discard(node)  # a hook may keep what it sees

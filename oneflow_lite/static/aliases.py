@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from oneflow_lite.static.program import OpDesc
+if TYPE_CHECKING:
+    from oneflow_lite.static.program import OpDesc
 
 
 def memory_roots(ops: Iterable[OpDesc]) -> dict[str, str]:

@@ -187,10 +187,17 @@ class BlockCapture(Interpreter):
             if x is not None:
                 self._check_write(op_expr.op_type_name, x, schema.random)
         result = self.inner.apply(op_expr, taken, attrs)
-        if schema.random:
+        if schema.random or self._views_constant(op_expr, taken):
             outputs = result if type(result) is tuple else (result,)
             self.protected += [y.storage for y in outputs]
         return result
+
+    def _views_constant(self, op: OpExpr, inputs: tuple[Any, ...]) -> bool:
+        """Return whether an op takes a view of a tensor with values, which the block only reads."""
+        viewed = op.schema.view_of
+        if viewed is None:
+            return False
+        return not isinstance(inputs[op.schema.inputs.index(viewed)]._data, SymbolicArray)
 
     def taken(self, x: Tensor) -> Tensor:
         """Return a tensor as the block can use it."""

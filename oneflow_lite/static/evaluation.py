@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from oneflow_lite.static.aliases import memory_roots
+
 if TYPE_CHECKING:
     from oneflow_lite.static.program import Block, OpDesc, Program
 
 
 def to_evaluation(program: Program) -> None:
-    """Keep the forward ops, and let them compute what they do in evaluation mode."""
+    """Keep the forward ops, and let them compute what they do in evaluation mode.
+
+    What is computed from gradients goes with them, as an update that was written by hand. In a
+    branch or body all ops stay: its results may be gradients.
+    """
+    block = program.global_block()
+    others = [op for op in block.ops if op.role != "forward"]
+    block.ops = [op for op in block.ops if op.role == "forward"]
+    _drop_users(block, {name for op in others for name in op.new_outputs})
     for block in program.blocks:
-        block.ops = [op for op in block.ops if op.role == "forward"]
         for op in block.ops:
             if op.type == "dropout_mask":  # 1 lets everything through, whatever p was
                 op.type, op.attrs = "ones_like", {}
@@ -59,17 +68,7 @@ class _BatchNorm:
         self.ops[-1].outputs = (y,)
         at = self.block.ops.index(self.op)
         self.block.ops[at : at + 1] = self.ops
-        self.drop_users(set(statistics))
-
-    def drop_users(self, gone: set[str]) -> None:
-        """Remove what was computed from the statistics of the batch: those to come."""
-        kept = []
-        for op in self.block.ops:
-            if gone & set(op.reads):
-                gone.update(op.new_outputs)
-            else:
-                kept.append(op)
-        self.block.ops = kept
+        _drop_users(self.block, set(statistics))  # the statistics to come
 
     def find_running(self, batch: str) -> str | None:
         """Return the running statistic that is updated from one of the batch, scaled or not."""
@@ -131,6 +130,22 @@ class _BatchNorm:
         )
         desc.value = value
         return self.block.create_var(desc).name
+
+
+def _drop_users(block: Block, gone: set[str]) -> None:
+    """Remove the ops that are computed from variables that nothing makes any more.
+
+    State keeps its value where a write to it goes; any other memory is gone from there on.
+    """
+    roots = memory_roots(block.ops)
+    kept = []
+    for op in block.ops:
+        if gone.isdisjoint([roots[name] for name in op.reads]):
+            kept.append(op)
+        else:
+            written = [roots[name] for name in (*op.outputs, *op.written)]
+            gone.update(name for name in written if not block.var(name).persistable)
+    block.ops = kept
 
 
 def _drop_counter(block: Block, name: str) -> None:

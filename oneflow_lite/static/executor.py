@@ -84,7 +84,7 @@ class Executor:
         program : Program, optional
             The default main program if None.
         feed : dict of str to array, Tensor or list
-            A value for each variable of `static.data` that the results depend on, of its shape
+            A value for each variable of `static.data` that an op of the run takes, of its shape
             and dtype. Lists and Python numbers are converted to it, arrays and tensors are not.
             Nothing that is fed is written or kept.
         fetch_list : list of Tensor or str
@@ -103,7 +103,8 @@ class Executor:
         ------
         ArgumentError
             When a feed is missing or unknown (Paddle drops an unknown one silently), when there is
-            no such variable to fetch, or when the scope lacks a persistable variable.
+            no such variable to fetch or nothing makes it, or when the scope lacks a persistable
+            variable.
         ShapeError, DTypeError
             When a feed, or a variable of the scope, is not of the declared shape and dtype.
         """

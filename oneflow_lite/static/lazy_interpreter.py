@@ -32,6 +32,7 @@ from oneflow_lite.tensor import Tensor, make_tensor
 from oneflow_lite.views import link
 
 ndarray = np.ndarray
+_UPDATES = ("adam_update", "sgd_update")
 _returned: dict[Schema, tuple[int | None, ...]] = {}  # outputs that are inputs written in place
 
 
@@ -69,13 +70,21 @@ class LazyInterpreter(Interpreter):
         arrays = [None if x is None else _plain(x._data) for x in inputs]
         results = _results(op_expr, arrays, attrs)
         written = op_expr.schema.written
+        for i in written:
+            base = None if inputs[i] is None else self.persistables.viewed(inputs[i])
+            if base is not None:
+                self._note_written_view(block, base)
+        for i, x in enumerate(inputs):  # which may rename what an earlier input is
+            if x is not None and not _is_symbolic(x):
+                self._name(block, x, i in written)
         names = tuple(
             [
                 None if x is None else self._name(block, x, i in written)
                 for i, x in enumerate(inputs)
             ]
         )
-        op = OpDesc(op_expr.op_type_name, names, (), dict(attrs), user_location(), role=self.role)
+        role = self._role(op_expr)
+        op = OpDesc(op_expr.op_type_name, names, (), dict(attrs), user_location(), role=role)
         op.returns_tuple = len(results) != 1
         outputs = []
         for k, array in enumerate(results):
@@ -110,7 +119,7 @@ class LazyInterpreter(Interpreter):
     def constant(self, tensor: Tensor) -> None:
         """Take note of a tensor that was made from Python numbers."""
         if not self._is_building():
-            self.persistables.note_made(self.block, tensor)
+            self.persistables.note_made(tensor)
 
     def before_run(self, callback: Callable[[], None]) -> None:
         """Let each run of the main Program begin with a call, as to read learning rates anew."""
@@ -126,7 +135,16 @@ class LazyInterpreter(Interpreter):
         array = ArraySpec(desc.shape, desc.dtype, desc.strides).allocate()
         return make_tensor(symbolic(desc, array, self.block.program))
 
-    # Which program an op belongs to
+    # Which program an op belongs to, and what for
+
+    def _role(self, op: OpExpr) -> str:
+        """Return what an op is there for; `backward()` and `step()` may be captured, too."""
+        if self.role != "forward":
+            return self.role
+        if op.op_type_name in _UPDATES:
+            return "optimize"
+        task = local.task
+        return "backward" if task is not None and task.accumulate else "forward"
 
     def _is_building(self) -> bool:
         return stage(self._outermost) is Stage.BUILD
@@ -238,9 +256,11 @@ class LazyInterpreter(Interpreter):
         viewed = op.schema.view_of
         if viewed is not None:
             x = inputs[op.schema.inputs.index(viewed)]
-            if np.may_share_memory(array, _plain(x._data)):
+            if not array.size or np.may_share_memory(array, _plain(x._data)):
                 origin = None if local.state.grad_enabled else NO_GRAD
                 link(op, x, y, attrs, origin or (SPLIT if count > 1 else None))
+                if not _is_symbolic(x):
+                    self.persistables.note_viewed(x)
         return y
 
     def _note_write(self, block: Block, tensor: Tensor) -> None:
@@ -253,6 +273,12 @@ class LazyInterpreter(Interpreter):
             tensor._data = symbolic(desc, tensor._data, block.program)
         elif block.program is self.startup:
             self.persistables.hide(tensor, desc)
+
+    def _note_written_view(self, block: Block, base: Tensor) -> None:
+        """Let a block write to a tensor with values, of which it has views."""
+        name = self.persistables.name_viewed(block, base)
+        if self.persistables.find(base) is None and isinstance(base._data, ndarray):
+            base._data = symbolic(block.var(name), base._data, block.program)
 
 
 def _is_symbolic(tensor: Tensor) -> bool:

@@ -36,7 +36,8 @@ class OptimizerOptions:
         """Write the options as they are now into a scope."""
         self.optimizer.refresh_options()
         self.optimizer.steps_in_programs += 1
-        tensors = self.optimizer.option_tensors()
+        # Those of groups that are stepped elsewhere for the first time come after the others.
+        tensors = self.optimizer.option_tensors()[: len(self.names)]
         if [tensor is None for tensor in tensors] != [name is None for name in self.names]:
             raise ArgumentError(
                 f"an option of {type(self.optimizer).__name__} was switched on or off after the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
@@ -14,13 +15,40 @@ from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.static.construction import is_buffer
 from oneflow_lite.static.location import user_location
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
-from oneflow_lite.static.symbolic import symbolic
+from oneflow_lite.static.symbolic import SymbolicArray, symbolic
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.views import same_memory
 
 # By startup program: tensors from outside, and the Programs that hold them as constants.
 _Frozen = dict[int, tuple[Any, WeakSet[Program]]]
 _frozen: WeakKeyDictionary[Program, _Frozen] = WeakKeyDictionary()
+
+
+@attrs.define(eq=False)
+class _Notes:
+    """What is known of the tensors that a Program and its clones have met, in all guards.
+
+    Attributes
+    ----------
+    constants : dict
+        Those that a Program holds, by array or number.
+    made, read : dict
+        Those that were made from data while capturing, and whose values Python saw.
+    viewed : dict
+        Those with values that views were captured of, by storage.
+    """
+
+    constants: dict[Any, tuple[Any, VarDesc]] = attrs.field(factory=dict)
+    made: dict[int, Any] = attrs.field(factory=dict)
+    read: dict[int, Any] = attrs.field(factory=dict)
+    viewed: dict[int, Tensor] = attrs.field(factory=dict)
+
+
+def _notes_of(program: Program) -> _Notes:
+    notes: _Notes | None = program.family.notes
+    if notes is None:
+        notes = program.family.notes = _Notes()
+    return notes
 
 
 class Persistables:
@@ -36,9 +64,8 @@ class Persistables:
         self.startup = startup
         self._kept: dict[int, tuple[Any, VarDesc]] = {}
         self._owners: dict[int, list[tuple[Any, VarDesc]]] = {}  # the same, by piece of memory
-        self._constants: dict[tuple[int, Any], tuple[Any, VarDesc]] = {}
-        self._made_here: dict[int, tuple[Any, Block]] = {}
-        self._read: dict[int, Any] = {}
+        self._notes = _notes_of(main)
+        self._checked: set[tuple[Program, Any]] = set()  # constants that were met in this guard
         self._numbers: dict[str, int] = {}
         self._order: dict[int, tuple[int, OpDesc]] = {}
         self.filled: set[str] = set()  # variables that an op of the startup Program writes
@@ -46,13 +73,22 @@ class Persistables:
         for name, tensor in startup.parameters.items():
             self._remember(tensor._data, variables[name])
 
-    def note_made(self, block: Block, tensor: Tensor) -> None:
-        """Take note of a tensor that was made from data in a block: new whenever that runs."""
-        self._made_here[id(tensor._data)] = (tensor._data, block)
+    def note_made(self, tensor: Tensor) -> None:
+        """Take note of a tensor that was made from data while capturing: new in each run."""
+        self._notes.made[id(tensor._data)] = tensor._data
 
     def note_read(self, tensor: Tensor) -> None:
         """Take note that Python saw the values of a tensor, which must stay what they are."""
-        self._read[id(tensor._data)] = tensor._data
+        self._notes.read[id(tensor._data)] = tensor._data
+
+    def note_viewed(self, tensor: Tensor) -> None:
+        """Take note that a view of a tensor with values was captured."""
+        self._notes.viewed[id(tensor.storage)] = tensor
+
+    def viewed(self, tensor: Tensor) -> Tensor | None:
+        """Return the tensor with values in whose memory a captured view lies."""
+        base = self._notes.viewed.get(id(tensor.storage))
+        return None if base is None or isinstance(base._data, SymbolicArray) else base
 
     def find(self, tensor: Tensor) -> VarDesc | None:
         """Return the persistable variable that a tensor with values is."""
@@ -62,14 +98,14 @@ class Persistables:
     def is_written(self, tensor: Tensor) -> bool:
         """Return whether the values of a tensor are known at a run only."""
         key = id(tensor._data)
-        constant = self._constants.get((id(self.main), key))
+        constant = self._notes.constants.get(key)
         return key in self._kept or (constant is not None and constant[1].value is None)
 
     def name(self, block: Block, tensor: Tensor, written: bool) -> str:
         """Return the name of the variable that a tensor is, in a block that can use it."""
         program = block.program
         kept = self.find(tensor)
-        made_here = id(tensor._data) in self._made_here
+        made_here = id(tensor._data) in self._notes.made
         if kept is None and (
             is_trained(tensor) or (not made_here and (written or is_buffer(tensor)))
         ):
@@ -83,6 +119,15 @@ class Persistables:
         if kept.name in self.filled and isinstance(tensor._data, np.ndarray):
             self.hide(tensor, kept)
         return self.declare(program, kept, tensor)
+
+    def name_viewed(self, block: Block, tensor: Tensor) -> str:
+        """Return the name of what a block writes through a view that it has taken before.
+
+        What the startup Program has seen as a constant is none any more from its first op on.
+        """
+        if block.program is self.startup and self.find(tensor) is None:
+            return self._constant(self.startup, tensor, written=True)
+        return self.name(block, tensor, written=True)
 
     def hide(self, tensor: Tensor, desc: VarDesc) -> None:
         """Let a tensor show no value any more: the startup Program fills it."""
@@ -111,7 +156,7 @@ class Persistables:
         if known is not None:
             return known
         array = tensor._data
-        if id(array) in self._read:
+        if id(array) in self._notes.read:
             raise CaptureError(
                 f"the values of a tensor of shape {tensor.shape} were read while capturing, and "
                 "now it becomes a variable of the Program: what depends on the values would be "
@@ -157,7 +202,9 @@ class Persistables:
 
     def _thaw(self, array: Any, desc: VarDesc, tensor: Tensor) -> None:
         """Let the main Program use the variable where it has only read a constant so far."""
-        frozen = self._constants.pop((id(self.main), id(array)), None)
+        frozen = self._notes.constants.get(id(array))
+        if frozen is not None and not _has_content(frozen[1], array):
+            frozen = None  # it was changed between two guards, and both contents are used
         known = _frozen.get(self.startup, {}).get(id(array))
         holders = WeakSet() if known is None else known[1]
         if any(program is not self.main or frozen is None for program in holders):
@@ -168,6 +215,7 @@ class Persistables:
             )
         if frozen is None:
             return
+        del self._notes.constants[id(array)]
         holders.discard(self.main)
         old = frozen[1].name
         for block in self.main.blocks:
@@ -178,13 +226,13 @@ class Persistables:
 
     def _constant(self, program: Program, tensor: Tensor, written: bool) -> str:
         array = tensor._data
-        made = self._made_here.get(id(array))
-        block = made[1] if made and made[1].program is program else program.global_block()
-        key: tuple[int, Any] = (id(program), id(array))
+        block = program.global_block()
+        constants = _notes_of(program).constants
+        key: Any = id(array)
         if not array.ndim and isinstance(array, np.ndarray) and not array.flags.writeable:
-            key = (id(program), (array.dtype.str, array.tobytes()))  # a number in an expression
-        known = self._constants.get(key)
-        if known is None:
+            key = (array.dtype.str, array.tobytes())  # a number in an expression
+        known = constants.get(key)
+        if known is None or not self._is_as_it_was(program, key, *known):
             self._twin(array)
             value = array.copy(order="K")
             if isinstance(value, np.ndarray):
@@ -193,8 +241,8 @@ class Persistables:
             desc.strides = ArraySpec.of(value).strides
             desc.device = tensor.device
             block.create_var(desc)
-            known = self._constants[key] = (array, desc)
-            if made is None and program is self.main:
+            known = constants[key] = (array, desc)
+            if id(array) not in self._notes.made and program is self.main:
                 holders = _frozen.setdefault(self.startup, {}).setdefault(
                     id(array), (array, WeakSet())
                 )[1]
@@ -202,6 +250,14 @@ class Persistables:
         if written:
             _make_temporary(block, known[1])
         return known[1].name
+
+    def _is_as_it_was(self, program: Program, key: Any, array: Any, desc: VarDesc) -> bool:
+        """Return whether a constant of an earlier guard is there and has the content of now."""
+        if (program, key) not in self._checked:
+            self._checked.add((program, key))
+            there = program.global_block().vars.get(desc.name) is desc
+            return there and (desc.value is None or _has_content(desc, array))
+        return True
 
     def _remember(self, array: Any, desc: VarDesc) -> None:
         self._kept[id(array)] = (array, desc)
@@ -293,6 +349,11 @@ def _owner(array: Any) -> Any:
     while getattr(array, "base", None) is not None:
         array = array.base
     return array
+
+
+def _has_content(desc: VarDesc, array: Any) -> bool:
+    """Return whether a constant is what an array holds now."""
+    return bool(desc.value.tobytes() == array.tobytes())
 
 
 def _make_temporary(block: Block, desc: VarDesc) -> None:

@@ -22,6 +22,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.interpreter_core import InterpreterCore
+from oneflow_lite.static.plan import ExecutionPlan
 from oneflow_lite.static.program import Program, VarDesc
 from oneflow_lite.static.scope import Scope
 from oneflow_lite.static.straight_line import shaped
@@ -52,20 +53,16 @@ class PreparedRun:
         passes: tuple[str, ...] | None,
     ) -> None:
         block = program.global_block()
-        roots = memory_roots(block.ops)  # sub-blocks write nothing that is outside of them
         self.made = tuple(
             dict.fromkeys(n for op in block.ops for n in op.new_outputs if block.var(n).persistable)
         )
         feeds = [name for name in block.vars if name in given]
-        prunes = passes is None or "dead_code" in passes
-        needed = _needed(program, roots, {*fetches, *self.made}, prunes)
-        for name, desc in block.vars.items():
-            if desc.need_check_feed and name not in given and name in needed:
-                raise _missing_feed(desc)
-        written = {roots[name] for op in block.ops for name in op.written}
         self.core = InterpreterCore(
             program, feeds, (*fetches, *self.made), place, mode=mode, passes=passes
         )
+        _check_order(self.core.plan)
+        roots = memory_roots(block.ops)  # sub-blocks write nothing that is outside of them
+        written = {roots[name] for op in block.ops for name in op.written}
         self._feeds = [(name, block.vars[name], name in written) for name in feeds]
         self._quick = [
             (n, d.shape, d.dtype, is_written or d.device is not CPU)
@@ -172,7 +169,11 @@ def _from_python(desc: VarDesc, value: Any) -> Any:
         raise _no_array(desc, type(value).__name__, "convert it with numpy.asarray")
     if array.size and array.dtype.kind not in _KINDS[desc.dtype.kind]:
         raise _wrong_dtype(desc, array, "feed", f"convert it to {desc.dtype} first")
-    return array.astype(desc.dtype)
+    converted = array.astype(desc.dtype)
+    if desc.dtype.kind in "iu" and not np.array_equal(converted, array):
+        numbers = f"numbers from {array.min()} to {array.max()}"
+        raise _no_array(desc, numbers, f"choose numbers that {desc.dtype} has")
+    return converted
 
 
 def _check(desc: VarDesc, array: Any, argument: str, mend: str) -> None:
@@ -223,16 +224,26 @@ def _missing_feed(desc: VarDesc) -> FlowError:
     )
 
 
-def _needed(program: Program, roots: dict[str, str], wanted: set[str], prunes: bool) -> set[str]:
-    """Return the memory that a run needs: what leads to the fetches, to state and to draws."""
-    block = program.global_block()
-    needed = {roots.get(name, name) for name in wanted}
-    for op in reversed(block.ops):
-        touched = {roots[name] for name in (*op.outputs, *op.written)}
-        lasting = any(block.var(roots[name]).persistable for name in op.written)
-        if not prunes or lasting or op.draws or touched & needed:
-            needed.update(roots[name] for name in op.reads)
-    return needed
+def _check_order(plan: ExecutionPlan) -> None:
+    """Raise when a feed is missing, or a variable is used that nothing has made."""
+    known = set(plan.feeds)
+    used = [(op.reads, op.outputs) for op in plan.block.ops]
+    for reads, outputs in (*used, (plan.fetches, ())):
+        for name in reads:
+            desc = plan.block.var(name)
+            if name in known or desc.persistable or desc.value is not None:
+                continue
+            if desc.need_check_feed:
+                raise _missing_feed(desc)
+            raise bad_argument(
+                ArgumentError,
+                "Executor.run",
+                "program",
+                expected=f"an op that makes {name!r} before it is used",
+                got="none",
+                mend="see print(program); what was removed or not kept cannot be had",
+            )
+        known.update(outputs)
 
 
 def laid_out(array: Any, desc: VarDesc) -> Any:

@@ -227,6 +227,12 @@ class Block:
         return list_block(self)
 
 
+class Family:
+    """A Program and its clones, whose variables are known by the same tensors."""
+
+    notes: Any = None  # what capturing knows of those tensors
+
+
 class Program:
     """Blocks of ops, captured once and run many times; block 0 is the global one.
 
@@ -245,7 +251,7 @@ class Program:
         self.parameters: dict[str, Any] = {}  # tensors that are persistable variables, by name
         # Called with the scope before each run, as to bring learning rates up to date.
         self.before_run: list[Callable[[Any], None]] = []
-        self.family = object()  # shared by clones, whose variables are known by the same tensors
+        self.family = Family()
         self._fingerprint: tuple[int, str] | None = None
 
     def global_block(self) -> Block:
@@ -276,11 +282,11 @@ class Program:
         Parameters
         ----------
         for_test : bool
-            Leave out the backward and update ops and turn the others to evaluation: dropout lets
-            everything through, batch normalization uses its running statistics and no longer
-            updates them, and state that matters to its own updates alone, as the counter
-            `num_batches_tracked`, stands still. Other random ops stay. Variables that nothing
-            makes or uses any more are left out.
+            Leave out the backward and update ops with all that is computed from them, and turn
+            the others to evaluation: dropout lets everything through, batch normalization uses its
+            running statistics and no longer updates them, and state that matters to its own
+            updates alone, as the counter `num_batches_tracked`, stands still. Other random ops
+            stay. Variables that nothing makes or uses any more are left out.
 
         Examples
         --------

@@ -176,3 +176,31 @@ def test_hooks_are_captured():
     (have,) = run(main, startup, {"x": X}, [pairs[0][1]])
     (want,) = flow.autograd.grad(net(flow.tensor(X)).sum(), net.weight)
     np.testing.assert_array_equal(have, want.numpy())
+
+
+def test_gradients_share_no_memory():
+    main = static.Program()
+    with static.program_guard(main, static.Program()):
+        a, b = static.data("a", X.shape), static.data("b", X.shape)
+        a.requires_grad = b.requires_grad = True
+        da, db = flow.autograd.grad((a + b).sum(), [a, b])
+        da.reshape(-1).mul_(2)
+        db.add_(2)
+    found = static.Executor().run(main, {"a": X, "b": X}, [da, db])
+    assert [np.unique(y).tolist() for y in found] == [[2], [3]]
+
+
+def test_gradients_that_are_equal_are_clipped_once_each():
+    first, second = (flow.nn.Parameter(flow.ones(3)) for _ in range(2))
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup):
+        loss = ((first + second) * static.data("x", X.shape)).sum()
+        optimizer = flow.optim.SGD([first, second], lr=1.0)
+        optimizer.minimize(
+            loss, grad_clip=lambda parameters: flow.nn.utils.clip_grad_norm_(parameters, 0.5)
+        )
+    (have,) = run(main, startup, {"x": X}, [first])
+    eager = [flow.ones(3, requires_grad=True) for _ in range(2)]
+    ((eager[0] + eager[1]) * flow.tensor(X)).sum().backward()
+    flow.nn.utils.clip_grad_norm_(eager, 0.5)
+    np.testing.assert_allclose(have, 1 - eager[0].grad.numpy(), rtol=1e-6)

@@ -57,7 +57,9 @@ def test_loops_return_what_they_take(guarded):
         nn.while_loop(lambda y: y < 3, lambda y: y + 1, [x])
 
 
-@pytest.mark.parametrize("where", ["outer", "parameter", "view", "constant", "statistics", "draw"])
+@pytest.mark.parametrize(
+    "where", ["outer", "parameter", "view", "constant", "made", "statistics", "draw"]
+)
 def test_writes_to_outer_memory_are_refused(guarded, where):
     x = guarded
     layer = flow.nn.Linear(2, 2)
@@ -75,6 +77,8 @@ def test_writes_to_outer_memory_are_refused(guarded, where):
             y[:1].add_(1)
         elif where == "constant":
             shared.mul_(2)
+        elif where == "made":
+            flow.tensor([1.0, 2.0])[:1].mul_(2)
         elif where == "statistics":
             norm(x.reshape(1, 2).expand(3, 2))
         else:

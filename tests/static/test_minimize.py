@@ -303,6 +303,26 @@ def test_a_parameter_that_was_first_met_as_data_is_trained():
     np.testing.assert_array_equal(have, eager.weight.detach().numpy())
 
 
+def test_groups_of_one_optimizer_may_be_stepped_by_several_programs():
+    first, second = flow.nn.Linear(3, 1), flow.nn.Linear(3, 1)
+    groups = [{"params": first.parameters()}, {"params": second.parameters(), "lr": 0.5}]
+    optimizer = flow.optim.SGD(groups, lr=0.1)
+    startup, executor, scope = static.Program(), static.Executor(), static.Scope()
+    mains = []
+    for layer in (first, second):
+        main = static.Program()
+        with static.program_guard(main, startup):
+            optimizer.minimize(layer(static.data("x", [8, 3])).sum())
+        mains.append(main)
+    executor.run(startup, scope=scope)
+    before = {name: scope.find_var(name).copy() for name in startup.parameters}
+    for main in mains:
+        executor.run(main, {"x": X[0]}, scope=scope)
+    for layer, lr in ((first, 0.1), (second, 0.5)):
+        moved = before[layer.weight.name] - scope.find_var(layer.weight.name)
+        np.testing.assert_allclose(moved[0], X[0].sum(0) * lr, rtol=1e-4, atol=1e-6)
+
+
 # Without a guard
 
 

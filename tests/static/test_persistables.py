@@ -430,3 +430,60 @@ def test_a_name_that_a_user_chose_is_not_taken_for_a_parameter():
         layer = flow.nn.Linear(3, 2)
         layer(x)
     assert [p.name for p in layer.parameters()] == ["parameter_1", "parameter_2"]
+
+
+VIEWS = {
+    "indexed": lambda t: t[1:],
+    "reshaped": lambda t: t.view(1, 3)[0, 1:],
+    "detached": lambda t: t[1:].detach(),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_a_tensor_is_written_through_a_view(view):
+    outside = flow.tensor([1.0, 2.0, 3.0])
+
+    def script(x):
+        made = flow.tensor([1.0, 2.0, 3.0])
+        before = outside + made
+        view(outside).add_(x)
+        view(made)[...] = x
+        return before, outside * 1, made * 1
+
+    runs = Runs(script, X[0, :2])
+    first = [[2, 4, 6], [1, 2, 4], [1, 0, 1]]
+    assert [y.tolist() for y in runs.run(X[0, :2])] == first
+    assert [y.tolist() for y in runs.run(X[0, :2])] == [[2, 4, 7], [1, 2, 5], [1, 0, 1]]
+
+
+def test_a_view_without_elements_is_written():
+    def script(x):
+        made = flow.tensor([1.0])
+        made[1:].zero_()
+        return made * x[0, :1]
+
+    assert Runs(script, X).run(X + 2)[0].tolist() == [2]
+
+
+def test_a_module_is_built_from_what_was_written_through_views():
+    class Net(flow.nn.Module):
+        def __init__(self):
+            super().__init__()
+            scale = flow.tensor([1.0, 2.0, 3.0])
+            half, self.twice = scale[1:], scale * 2
+            half.mul_(10)
+            self.scale = flow.nn.Parameter(scale)
+
+        def forward(self, x):
+            return x * self.scale + self.twice
+
+    runs = Runs(lambda x: Net()(x), X)
+    for _ in range(2):
+        np.testing.assert_array_equal(runs.run(X)[0], X * [1, 20, 30] + [2, 4, 6])
+
+
+def test_a_parameter_may_first_be_met_without_its_gradient():
+    weight = flow.nn.Parameter(flow.tensor([1.0, 2.0, 3.0]))
+    runs = Runs(lambda x: weight.detach() * weight + x, X)
+    assert runs.main.parameters == {weight.name: weight}
+    np.testing.assert_array_equal(runs.run(X)[0], X + [1, 4, 9])

@@ -344,6 +344,45 @@ def test_a_layout_that_views_were_captured_for_is_restored() -> None:
     assert scope.find_var("p").strides == (4, 8)
 
 
+@flow.register_op("prepared_run_twice")
+def twice(xp: Any, x: Any) -> Any:
+    return x * 2
+
+
+@pytest.mark.parametrize("use", [twice, lambda x: x.add_(1), lambda x: x.copy_(x * 2)])
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+def test_a_feed_that_an_op_needs_for_no_result_is_missed(use: Any, mode: str) -> None:
+    main = flow.static.Program()
+    with flow.static.program_guard(main):
+        x, y = flow.static.data("x", [2]), flow.static.data("y", [2])
+        use(x)
+        z = y * 2
+    with pytest.raises(ArgumentError, match="a value for 'x', float32"):
+        Executor(mode=mode).run(main, {"y": np.ones(2, F32)}, [z])
+
+
+@pytest.mark.parametrize("numbers", [[1, 300], [-1, 2]])
+def test_numbers_that_a_dtype_does_not_have_are_not_wrapped(numbers: list[int]) -> None:
+    main = flow.static.Program()
+    with flow.static.program_guard(main):
+        y = flow.static.data("x", [2], "uint8") + 1
+    with pytest.raises(ArgumentTypeError, match=rf"numbers from {min(numbers)} to"):
+        Executor().run(main, {"x": numbers}, [y])
+    assert Executor().run(main, {"x": [0, 254]}, [y])[0].tolist() == [1, 255]
+
+
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
+def test_a_variable_whose_op_was_removed_is_named(mode: str) -> None:
+    main = flow.static.Program()
+    with flow.static.program_guard(main):
+        y = flow.static.data("x", [2]).exp()
+        z = y * 2
+    del main.global_block().ops[0]
+    for fetched in (y, z):
+        with pytest.raises(ArgumentError, match="an op that makes 'exp_0'"):
+            Executor(mode=mode).run(main, {"x": np.ones(2, F32)}, [fetched])
+
+
 def test_a_clone_for_testing_shares_the_scope_of_the_training() -> None:
     model = flow.nn.Sequential(
         flow.nn.Linear(3, 4), flow.nn.BatchNorm1d(4), flow.nn.Dropout(0.5), flow.nn.Linear(4, 1)

@@ -57,6 +57,18 @@ def outputs_in_part(compiled):
         yield outputs, attempt(total.backward), x, y
 
 
+def gradients_written_in_place(compiled):
+    @compiled
+    def f(x, y, scale):
+        dx, dy = grad(((x + y) * scale).sum(), [x, y])
+        dx.reshape(-1).mul_(3)
+        dy.add_(1)
+        return dx, dy, dx.is_contiguous()
+
+    for i in range(4):
+        yield f(leaf(1.0, 2.0), leaf(3.0, 4.0), tensor(float(i), 2.0))
+
+
 def unused_arguments(compiled):
     f = compiled(lambda x, y: x * 2)
     for _ in range(2):
