@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.errors import GradientError
 from oneflow_lite.static.capture import compiled as module
 from tests.static.capture.models import batch, net, training_step
 
@@ -197,3 +198,41 @@ def test_a_choice_with_its_gradient_is_replayed():
         (dw,) = flow.autograd.grad(f(flow.ones(3) * sign).sum(), w)
         np.testing.assert_array_equal(dw.numpy(), w.detach().exp().numpy() if sign > 0 else [2] * 3)
     assert (f.explain().captures, f.explain().hits, f.explain().reasons) == (1, 3, [])
+
+
+def sets_a_hook(x, w):
+    y = x * w
+    y.register_hook(lambda d: d * 5)
+    return y.exp()
+
+
+def writes_what_it_detached(x, w):
+    y = x * x
+    y.detach().mul_(w)
+    return y * w
+
+
+def writes_what_it_detached_and_uses_both(x, w):
+    y = x * x
+    z = y.detach()
+    z.mul_(w)
+    return y.exp() * z
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (sets_a_hook, "sets hooks on gradients"),
+        (writes_what_it_detached, "writes to what it detached"),
+        (writes_what_it_detached_and_uses_both, "writes to what it detached"),
+    ],
+)
+def test_a_second_derivative_that_would_be_another_one_is_refused(function, reason):
+    f = flow.compile(function)
+    for _ in range(2):
+        x, w = flow.ones(2, requires_grad=True), flow.ones(2, requires_grad=True)
+        y = f(x, w).sum()
+    flow.autograd.grad(y, [x, w], retain_graph=True)
+    with pytest.raises(GradientError, match=reason):
+        flow.autograd.grad(y, [x, w], create_graph=True)
+    assert f.explain().hits == 1
