@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fuzz import compiled_words as words
 from tests.fuzz.compiled_writer import Writer
 
-CHANGES = words.lines(words.CHANGES)
 # How derivatives are taken after a call, see `compiled_world.derive`.
 HOW = ["nothing", "backward", "backward", "backward", "grad", "grad", "second", "last", "retained"]
 HOW += ["several"]
@@ -20,16 +18,16 @@ class Calls(Writer):
 
     def calls(self) -> None:
         self.line("kept, alive = [], []")
-        self.line("world = [w0, b0, box.w, items[0], items[1], net, opt]")
+        self.line(f"world = lambda: [{', '.join(self.shown)}]")
         variants = [self.variant() for _ in range(self.pick([1, 1, 1, 2, 2]))]
         for k in range(self.number(3, 5)):
             if k and self.rarely(2):
                 for _ in range(self.number(1, 2)):
-                    change = self.pick(CHANGES)
+                    change = self.pick(self.changes)
                     if change != "out = None":
                         self.line(change)
             self.call(k, self.pick(variants[: 1 if k < 2 else 2]))
-        self.line("yield kept, world, flow.rand(2)")
+        self.line("yield kept, world(), flow.rand(2)")
 
     def variant(self) -> dict[str, Any]:
         """Draw what stays the same between calls that are alike."""
@@ -40,6 +38,8 @@ class Calls(Writer):
         for shape in shapes:
             layout = self.pick(["C", "C", "C", "F", "gapped", "reversed"])
             dtype = "float32" if self.rarely(9) else "float64"
+            if self.is_complex and self.rarely(3):
+                dtype = "complex128"
             kind = self.pick(self.kinds())
             tensors.append((shape, layout, dtype, kind))
         return {
@@ -72,12 +72,14 @@ class Calls(Writer):
         rest = variant["rest"] + variant["rate"]
         mode = "with flow.no_grad(): " if variant["no_grad"] else ""
         self.line(f"{mode}out = attempt(f, x, {y}, {rest})")
-        self.line("seen = [x, y, x0, y0, world]")
+        self.line("seen = [x, y, x0, y0, *world()]")
         self.line("yield out, seen, versions(out, seen)")
         how = self.pick(HOW)
         if how != "nothing":
             what = "[alive, out]" if how == "several" else "out"
-            self.line(f"yield {how!r}, derive({what}, [x0, y0, w0, x, y, box.w], {how!r})")
+            log = ", log" if self.hooks else ""
+            inputs = ", ".join(self.inputs)
+            self.line(f"yield {how!r}, derive({what}, [{inputs}], {how!r}{log})")
             self.line("yield seen, versions(out, seen)")
         if how == "several":
             self.line("alive.clear()")

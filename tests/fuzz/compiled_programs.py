@@ -16,6 +16,11 @@ import numpy as np
 import oneflow_lite as flow
 from tests.fuzz import compiled_words as words
 from tests.fuzz.compiled_calls import Calls
+from tests.fuzz.compiled_complex import ComplexNumbers
+from tests.fuzz.compiled_control import ControlFlow
+from tests.fuzz.compiled_hooks import Hooks
+from tests.fuzz.compiled_modules import Modules
+from tests.fuzz.compiled_training import Training
 from tests.fuzz.compiled_world import data
 
 SHAPES = [(2, 3), (2, 3), (2, 3), (3,), (3, 3), (1, 3), (2, 1), ()]
@@ -27,7 +32,7 @@ VIEWS = (
 OPS, RANDOM, WRITES, CONDITIONS = map(
     words.lines, (words.OPS, words.RANDOM, words.WRITES, words.CONDITIONS)
 )
-NETS, OPTIMIZERS = map(words.lines, (words.NETS, words.OPTIMIZERS))
+NETS = words.lines(words.NETS)
 
 
 def write(seed: int) -> str:
@@ -37,7 +42,7 @@ def write(seed: int) -> str:
         return _Program(seed).program()
 
 
-class _Program(Calls):
+class _Program(Calls, ComplexNumbers, ControlFlow, Hooks, Modules, Training):
     """Writes one program."""
 
     # The program
@@ -47,11 +52,6 @@ class _Program(Calls):
         self.function()
         self.calls()
         return "\n".join(["def program(compiled):", *self.text, ""])
-
-    def setting(self, text: str) -> None:
-        """Add a line of the world outside the function."""
-        exec(text, self.env)
-        self.line(text)
 
     def world(self) -> None:
         self.line("global SCALE")
@@ -63,10 +63,13 @@ class _Program(Calls):
         self.setting(f"box = Box(rate=0.75, flag=True, w=data((2, 3), 3, requires_grad={grad}))")
         self.setting(f"items = [data((3,), 4), data({self.pick(SHAPES)}, 5)]")
         self.setting(f"net = ({self.pick(NETS)}).double()")
-        of = self.pick(["[w0]", "net.parameters()", "[w0, *net.parameters()]"])
-        self.setting(f"params = list({of})")
-        self.setting("params = params or [w0]")
-        self.setting(f"opt = flow.optim.{self.pick(OPTIMIZERS).format(p='params')}")
+        if self.is_module:
+            self.module_world()
+        if self.is_complex:
+            self.complex_world()
+        self.optimizer_world()
+        if self.hooks:
+            self.hooks_world()
 
     def function(self) -> None:
         shapes = [self.pick(SHAPES[:5]), self.pick(SHAPES)]
@@ -74,20 +77,25 @@ class _Program(Calls):
         for name, shape in zip("xy", shapes, strict=True):
             self.env[name] = data(shape, 1) * 1
         self.env.update(flag=True, n=2, rate=0.5)
-        self.tensors = ["x", "y", "x", "y", "w0", "b0", "box.w", "items[0]"]
-        with self.block("def f(x, y, flag, n, rate=0.5):"):
+        self.tensors = ["x", "y", "x", "y", "w0", "b0", "box.w", "items[0]", *self.known]
+        myself = "self, " if self.is_module else ""
+        with self.block(f"def f({myself}x, y, flag, n, rate=0.5):"):
             for _ in range(self.number(2, 11)):
                 self.statement()
             self.returned()
-        self.line("f = compiled(f)")
+        if self.is_module:
+            self.line("Model.forward = f")
+        self.line(f"f = compiled({'model' if self.is_module else 'f'})")
 
     def statement(self) -> None:
         kinds = ["op"] * 30 + ["view"] * 16 + ["write"] * 14 + ["setitem"] * 6 + ["chance"] * 4
         kinds += ["network"] * 3 + ["helper"] * 3
         if self.trains or self.is_wild:
             kinds += ["gradient"] * 8
-        else:
-            kinds += ["choice"] * 2
+        elif not self.has_full_hooks:  # which see zeros after control flow, eager code has None
+            kinds += ["choice", "repetition"] * 2
+        kinds += ["complex"] * 25 * self.is_complex + ["hook"] * 16 * self.hooks
+        kinds += ["member"] * 12 * self.is_module
         if self.depth == 1:
             kinds += ["branch"] * 6 + ["loop"] * 5
             if self.trains or self.is_wild:
@@ -118,9 +126,6 @@ class _Program(Calls):
         else:
             self.add(f"{name} = {of}.{kind}({', '.join(map(repr, arguments))})", name)
 
-    def env_of(self, expression: str) -> Any:
-        return eval(expression, self.env)
-
     def write_write(self) -> None:
         for _ in range(6):
             line = self.filled(self.pick(WRITES))
@@ -129,16 +134,6 @@ class _Program(Calls):
             if self.add(f"with flow.no_grad(): {line}" if self.rarely(6) else line):
                 return
 
-    def may_write(self, line: str) -> bool:
-        """Return whether a line may write what it begins with."""
-        target = line.replace("[", ".", 1).split(".")[0].split(" ")[0]
-        reshapes = any(name in line for name in ("t_()", "unsqueeze_"))
-        if target[0] == "t":
-            return not (reshapes and self.trains)  # it may be a gradient, whose shape is fixed
-        if self.is_wild:
-            return not reshapes or target != "w0"
-        return not reshapes and (self.writes or target in ("b0", "items"))
-
     def write_setitem(self) -> None:
         x = self.tensor()
         if not self.may_write(x):
@@ -146,35 +141,6 @@ class _Program(Calls):
         index = _index(self.basic_index(tuple(self.env_of(x).shape)))
         value = self.pick([self.tensor(), self.tensor(), "0.35"])
         self.add(f"{x}[{index}] = {value}")
-
-    def write_gradient(self) -> None:
-        """Take a gradient inside."""
-        name, of, by = self.new(), self.tensor(), self.pick(["w0", "w0", "x", self.tensor()])
-        more = ", create_graph=True" if self.rarely(3) else ", retain_graph=True"
-        total = f"({of} * {of}).sum() + ({by} * {by}).sum()"
-        self.add(f"{name} = flow.autograd.grad({total}, {by}{more})[0]", name)
-
-    def write_backward(self) -> None:
-        of = self.tensor()
-        more = self.pick(["", "", "retain_graph=True"])
-        if not self.add(f"({of}.sum() + (w0 * w0).sum()).backward({more})"):
-            return
-        what = self.pick(["read", "step", "clear", "nothing"])
-        if what == "read":
-            self.make(["w0.grad * {x}", "w0.grad"])
-        elif what == "step":
-            self.add("with flow.no_grad(): w0.sub_(w0.grad * 0.1)")
-        if what in ("step", "clear"):
-            self.add("w0.grad = None")
-
-    def write_training(self) -> None:
-        name = self.new()
-        if self.add(f"{name} = (net({self.tensor()}) ** 2).sum() + (w0 * {self.tensor()}).sum()"):
-            if self.rarely(2):
-                self.add("opt.zero_grad()")
-            self.add(f"{name}.backward()")
-            self.add("opt.step()")
-            self.tensors.append(name)
 
     def carried(self) -> str:
         """Begin a tensor that a block may replace."""
@@ -221,18 +187,6 @@ class _Program(Calls):
                 self.make([f"{{x}} * {item}", f"{item} + {{x}}"])
             self.statement()
             self.replaced(name)
-
-    def write_choice(self) -> None:
-        """Choose by a value, in a way that can be recorded."""
-        a, b = self.tensor(), self.tensor()
-        if not (self.env_of(a).is_floating_point() and self.env_of(b).is_floating_point()):
-            return  # the branches would give another dtype each
-        self.make(
-            [
-                f"flow.static.nn.cond({{x}}.sum() > {{s}}, lambda: {a} * {b}, lambda: {b} - {a})",
-                f"flow.static.nn.cond({{x}}.mean() > 0, lambda: {a}.exp(), lambda: {a} * 2)",
-            ]
-        )
 
     def write_helper(self) -> None:
         a = self.tensor()

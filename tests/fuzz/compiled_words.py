@@ -24,13 +24,13 @@ flow.cat([{x}, {y}], {d}); flow.stack([{x}, {y}], {d}); flow.cat([{x}, {x} * 0.5
 flow.arange(3) * {x}; {x}.new_zeros(3) + {y}; flow.tensor([1.0, {s}, 3.0]) * {x}; {x}.double()
 {x} * rate; {x} + scale; {x} * SCALE; {x} * box.rate; {x} * n; {x}.reshape(-1).tril() + {y}
 {x}.tril(); {x}.detach(); {x}.detach() * {y}; {x} * {x}.shape[0]; {x} + len(items); {x}.real
-""".replace("\n", ";")
+"""
 
 RANDOM = """
 flow.rand(2, 3); flow.randn(3) * {x}; flow.rand_like({x}); F.dropout({x}, 0.5)
 flow.bernoulli({x}.sigmoid()); {x}[flow.randperm(2)]; flow.randn(2, 3).sum() * {x}
 {x} * flow.randint(0, 3, (3,)); {x}.clone().uniform_(0, 1); flow.zeros(3).normal_()
-""".replace("\n", ";")
+"""
 
 # Whole lines.
 WRITES = """
@@ -41,17 +41,12 @@ WRITES = """
 {x}[{x} > {s}] = 0.5; {x}[flow.tensor([1, 0])] = {y}; {x}.cumsum_({d}); {x}.t_(); {x}.uniform_(0, 1)
 {x}.index_fill_(0, flow.tensor([1]), 0.9); {x}[0] += {y}; {x}.T.add_({y}); {x}.detach().mul_(2)
 {x}.unsqueeze_({d}); {x}[0].zero_(); {x}.view(-1)[1:].mul_({s}); {x}.normal_(); {x} -= {s}
-""".replace("\n", ";")
+"""
 
 NETS = """
 nn.Linear(3, 3); nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)); nn.LayerNorm(3)
 nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5), nn.Linear(2, 3)); nn.Sequential(nn.Tanh())
-""".replace("\n", ";")
-
-OPTIMIZERS = """
-SGD({p}, lr=0.1); SGD({p}, lr=0.1, momentum=0.9); Adam({p}, lr=0.05); AdamW({p}, lr=0.05)
-SGD({p}, lr=0.1, weight_decay=0.1, nesterov=True, momentum=0.5)
-""".replace("\n", ";")
+"""
 
 # What may happen between two calls.
 CHANGES = """
@@ -61,15 +56,15 @@ opt.param_groups[0]["lr"] = 0.01; flow.manual_seed(3); items.append(b0); box.w =
 box.w.detach().mul_(0.5); w0.grad = data((2, 3), 32); scale = 1.5; w0.detach().mul_(1.25)
 net.requires_grad_(False); w0.requires_grad_(False); items[0] = data((2, 3), 33); w0.data[0] = 0.5
 box.w = data((2, 3), 34, "F"); out = None; scale = 2
-""".replace("\n", ";")
+"""
 
 CONDITIONS = """
 flag; not flag; n > 1; SCALE > 2.5; box.flag; {x}.shape[0] > 2; {x}.requires_grad; net.training
 flow.is_grad_enabled(); {x}.dtype == flow.float64; len(items) > 1; {x} is {y}; {x}.ndim == 2
 {x}.is_contiguous(); x.grad is None; w0.grad is not None; isinstance({x}, flow.Tensor)
-""".replace("\n", ";")
+"""
 
 
 def lines(table: str) -> list[str]:
     """Return the entries of one of the tables."""
-    return [entry.strip() for entry in table.split(";") if entry.strip()]
+    return [entry.strip() for entry in table.replace("\n", ";").split(";") if entry.strip()]

@@ -36,7 +36,10 @@ def data(
     requires_grad: bool = False,
 ) -> flow.Tensor:
     """Return a tensor of random numbers; `layout` is C, F, gapped or reversed."""
-    values = np.random.default_rng(seed).uniform(-1.2, 1.5, shape).astype(dtype)
+    random = np.random.default_rng(seed)
+    values = random.uniform(-1.2, 1.5, shape).astype(dtype)
+    if values.dtype.kind == "c":
+        values = np.asarray(values + 1j * random.uniform(-1.2, 1.5, shape))
     if layout == "F":
         values = np.asarray(values, order="F")
     elif layout == "gapped" and shape:
@@ -63,21 +66,36 @@ def versions(*things: Any) -> list[Any]:
     return [(x._version, x.is_view(), str(x.device), versions(x.grad)) for x in tensors_in(things)]
 
 
-def objective(tensors: list[flow.Tensor], order: int) -> Any:
-    """Return a number made of all elements of some tensors."""
-    terms = [
-        (x * flow.tensor(weights(tuple(x.shape), order + k, False))).sum()
-        for k, x in enumerate(tensors)
-    ]
+def objective(tensors: list[flow.Tensor | None], order: int) -> Any:
+    """Return a real number made of all elements of some tensors; None takes a place as well."""
+    terms = []
+    for k, x in enumerate(tensors):
+        if x is None:
+            continue
+        weighted = x * flow.tensor(weights(tuple(x.shape), order + k, x.is_complex()))
+        terms.append(weighted.sum().real if x.is_complex() else weighted.sum())
     return sum(terms[1:], terms[0])
 
 
-def derive(out: Any, inputs: list[flow.Tensor], how: str) -> Any:
-    """Differentiate what a function returned.
+def derive(
+    out: Any, inputs: list[flow.Tensor], how: str, log: list[flow.Tensor] | None = None
+) -> Any:
+    """Differentiate what a function returned; return what was found, and what hooks noted in `log`.
 
     `how` is "backward" (from the last output alone: "last"; twice: "retained"), "grad" or "several"
     (of the results of several calls), or "second" for second derivatives.
     """
+    found = _derive(out, inputs, how)
+    if log is None:
+        return found
+    # How far a pass came before it failed is not compared, nor by how many ways it went through
+    # what is recorded.
+    noted = [] if how == "second" or "raised" in str(found) else list(log)
+    log.clear()
+    return found, noted
+
+
+def _derive(out: Any, inputs: list[flow.Tensor], how: str) -> Any:
     outputs = [x for x in tensors_in(out) if x.requires_grad]
     if how in STAYING:  # of other outputs, gradients are added up outside the function as well
         outputs = [x for x in outputs if not x.is_view() and not any(x is y for y in inputs)]
@@ -99,9 +117,9 @@ def derive(out: Any, inputs: list[flow.Tensor], how: str) -> Any:
     found = attempt(flow.autograd.grad, total, leaves, **options)
     if how != "second" or found[0] == "raised":
         return found
-    first = [g for g in found if g is not None and g.requires_grad]
+    first = [g if g is not None and g.requires_grad else None for g in found]
     second = [None] * len(leaves)
-    if first:
+    if any(g is not None for g in first):
         total = objective(first, 3)
         second = attempt(flow.autograd.grad, total, leaves, allow_unused=True)
         if second[0] == "raised":

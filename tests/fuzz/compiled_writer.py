@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import oneflow_lite as flow
 from oneflow_lite import nn
+from tests.fuzz import compiled_words as words
 from tests.fuzz.arguments import Arguments
 from tests.fuzz.compiled_world import attempt, data, derive, versions
 from tests.static.capture.worlds import Box
@@ -42,7 +44,18 @@ class Writer(Arguments):
         self.trains = self.rarely(3)
         self.writes = not self.trains and self.rarely(3)
         self.is_wild = self.rarely(25)
+        # Some kinds are for some programs only, or most would have a bit of everything.
+        self.is_complex = self.rarely(10)
+        self.is_module = self.rarely(9)
+        self.hooks = self.rarely(9)
+        self.has_full_hooks = False
         self.count = 0
+        # What the kinds add to the world: names of tensors that the function can use, things that
+        # are compared, inputs of derivatives, and changes between calls.
+        self.known: list[str] = []
+        self.shown = ["w0", "b0", "box.w", "items[0]", "items[1]", "net", "opt"]
+        self.inputs = ["x0", "y0", "w0", "x", "y", "box.w"]
+        self.changes = words.lines(words.CHANGES)
 
     def pick(self, choices: Any) -> Any:
         return self.random.choice(choices)
@@ -54,6 +67,25 @@ class Writer(Arguments):
 
     def line(self, text: str) -> None:
         self.text.append("    " * self.indent + text)
+
+    def setting(self, text: str) -> None:
+        """Add a line of the world outside the function."""
+        exec(text, self.env)
+        self.line(text)
+
+    def env_of(self, expression: str) -> Any:
+        return eval(expression, self.env)
+
+    def may_write(self, line: str) -> bool:
+        """Return whether a line may write what it begins with."""
+        target = line.replace("[", ".", 1).split(".")[0].split(" ")[0]
+        reshapes = any(name in line for name in ("t_()", "unsqueeze_"))
+        if re.match(r"t\d", target):
+            return not (reshapes and self.trains)  # it may be a gradient, whose shape is fixed
+        if self.is_wild:
+            return not reshapes or target != "w0"
+        is_buffer = target in ("b0", "c1", "items") or line.startswith("self.offset")
+        return not reshapes and (self.writes or is_buffer)
 
     def add(self, text: str, name: str | None = None) -> bool:
         """Add a line of the function, if it runs; `name` is the tensor that it makes."""

@@ -8,7 +8,7 @@ import pytest
 
 import oneflow_lite as flow
 from tests.fuzz import campaign, compiled
-from tests.fuzz.compiled import Difference, attempt, compare, judge, shares
+from tests.fuzz.compiled import KINDS, Difference, attempt, compare, judge, shares
 from tests.fuzz.compiled_programs import write
 from tests.static.capture.worlds import snapshot
 
@@ -24,6 +24,8 @@ def test_programs_do_the_same_compiled(chunk):
     assert counts["programs"] == SIZE
     assert not shares(counts, least_replayed=0.6, most_ended=0.1)  # there are few
     assert counts["calls replayed"] > SIZE
+    for kind in KINDS:
+        assert counts[f"programs with {kind}"] >= SIZE / 50
 
 
 def test_a_seed_always_writes_the_same_program():

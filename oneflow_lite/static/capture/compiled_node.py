@@ -15,7 +15,11 @@ import attrs
 
 from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.function_node import Edge, FunctionNode
-from oneflow_lite.autograd.grad_function import AutoGradCaptureState, OpExprGradFunction
+from oneflow_lite.autograd.grad_function import (
+    AutoGradCaptureState,
+    HookedGradFunction,
+    OpExprGradFunction,
+)
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import (
     enable_grad,
@@ -31,6 +35,7 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.backward_watch import BackwardWatch
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
+from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -82,15 +87,18 @@ class Differentiated:
         self.needs = [recorder.needs.get(id(op), ()) for op in self.forward_ops]
         self.took_history = [id(op) in recorder.took_history for op in self.forward_ops]
         self.outputs = [recorder.name_of(y) for y in outputs]
+        for name, y in zip(self.outputs, outputs, strict=True):
+            recorder.note_place(name, y._edge)
         given = self._stand_ins(recorder, outputs)
         task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
         # What lies behind the inputs, their hooks too, is gone through when a gradient arrives.
         task.hooks_at_inputs, task.stops_at_inputs = False, True
         root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
         task.compute_dependencies_and_prune_node(root, edges)
-        places = {node for node, _ in edges}
-        if any(_has_hooks(node) for node in task.dependencies if node not in places):
-            recorder.unrepeatable = "puts hooks on the gradients of what it makes"
+        if _meets_hooks(task):
+            if len(outputs) > 1:  # a gradient of some of them would have to run the hooks again
+                raise NotReplayable("it set hooks in the graph of several results")
+            recorder.unrepeatable = "sets hooks on gradients"
         with no_grad(), BackwardWatch():
             task.run(root)
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
@@ -179,10 +187,12 @@ class Differentiated:
                     continue
                 if op.inputs[i] in self.rewritten and op.inputs[i] != op.viewed:
                     inputs[i] = x = dispatch(_CLONE, (x,))  # its gradient needs the old content
-                if not (needs and needs[i]):  # what was detached is detached again
-                    inputs[i] = x.detach()
+                if not (needs and needs[i]) and x._edge is not None:
+                    inputs[i] = x.detach()  # what was detached is detached again
             edge = inputs[1]._edge if took_history and inputs[1] is not None else None
-            with set_grad_enabled(any(needs) and edge is None):
+            # A view of a constant may be written, and then gives its base a history.
+            of_constant = op.viewed is not None and variables[op.viewed]._edge is None
+            with set_grad_enabled((any(needs) or of_constant) and edge is None):
                 result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
             if edge is not None:  # as in-place ops do: the old content gets no gradient
                 rebase_history(result, edge)
@@ -209,8 +219,15 @@ class Differentiated:
         return InterpreterCore(program, feeds, self.fetches, device, mode=self._mode)
 
 
-def _has_hooks(node: FunctionNode) -> bool:
-    return any(meta is not None and meta.hooks for meta in node.metas or ())
+def _meets_hooks(task: GraphTask) -> bool:
+    """Return whether hooks run on the way to the inputs."""
+    for node, info in (task.exec_info or {}).items():
+        if not info.captures and (
+            isinstance(node.grad_function, HookedGradFunction)
+            or any(meta is not None and meta.hooks for meta in node.metas or ())
+        ):
+            return True
+    return False
 
 
 def as_fed(desc: VarDesc) -> VarDesc:

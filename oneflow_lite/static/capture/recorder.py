@@ -7,6 +7,7 @@ tensor, what an op made is a variable, and what else turns up was made from Pyth
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -107,6 +108,9 @@ class RecordingInterpreter(Interpreter):
         self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
         self._edges: dict[str, Any] = {}  # of tensors from outside
         self._written: tuple[OpDesc, Tensor, Any] | None = None  # last, under no_grad
+        self._writes: Counter[str] = Counter()  # by root
+        self._places: dict[str, tuple[Any, int]] = {}  # in the graph, after so many writes
+        self._handed_through: set[tuple[str, str]] = set()  # variable, node
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run the op and write it down."""
@@ -129,7 +133,8 @@ class RecordingInterpreter(Interpreter):
         if self.stopped is None:
             outputs = result if type(result) is tuple else (result,)
             found = tuple([self._output(op, y, inputs, names) for y in outputs])
-            if not schema.mutates and found[0] in names:  # it was handed through
+            if not schema.mutates and found[0] in names:
+                self._handed_through.add((found[0], f"{op}_backward"))
                 return result
             location = user_location()
             desc = OpDesc(op, names, found, attrs, location, returns_tuple=type(result) is tuple)
@@ -192,12 +197,14 @@ class RecordingInterpreter(Interpreter):
             if edge is None or name is None or not grad_enabled:
                 continue
             leaf = isinstance(edge[0], AccumulateGrad)
+            self.note_place(name, edge)
             known = self._edges.get(name)
             if known is not edge and (leaf or roots[name] not in self._in_graph):
                 self.unrepeatable = "has an inner leaf, or a Function of its own"
         self.needs[id(desc)] = tuple(needs)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
+        self._writes.update([roots[name] for name in desc.written])
         if any(needs):
             self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
         elif desc.type == "copy_" and inputs[1]._edge is not None:
@@ -216,6 +223,30 @@ class RecordingInterpreter(Interpreter):
                 self.needs[id(desc)] = (True, True)
                 self.took_history.add(id(desc))
                 self._in_graph.update(self._roots[name] for name in desc.written)
+                if x._edge is not None and (name := self.find(x._data)) is not None:
+                    self.note_place(name, x._edge)
+
+    def note_place(self, name: str, edge: Any) -> None:
+        """Note the place in the graph that a variable is used with.
+
+        What was detached is the same variable; once it is written it may have a place of its own.
+        """
+        writes = self._writes[self._roots.get(name, name)]
+        place, then = self._places.get(name, (edge, writes))
+        if then == writes and place is not edge and not self._is_same_place(name, place, edge):
+            self.unrepeatable = "writes to what it detached, and uses both"
+        self._places[name] = (edge, writes)
+
+    def _is_same_place(self, name: str, place: Any, other: Any) -> bool:
+        """Return whether one of two places only hands the gradient through to the other."""
+        for start, end in ((place, other), (other, place)):
+            node = start[0]
+            while start is not end and node and (name, node.name()) in self._handed_through:
+                start = node.edges[0]
+                node = start[0]
+            if start is end:
+                return True
+        return False
 
     # Variables
 

@@ -340,7 +340,20 @@ class Recording:
         """Run the Program for these arguments; return what the function returns."""
         for callback in self.callbacks:
             callback()
-        return self.finish(tensors, self.run([tensors[i]._data for i in self.feed_positions]))
+        try:
+            found = self.run([tensors[i]._data for i in self.feed_positions])
+        except Exception:
+            self._count_writes(tensors)
+            raise
+        return self.finish(tensors, found)
+
+    def _count_writes(self, tensors: Sequence[Tensor]) -> None:
+        """Count what a replay that raised would have written; some of it has been."""
+        for position, tensor, place, count in self.versions:
+            owner = tensors[position] if tensor is None else tensor
+            written = owner.grad if place else owner
+            if written is not None:
+                written.storage.version += count
 
     def _join(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.grad_function import HookedGradFunction
 from oneflow_lite.autograd.mode import set_grad_enabled
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.capture.holders import users_attributes
@@ -176,6 +177,7 @@ class Results:
             if view.origin in (None, NO_GRAD, SPLIT) or self._is_known(base):
                 if view.origin not in (None, NO_GRAD, SPLIT):
                     raise NotReplayable(f"it returned a view that was made {view.origin.how}")
+                _check_hooks(tensor, base)
                 return Viewed(self.position(base), chain, view.origin)
         source = self._by_array.get(id(tensor._data))
         if source is not None:
@@ -246,6 +248,17 @@ def _check_unwatched(tensor: Tensor) -> None:
         raise NotReplayable("it returned a tensor whose gradient it kept")
     if hooks_of(tensor):
         raise NotReplayable("it returned a tensor with hooks on its gradient")
+
+
+def _check_hooks(tensor: Tensor, base: Tensor) -> None:
+    """Raise where hooks are set between a view and its base."""
+    edge = tensor._edge
+    while edge is not None and edge != base._edge and edge[0] is not None:
+        node, index = edge
+        meta = node.metas and node.metas[index]
+        if (meta and meta.hooks) or isinstance(node.grad_function, HookedGradFunction):
+            raise NotReplayable("it returned a view with hooks on its gradient")
+        edge = node.edges[0] if len(node.edges) == 1 else None
 
 
 def taken_view(base: Tensor, chain: tuple[Any, ...], origin: Origin | None) -> Tensor:

@@ -149,3 +149,78 @@ def released_result_beside_another(compiled):
         for parameters in ([w], [x], [w, x]):
             loss, y = f(x)
             yield attempt(grad, [loss, y.sum()], parameters, allow_unused=True), w, x
+
+
+def hook_inside_and_a_gradient_of_one_result(compiled):
+    w = leaf(1.0, 2.0)
+
+    def f(x):
+        y = x * w
+        y.register_hook(lambda d: d * 5)
+        return y.exp(), y * 3
+
+    f = compiled(f)
+    for i in range(4):
+        y, z = f(tensor(0.5, float(i)))
+        (z if i % 2 else y).sum().backward()
+        yield y, z, w
+
+
+def write_before_an_exception(compiled):
+    b, w = tensor(1.0, 2.0), leaf(1.0, 2.0)
+
+    def f(p):
+        b.mul_(2)
+        return flow.bernoulli(p)
+
+    f = compiled(f)
+    for p in (0.5, 0.25, 2.0):
+        y = (b * w).sum()  # keeps b
+        yield attempt(f, tensor(p, p)), attempt(y.backward), b, b._version
+
+
+def second_derivative_through_a_constant_that_is_written(compiled):
+    def f(x):
+        y = flow.zeros(2, dtype=flow.float64)
+        y[0] = x.sum()
+        y[1:] += x.prod()
+        return y.exp()
+
+    f = compiled(f)
+    for i in range(3):
+        x = leaf(1.0, 0.5 * i)
+        (dx,) = grad(f(x).sum(), x, create_graph=True)
+        yield dx, grad(dx.square().sum(), x)
+
+
+def hook_inside_on_a_view(compiled):
+    w = leaf(1.0, 2.0)
+
+    def f(x):
+        y = w.view(2, 1)
+        y.register_hook(lambda d: d * 5)
+        z = x * w
+        v = z[:1]
+        v.register_hook(lambda d: d * 7)
+        return y[1], v[None]
+
+    f = compiled(f)
+    for i in range(5):
+        y, v = f(tensor(0.5, float(i)))
+        (y.sum() + v.sum()).backward()
+        yield y, v, w
+
+
+def view_that_keeps_its_gradient(compiled):
+    w = leaf(1.0, 2.0)
+
+    def f(x):
+        y = w[1:]
+        y.retain_grad()
+        return y
+
+    f = compiled(f)
+    for i in range(5):
+        y = f(tensor(0.5, float(i)))
+        y.sum().backward()
+        yield y, w
