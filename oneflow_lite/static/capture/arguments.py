@@ -33,12 +33,13 @@ class Arguments:
         self.tensors: list[Tensor] = []
         specs = [flatten(x, self.tensors) for x in args]
         keyword_specs = {name: flatten(x, self.tensors) for name, x in kwargs.items()}
-        self._specs, self._keyword_specs = specs, keyword_specs
         self._containers: list[Any] = []
         pairs = zip([*specs, *keyword_specs.values()], [*args, *kwargs.values()], strict=True)
         for spec, value in pairs:
             self._containers += mutable_containers(spec, value)
-        self.match = self._generate((), ())
+        self._writer = _Writer(self.tensors)
+        self._writer.begin(specs, keyword_specs, self._containers)
+        self.match = self._writer.function()
 
     def look_further(
         self, attributes: Sequence[tuple[dict[str, Any], bool]], outside: Sequence[Any]
@@ -53,33 +54,15 @@ class Arguments:
         outside : sequence of list or dict
             Those that the call could compare its arguments with, by identity.
         """
-        self.match = self._generate(attributes, outside)
+        for i, (read, asks) in enumerate(attributes):
+            self._writer.check_attributes(i, read, asks)
+        self._writer.check_places(self._containers, outside)
+        self.match = self._writer.function()
 
     def forget(self) -> None:
         """Let go of what was given; `match` needs it no more."""
         self.tensors, self._containers = [], []
-
-    def _generate(
-        self, attributes: Sequence[tuple[dict[str, Any], bool]], outside: Sequence[Any]
-    ) -> Match:
-        specs, keyword_specs = self._specs, self._keyword_specs
-        writer = _Writer(self.tensors)
-        keys = writer.value(tuple(keyword_specs))
-        writer.lines.append(f"    if len(args) != {len(specs)} or tuple(kwargs) != {keys}: return")
-        for i, spec in enumerate(specs):
-            writer.check(spec, f"args[{i}]")
-        for name, spec in keyword_specs.items():
-            writer.check(spec, f"kwargs[{writer.value(name)}]")
-        for i, (read, asks) in enumerate(attributes):
-            writer.check_attributes(i, read, asks)
-        writer.check_identities([f"t{i}" for i in range(len(self.tensors))], self.tensors)
-        writer.check_identities(writer.mutable, self._containers)
-        writer.check_places(self._containers, outside)
-        found = "".join(f"t{i}, " for i in range(len(self.tensors)))
-        source = "\n".join(["def match(args, kwargs):", *writer.lines, f"    return ({found})"])
-        exec(compile(source, "<arguments>", "exec"), writer.namespace)
-        match: Match = writer.namespace["match"]
-        return match
+        del self._writer
 
 
 class _Writer:
@@ -89,6 +72,27 @@ class _Writer:
         self.namespace: dict[str, Any] = {"same": same, "ndarray": np.ndarray, "own": OWN_FIELDS}
         self.mutable: list[str] = []  # the names of lists and dicts
         self._count = 0
+
+    def begin(
+        self, specs: Sequence[Any], keyword_specs: dict[str, Any], containers: Sequence[Any]
+    ) -> None:
+        """Check structure and plain values, and what the tensors are like at this moment."""
+        keys = self.value(tuple(keyword_specs))
+        self.lines.append(f"    if len(args) != {len(specs)} or tuple(kwargs) != {keys}: return")
+        for i, spec in enumerate(specs):
+            self.check(spec, f"args[{i}]")
+        for name, spec in keyword_specs.items():
+            self.check(spec, f"kwargs[{self.value(name)}]")
+        self.check_identities([f"t{i}" for i in range(len(self.tensors))], self.tensors)
+        self.check_identities(self.mutable, containers)
+
+    def function(self) -> Match:
+        """Return what has been written so far as a function."""
+        found = "".join(f"t{i}, " for i in range(len(self.tensors)))
+        source = "\n".join(["def match(args, kwargs):", *self.lines, f"    return ({found})"])
+        exec(compile(source, "<arguments>", "exec"), self.namespace)
+        match: Match = self.namespace["match"]
+        return match
 
     def value(self, value: Any) -> str:
         name = f"g{len(self.namespace)}"

@@ -233,7 +233,7 @@ class RecordingInterpreter(Interpreter):
         """
         writes = self._writes[self._roots.get(name, name)]
         place, then = self._places.get(name, (edge, writes))
-        if then == writes and place is not edge and not self._is_same_place(name, place, edge):
+        if then == writes and not self._is_same_place(name, place, edge):
             self.unrepeatable = "writes to what it detached, and uses both"
         self._places[name] = (edge, writes)
 
@@ -241,10 +241,10 @@ class RecordingInterpreter(Interpreter):
         """Return whether one of two places only hands the gradient through to the other."""
         for start, end in ((place, other), (other, place)):
             node = start[0]
-            while start is not end and node and (name, node.name()) in self._handed_through:
+            while start != end and node and (name, node.name()) in self._handed_through:
                 start = node.edges[0]
                 node = start[0]
-            if start is end:
+            if start == end:  # saved outputs are given back in tuples of their own
                 return True
         return False
 

@@ -286,8 +286,10 @@ class Traversal:
         value = content.get(names[0], MISSING)
         path = f"{path}.{names[0]}"
         if value is MISSING and "__getattr__" in content:
-            self.unknown.append(f"{path} is made when it is read")
-            return
+            if whose != "own":
+                self.unknown.append(f"{path} is made when it is read")
+                return
+            value = getattr(module, names[0], MISSING)  # loaded late, and there from now on
         self.hold("globals", content, content, names[:1], path.rpartition(".")[0])
         if type(value) is ModuleType:
             self.module(value, names[1:], path)
