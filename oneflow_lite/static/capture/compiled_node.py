@@ -230,6 +230,14 @@ def _meets_hooks(task: GraphTask) -> bool:
     return False
 
 
+def _save_with_place(y: Tensor, edge: Edge) -> None:
+    """Let the node of an output, when it saved that, lead to the output that was returned."""
+    if y._edge is None or not y._edge[0].saved:
+        return
+    node, index = y._edge
+    node.saved = tuple([(*s[:4], edge) if s[4] == (None, index) else s for s in node.saved])
+
+
 def as_fed(desc: VarDesc) -> VarDesc:
     """Return the description of a variable as one that is given at each run."""
     return attrs.evolve(desc, persistable=False, need_check_feed=True, value=None)
@@ -300,6 +308,8 @@ class CompiledGradFunction(OpExprGradFunction):
                 x = unpack(s, node)
                 variables[name] = dispatch(_RESHAPE, (x,), {"shape": x.shape})
             d.run_again(variables)
+        for i, name in enumerate(d.outputs):
+            _save_with_place(variables[name], (node, i))
         roots, grads = [], []
         for name, g in zip(d.outputs, out_grads, strict=True):
             if g is not None:
