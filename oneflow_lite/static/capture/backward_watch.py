@@ -33,21 +33,29 @@ _KEPT_BY_AUTOGRAD = ("_", "saved_", "node")
 class BackwardWatch:
     """A context manager that lets no users' code run on this thread but such that only computes.
 
+    Attributes
+    ----------
+    entered : bool
+        Whether any ran.
+
     Raises
     ------
     NotReplayable
         In the place of a call of other code.
     """
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> BackwardWatch:
+        self.entered = False
         self._previous = sys.getprofile()
         sys.setprofile(self._event)
+        return self
 
     def __exit__(self, *exc_info: object) -> None:
         sys.setprofile(self._previous)
 
     def _event(self, frame: FrameType, event: Any, arg: Any) -> None:
         if event == "call" and is_users(frame):
+            self.entered = True
             reason = _reason(frame)
             if reason is not None:
                 code = frame.f_code

@@ -57,8 +57,16 @@ class Differentiated:
         The places of the inputs.
     before : collection of str
         Which of the inputs are variables that the forward pass makes.
+    visited : dict of node to bool
+        What the backward passes of other outputs went through, and whether users' code ran in
+        them; the nodes of this one are added.
     mode : str
         Of the InterpreterCore.
+
+    Raises
+    ------
+    NotReplayable
+        When users' code, which may compute anything of a gradient, would get it in parts.
 
     Attributes
     ----------
@@ -78,6 +86,7 @@ class Differentiated:
         inputs: Sequence[str],
         edges: Sequence[Edge],
         before: Collection[str],
+        visited: dict[FunctionNode, bool],
         mode: str = "straight_line",
     ) -> None:
         self._mode = mode
@@ -99,8 +108,12 @@ class Differentiated:
             if len(outputs) > 1:  # a gradient of some of them would have to run the hooks again
                 raise NotReplayable("it set hooks in the graph of several results")
             recorder.unrepeatable = "sets hooks on gradients"
-        with no_grad(), BackwardWatch():
+        with no_grad(), BackwardWatch() as watch:
             task.run(root)
+        between = [node for node, info in (task.exec_info or {}).items() if not info.captures]
+        if any([node in visited and (watch.entered or visited[node]) for node in between]):
+            raise NotReplayable("users' code gets the gradient of several results, not summed")
+        visited.update(dict.fromkeys(between, watch.entered))
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
         # What gets no gradient has no place in the graph, or passes would go on from there.
         self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))

@@ -9,7 +9,13 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
+from oneflow_lite.autograd.function_node import (
+    NO_EDGE,
+    Edge,
+    FunctionNode,
+    make_node,
+    tensor_info,
+)
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.device import CPU, Device
@@ -187,6 +193,7 @@ class Recording:
         if not edges:
             raise NotReplayable("it returned what requires a gradient because of an inner leaf")
         keeper = self._keepers(recorder, results)
+        visited: dict[FunctionNode, bool] = {}
         for stage in stages_of(results, alive, edges):
             outputs = [results.tensors[i] for i in stage.outputs]
             before = [results.tensors[i] for i in stage.before]
@@ -196,7 +203,7 @@ class Recording:
                 raise NotReplayable("it returned two tensors around one piece of memory")
             places = [*edges, *[y._edge for y in before if y._edge is not None]]
             try:
-                found = Differentiated(recorder, outputs, inputs, places, names, self.mode)
+                found = Differentiated(recorder, outputs, inputs, places, names, visited, self.mode)
             except FlowError as error:
                 kind = type(error).__name__
                 raise NotReplayable(f"its backward pass raised {kind}: {error}") from error

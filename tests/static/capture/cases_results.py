@@ -35,6 +35,47 @@ def gradient_of_a_result_inside_of_another(compiled):
         yield x, h, h.grad
 
 
+def hook_on_what_two_results_share(compiled):
+    def f(x):
+        t = x * 1
+        t.register_hook(lambda d: d * d)
+        h = t * 3
+        return h, h * t.sin()
+
+    f = compiled(f)
+    for i in range(4):
+        x = leaf(1.0, float(i))
+        h, y = f(x)
+        (h.sum() + y.sum()).backward()
+        yield x
+
+
+class _Clipped(flow.autograd.Function):
+    """A gradient that depends on the sum that it gets, and not on each part alone."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy.clamp(-1, 1)
+
+
+def clipped_gradient_of_what_two_results_share(compiled):
+    def f(x):
+        t = _Clipped.apply(x)
+        h = t * 0.75
+        return h, h * t.sin()
+
+    f = compiled(f)
+    for i in range(4):
+        x = leaf(1.0, float(i))
+        h, y = f(x)
+        (h.sum() + y.sum()).backward()
+        yield x
+
+
 def curvature_by_a_result_inside_of_another(compiled):
     f = compiled(_features_and_loss)
     for i in range(4):
