@@ -198,7 +198,11 @@ class GradientSums(TaskGraph):
             elif before._edge is not None:
                 meta.acc_grad = make_tensor(before._data + grad)
             else:
-                before._data += grad
+                try:
+                    before._data += grad
+                except ValueError:  # it was transposed, or expanded: the op says what is wrong
+                    FUNCTORS_F.add_(before, make_tensor(grad))
+                    raise
                 (before._storage or before.storage).version += 1
 
     def _recorded_sum(self, node: FunctionNode, before: Tensor | None, grad: Tensor) -> Any:

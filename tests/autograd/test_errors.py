@@ -350,3 +350,26 @@ def test_an_interrupt_while_a_node_is_queued(monkeypatch):
     thread.start()
     thread.join(10)
     assert ended == [None]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "text"),
+    [
+        (lambda w: w.grad.t_(), errors.ShapeError, r"add\(\).*\(3, 2\) and \(2, 3\)"),
+        (
+            lambda w: setattr(w, "grad", flow.ones(3, dtype=flow.float64).expand(2, 3)),
+            errors.InplaceError,
+            r"add_\(\).*read-only",
+        ),
+    ],
+    ids=["transposed", "expanded"],
+)
+def test_a_gradient_that_nothing_can_be_added_to(change, kind, text):
+    w = leaf(np.ones((2, 3)))
+    (w * w).sum().backward()
+    change(w)
+    kept, values = w.grad, w.grad.numpy().copy()
+    with pytest.raises(kind, match=text) as caught:
+        (w * w).sum().backward()
+    assert "accumulate_grad" in caught.value.__notes__[0]
+    assert w.grad is kept and np.array_equal(kept.numpy(), values)
