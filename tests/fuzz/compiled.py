@@ -85,7 +85,7 @@ def judge(source: str, counts: Counter[str], name: str = "<random program>") -> 
                 difference = compare(have, want, source, in_stages(compiled))
                 reason = difference and (
                     raised_by_one(have, want, chooses)
-                    or owed_to_control_flow(have, want, source)
+                    or owed_to_control_flow(have, want, source, difference)
                     or raised_by_both(want, difference)
                 )
                 if reason:
@@ -138,10 +138,12 @@ def way_of(seen: Any) -> str | None:
     return way[1][1:-1] if type(way) is tuple and way[1][1:-1] in HOW else None
 
 
-def owed_to_control_flow(have: Any, want: Any, source: str) -> str | None:
+def owed_to_control_flow(have: Any, want: Any, source: str, difference: str) -> str | None:
     """Return why recorded control flow did something else than the eager one, if it is known."""
     if CHOICE in source and "_hook(" in source and way_of(want) == "second":
         return "hooks in second derivatives of control flow"
+    if CHOICE in source and "reshape" in source and difference.endswith("gave True, eager False"):
+        return "a reshape of the contiguous result of control flow is a view"
     raised = ("ShapeError", "DTypeError")
     if "while_loop" in source and any(e in str(have) for e in raised):
         return "a loop would have changed the shape or dtype of a variable"

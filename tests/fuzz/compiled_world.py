@@ -98,7 +98,8 @@ def derive(
 def _derive(out: Any, inputs: list[flow.Tensor], how: str) -> Any:
     outputs = [x for x in tensors_in(out) if x.requires_grad]
     if how in STAYING:  # of other outputs, gradients are added up outside the function as well
-        outputs = [x for x in outputs if not x.is_view() and not any(x is y for y in inputs)]
+        outputs = [x for x in outputs if not (x.is_leaf or x.is_view())]
+        outputs = [x for x in outputs if not any(x is y for y in inputs)]
     if not outputs:
         return None
     if how == "last":
