@@ -240,8 +240,8 @@ class CompiledFunction:
                     GraphTask.run.__code__ in watch.own,
                     self.mode,
                 )
-            handles_errors = any([code.co_exceptiontable for code in watch.entered])
-            recording.can_begin_again = recording.writes_nothing and handles_errors
+            if not any([code.co_exceptiontable for code in watch.entered]):
+                recording.can_begin_again = False  # nothing in the function handles exceptions
         except NotReplayable as stop:
             self._recorded_in_vain += 1
             self._give_up(refusal, arguments, str(stop), bool(reasons))

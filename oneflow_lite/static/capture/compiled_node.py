@@ -104,13 +104,13 @@ class Differentiated:
         task.hooks_at_inputs, task.stops_at_inputs = False, True
         root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
         task.compute_dependencies_and_prune_node(root, edges)
-        if _meets_hooks(task):
+        between = [node for node, info in (task.exec_info or {}).items() if not info.captures]
+        if any(map(_has_hooks, between)):
             if len(outputs) > 1:  # a gradient of some of them would have to run the hooks again
                 raise NotReplayable("it set hooks in the graph of several results")
             recorder.unrepeatable = "sets hooks on gradients"
         with no_grad(), BackwardWatch() as watch:
             task.run(root)
-        between = [node for node, info in (task.exec_info or {}).items() if not info.captures]
         if any([node in visited and (watch.entered or visited[node]) for node in between]):
             raise NotReplayable("users' code gets the gradient of several results, not summed")
         visited.update(dict.fromkeys(between, watch.entered))
@@ -232,15 +232,11 @@ class Differentiated:
         return InterpreterCore(program, feeds, self.fetches, device, mode=self._mode)
 
 
-def _meets_hooks(task: GraphTask) -> bool:
-    """Return whether hooks run on the way to the inputs."""
-    for node, info in (task.exec_info or {}).items():
-        if not info.captures and (
-            isinstance(node.grad_function, HookedGradFunction)
-            or any(meta is not None and meta.hooks for meta in node.metas or ())
-        ):
-            return True
-    return False
+def _has_hooks(node: FunctionNode) -> bool:
+    """Return whether hooks run at a node or on its gradients."""
+    return isinstance(node.grad_function, HookedGradFunction) or any(
+        [meta is not None and bool(meta.hooks) for meta in node.metas or ()]
+    )
 
 
 def _save_with_place(y: Tensor, edge: Edge) -> None:

@@ -132,14 +132,13 @@ class Recording:
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
-        # A replay that raises leaves nothing behind.
-        self.writes_nothing = not (
+        # A replay that raises leaves nothing behind, so that the function can be run instead.
+        self.can_begin_again = not (
             self.callbacks
             or results.gradients
             or written.intersection(self.feeds, self.core.external_names)
             or any(op.draws for op in recorder.block.ops)
         )
-        self.can_begin_again = False  # eagerly, when a replay has raised
         if all([source.is_there for source in self.sources]):
             self._bind()
 

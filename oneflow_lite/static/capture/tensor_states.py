@@ -119,21 +119,17 @@ class OutsideTensors:
             self._namespace[f"t{i}"] = state.tensor
             tests.append(f"t{i}._data is a{i} and t{i}._edge is e{i}")
             edge = state.edge
-            if edge is not None and isinstance(edge[0], AccumulateGrad):
-                self._namespace[f"n{i}"] = edge[0]
-                self._namespace[f"m{i}"] = edge[0].meta
+            grad = f"t{i}.grad"
+            is_leaf = edge is not None and isinstance(edge[0], AccumulateGrad)
+            if is_leaf:
+                self._namespace.update({f"n{i}": edge[0], f"m{i}": edge[0].meta})
                 grad = f"m{i}.acc_grad"
-                if state.hooks:
-                    self._namespace.update({f"h{i}": state.hooks, "hooks_of": hooks_of})
-                    tests.append(f"hooks_of(t{i}) == h{i}")
-                else:
-                    tests.append(f"not m{i}.hooks and not m{i}.post_accumulate_hooks")
-                    tests.append(f"n{i}.hooks is None")
-            else:
-                grad = f"t{i}.grad"
-                if edge is not None:
-                    self._namespace.update({f"h{i}": state.hooks, "hooks_of": hooks_of})
-                    tests.append(f"hooks_of(t{i}) == h{i}")
+            if is_leaf and not state.hooks:
+                tests.append(f"not m{i}.hooks and not m{i}.post_accumulate_hooks")
+                tests.append(f"n{i}.hooks is None")
+            elif edge is not None:
+                self._namespace.update({f"h{i}": state.hooks, "hooks_of": hooks_of})
+                tests.append(f"hooks_of(t{i}) == h{i}")
             if i in self._used_grads:
                 tests.append(f"{grad} is g{i} and g{i}._data is b{i}")
             elif self._grads_matter and (state.edge is not None or state.grad is not None):

@@ -35,6 +35,14 @@ def gradient_of_a_result_inside_of_another(compiled):
         yield x, h, h.grad
 
 
+def _summed_gradients(f):
+    for i in range(4):
+        x = leaf(1.0, float(i))
+        h, y = f(x)
+        (h.sum() + y.sum()).backward()
+        yield x
+
+
 def hook_on_what_two_results_share(compiled):
     def f(x):
         t = x * 1
@@ -42,12 +50,7 @@ def hook_on_what_two_results_share(compiled):
         h = t * 3
         return h, h * t.sin()
 
-    f = compiled(f)
-    for i in range(4):
-        x = leaf(1.0, float(i))
-        h, y = f(x)
-        (h.sum() + y.sum()).backward()
-        yield x
+    yield from _summed_gradients(compiled(f))
 
 
 class _Clipped(flow.autograd.Function):
@@ -68,12 +71,7 @@ def clipped_gradient_of_what_two_results_share(compiled):
         h = t * 0.75
         return h, h * t.sin()
 
-    f = compiled(f)
-    for i in range(4):
-        x = leaf(1.0, float(i))
-        h, y = f(x)
-        (h.sum() + y.sum()).backward()
-        yield x
+    yield from _summed_gradients(compiled(f))
 
 
 def curvature_by_a_result_inside_of_another(compiled):
