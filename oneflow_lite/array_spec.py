@@ -82,3 +82,14 @@ def in_c_order(shape: tuple[int, ...], itemsize: int, strides: Strides) -> bool:
         return True
     expected = c_strides(shape, itemsize)
     return all(n == 1 or s == e for n, s, e in zip(shape, strides, expected, strict=True))
+
+
+def overlaps(array: Any) -> bool:
+    """Return whether an element may share memory with another one. CuPy has no flag for it."""
+    reach = array.itemsize  # how much memory the dimensions with smaller strides take
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if size > 1:
+            if stride < reach:
+                return True
+            reach += stride * (size - 1)
+    return False
