@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec, overlaps
+from oneflow_lite.array_spec import ArraySpec, address, overlaps, owner
 from oneflow_lite.errors import ArgumentError, NotDifferentiableError, bad_argument
 from oneflow_lite.kernels.index_arrays import add_at, on_host
 from oneflow_lite.kernels.infer_rules import of_shape
@@ -27,24 +27,17 @@ def _extent(size, stride):
     return low, high
 
 
-def _address(x):
-    data = getattr(x, "__array_interface__", None)
-    return data["data"][0] if data else x.data.ptr
-
-
 def _check_reach(x, size, stride, offset):
     """Raise unless all of the view lies in the memory that x is a part of."""
     low, high = _extent(size, stride)
     if offset + low >= 0 and offset + high < x.size and x.flags.c_contiguous:
         return
-    owner, kind = x, type(x)
-    while isinstance(owner.base, kind):
-        owner = owner.base
-    first, last = _extent(owner.shape, owner.strides)
-    distance = _address(owner) - _address(x)
+    whole = owner(x)
+    first, last = _extent(whole.shape, whole.strides)
+    distance = address(whole) - address(x)
     start = (distance + first) // x.itemsize
-    stop = (distance + last + owner.itemsize) // x.itemsize
-    if not owner.size or offset + low < start or offset + high >= stop:
+    stop = (distance + last + whole.itemsize) // x.itemsize
+    if not whole.size or offset + low < start or offset + high >= stop:
         raise bad_argument(
             ArgumentError,
             "as_strided",

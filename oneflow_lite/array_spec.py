@@ -93,3 +93,20 @@ def overlaps(array: Any) -> bool:
                 return True
             reach += stride * (size - 1)
     return False
+
+
+def address(array: Any) -> int:
+    """Return where the first element of an array lies in memory, of the host or of a device."""
+    if isinstance(array, np.ndarray):
+        return int(array.__array_interface__["data"][0])
+    return int(array.data.ptr)
+
+
+def owner(array: Any) -> Any:
+    """Return the array that owns the memory of an array, as far as that is known."""
+    kind, base = type(array), array.base
+    while base is not None:
+        if isinstance(base, kind):
+            array = base
+        base = getattr(base, "base", None)  # as_strided puts an object of its own in between
+    return array

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import overlaps
+from oneflow_lite.array_spec import address, overlaps
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.storage import SEVERAL_INPUTS, Origin, ViewInfo
@@ -122,7 +122,6 @@ def same_memory(a: Any, b: Any) -> bool:
 
 
 def _place(array: Any) -> tuple[Any, ...]:
-    address = array.ctypes.data if isinstance(array, ndarray) else array.data.ptr
     # The stride of a dimension of size 1 means nothing.
     strides = [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
-    return address, array.shape, strides
+    return address(array), array.shape, strides

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, InplaceError, NotDifferentiableError
+from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 
 A = np.arange(12.0).reshape(3, 4) / 8
@@ -21,7 +22,9 @@ GEOMETRIES = [
 
 
 def strided(x, size, stride, offset):
-    return F.as_strided(x, size=size, stride=stride, storage_offset=offset)
+    """The op, which counts the offset from the first element of x."""
+    attrs = {"size": size, "stride": stride, "storage_offset": offset}
+    return dispatch1(op_expr("as_strided"), x, attrs)
 
 
 def certify(function, array, device):
@@ -59,15 +62,29 @@ def test_agrees_with_pytorch(geometry):
         for library in (torch, flow):
             x = library.tensor(A, requires_grad=True)
             inner = prepare(x).detach().requires_grad_()
-            if library is torch:
-                y = inner.as_strided(*geometry)
-            else:
-                y = strided(inner, *geometry)
+            y = inner.as_strided(*geometry)
             weights = library.arange(1.0, y.numel() + 1, dtype=library.float64)
             (y * weights.reshape(y.shape)).sum().backward()
             grads.append((y.detach().numpy(), inner.grad.numpy()))
         for got, expected in zip(*grads, strict=True):
             np.testing.assert_allclose(got, expected)
+
+
+def test_offsets_count_from_the_start_of_memory():
+    torch = pytest.importorskip("torch")
+    for take in (
+        lambda x: x[1:, 2:],
+        lambda x: x[2].detach(),
+        lambda x: x.as_strided((2,), (3,), 5),
+    ):
+        ours, theirs = take(flow.tensor(A)), take(torch.tensor(A))
+        assert ours.storage_offset() == theirs.storage_offset()
+        for offset in (None, 0, 3):
+            y, z = (
+                ours.as_strided((2, 2), (1, 2), offset),
+                theirs.as_strided((2, 2), (1, 2), offset),
+            )
+            assert y.tolist() == z.tolist()
 
 
 def test_no_gradient_of_other_elements(device):
