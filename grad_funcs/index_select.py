@@ -28,5 +28,4 @@ def index_copy_dx(F, ctx, dy):
 def index_copy_dsource(F, ctx, dy):
     # A value that a later one overwrote is not in y: PyTorch gives it a gradient.
     gone = F.setitem_overwritten(ctx.index, dims=(ctx.dim,), shape=dy.shape)
-    gone = F.reshape(gone, shape=(*gone.shape, *[1] * (dy.ndim - 1 - ctx.dim)))
     return F.masked_fill(F.getitem_advanced(dy, ctx.index, dims=(ctx.dim,)), gone, value=0)

@@ -1,4 +1,4 @@
-"""Gradients of k-th value, median and mode: dy goes to the chosen element, of all shared by ties."""
+"""Gradients of k-th value, median and mode: dy goes to the chosen element."""
 
 from oneflow_lite.autograd.grad_function import register_grad_func
 from oneflow_lite.grad_funcs.extrema import chosen_grad

@@ -100,7 +100,9 @@ def check_finite(xp, op, low, high):
         )
 
 
-@register_kernel("histogram_edges", infer=lambda x, *, bins, low, high: ArraySpec((bins + 1,), x.dtype))
+@register_kernel(
+    "histogram_edges", infer=lambda x, *, bins, low, high: ArraySpec((bins + 1,), x.dtype)
+)
 def histogram_edges(xp, x, *, bins, low, high):
     """Return bins + 1 numbers at one distance; the data's range without `low` and `high`."""
     if low is None:

@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.errors import ShapeError, bad_argument
 from oneflow_lite.kernels.index_arrays import (
     add_at,
@@ -69,7 +70,7 @@ def scatter_multiply(xp, x, index, src, *, dim, out=None):
     return y
 
 
-# The same arithmetic under a name that has a gradient: PyTorch's scatter(reduce="multiply") has none.
+# The same under a name that has a gradient: scatter(reduce="multiply") has none, as in PyTorch.
 register_kernel("scatter_prod", infer=in_c_order(like_first), reuses="x")(scatter_multiply)
 
 
@@ -97,7 +98,11 @@ _register_extreme("scatter_amax", "maximum")
 _register_extreme("scatter_amin", "minimum")
 
 
-@register_kernel("scatter_tie_weights")
+def _as_both(x, index, src, y, **attrs):
+    return ArraySpec(x.shape, x.dtype), ArraySpec(index.shape, x.dtype)
+
+
+@register_kernel("scatter_tie_weights", infer=in_c_order(_as_both))
 def scatter_tie_weights(xp, x, index, src, y, *, dim):
     """1 / (number of ties) where x, and src at its places, equal the extremum y; 0 elsewhere."""
     positions = positions_along(xp, index, dim, x.shape)
@@ -112,7 +117,12 @@ def _equal(x, y):
     return (x == y) | ((x != x) & (y != y))  # with a NaN the extremum is NaN: the NaNs are its ties
 
 
-@register_kernel("scatter_groups")
+def _order_and_masks(index, **attrs):
+    shape, truth = (prod(index.shape),), np.dtype(bool)
+    return ArraySpec(shape, np.dtype(np.int64)), ArraySpec(shape, truth), ArraySpec(shape, truth)
+
+
+@register_kernel("scatter_groups", infer=_order_and_masks)
 def scatter_groups(xp, index, *, dim, shape):
     """Return an order in which values for one place stand together, and where places change.
 
@@ -136,7 +146,11 @@ def _groups(xp, positions, order=None):
     return order, first, last
 
 
-@register_kernel("segment_ids")
+def _along_axis(lengths, *, size, **attrs):
+    return ArraySpec((*lengths.shape[:-1], size), np.dtype(np.int64))
+
+
+@register_kernel("segment_ids", infer=_along_axis)
 def segment_ids(xp, lengths, *, size, op, checked):
     """Return to which segment each of `size` elements belongs; beyond the last one, their number.
 
