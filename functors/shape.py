@@ -192,8 +192,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @register_functor("ravel")
 def ravel(input: Tensor) -> Tensor:
-    """Return the elements in one dimension."""
-    return reshape(input, (check_tensor("ravel", "input", input).numel(),))
+    """Return the elements in one dimension, in contiguous memory; a view where it is so already."""
+    return contiguous(reshape(input, (check_tensor("ravel", "input", input).numel(),)))
 
 
 @register_functor("unflatten")
