@@ -57,7 +57,8 @@ class Call:
             if isinstance(value, (list, tuple)):
                 inner = "".join(f"{spell(v)}, " for v in value)
                 return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-            return name(value) if isinstance(value, (flow.Tensor, np.dtype)) else repr(value)
+            named = isinstance(value, (flow.Tensor, np.dtype)) or value in (np.inf, -np.inf)
+            return name(value) if named else repr(value)
 
         counter = iter(range(len(self.arrays)))
         args, kwargs = self._map(lambda a: _Leaf(next(counter)), flow.tensor)
