@@ -5,6 +5,8 @@ They take stacks of matrices (..., M, N). An `info` is 0 for each matrix that ha
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
@@ -114,9 +116,10 @@ def _rows_of(pivots, *, size):
 def lu_permutation(xp, pivots, *, size):
     """The rows of a matrix in the order in which L U has them."""
     batch = pivots.shape[:-1]
-    rows = xp.broadcast_to(xp.arange(size), (*batch, size)).reshape(-1, size).copy()
-    swaps = pivots.reshape(len(rows), pivots.shape[-1])
-    which = xp.arange(len(rows))
+    count = math.prod(batch)
+    rows = xp.broadcast_to(xp.arange(size), (count, size)).copy()
+    swaps = pivots.reshape(count, pivots.shape[-1])
+    which = xp.arange(count)
     for i in range(swaps.shape[1]):
         k = swaps[:, i] - 1
         kept = rows[:, i].copy()
