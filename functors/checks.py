@@ -317,7 +317,7 @@ def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -
     if isinstance(value, str) and value in allowed:
         return value
     raise bad_argument(
-        ArgumentError if isinstance(value, str) else ArgumentTypeError,
+        ArgumentError,
         op,
         argument,
         expected=" or ".join(map(repr, allowed)),

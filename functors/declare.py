@@ -80,7 +80,6 @@ class Declaration:
         twin: bool | str = False,
         reshapes: bool | str = False,
         alias: str = "",
-        outputs: int = 1,
         samples: str = "",
     ) -> None:
         self.author = author
@@ -89,7 +88,7 @@ class Declaration:
         self.spoken = f"{head}.{tail}" if head in PREFIXED and tail else self.name
         self.family = author.__module__.rpartition(".")[2]
         self.op = op or self.name
-        self.out, self.inplace, self.outputs = out, inplace, outputs
+        self.out, self.inplace = out, inplace
         words = twin or reshapes or inplace
         twin_on = "Tensor" if words is True else words or ""
         for other in alias.split():
@@ -111,6 +110,7 @@ class Declaration:
 
 
 DECLARATIONS: Registry[Declaration] = Registry("declaration")
+DECLARATIONS.missing = FUNCTORS.missing
 
 
 def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
@@ -136,8 +136,6 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
         of a view `reshapes`: it changes the shape of the tensor itself.
     alias : str
         Other names, wherever the functor and its twin are exposed under their own.
-    outputs : int
-        How many tensors the op returns; an annotation with a named tuple says so itself.
     samples : str
         Arguments of sample calls, one a line or between semicolons, in the words of
         `oneflow_lite.samples`. Without them one is derived from the domains.
@@ -149,7 +147,7 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
     """
 
     def decorator(author: Function) -> Function:
-        return cast(Function, _declare(Declaration(author, on, **options)))
+        return cast(Function, declare(Declaration(author, on, **options)))
 
     return decorator
 
@@ -274,13 +272,15 @@ def _places(name: str, words: str) -> Iterator[tuple[str, str]]:
 # --- Writing the function -------------------------------------------------------------------------
 
 
-def _declare(declaration: Declaration) -> Callable[..., Any]:
-    DECLARATIONS.add(declaration.name, declaration)
+def declare(declaration: Declaration) -> Callable[..., Any]:
+    """Make and register the functor of a declaration, and its in-place twin."""
     author = declaration.author
     scope = {"NAME": declaration.spoken, "BODY": author}
     function = _functor(declaration, scope)
     declaration.function = function
     register_functor(declaration.name)(function)
+    DECLARATIONS.remove(declaration.name)
+    DECLARATIONS.add(declaration.name, declaration)
     if declaration.has_twin:
         twin = _twin(declaration, function)
         register_functor(twin.__name__)(twin)
@@ -344,10 +344,9 @@ def _dispatching(declaration: Declaration, scope: dict[str, Any]) -> list[str]:
     if meet is not None:
         scope["MEET"] = meet
         lines.append(f"{', '.join(operands)} = MEET(NAME, {', '.join(operands)})")
-    single = result == "{}" and d.outputs == 1 and all(p.domain.tensor != "many" for p in tensors)  # type: ignore[union-attr]
-    if single and len(tensors) == len(operands) == 2:
+    if len(tensors) == len(operands) == 2:
         call = f"dispatch2(OP, {operands[0]}, {operands[1]}{given})"
-    elif single and len(tensors) == 1:
+    elif len(tensors) == 1 and tensors[0].domain.tensor != "many":  # type: ignore[union-attr]
         call = f"dispatch1(OP, {tensors[0].name}{given})"
     else:
         if len(operands) > 1 and meet is None:
@@ -402,7 +401,8 @@ def _flat(
     function.__kwdefaults__ = kwdefaults or None
     hints = {p.name: p.hint for p in parameters}
     hints |= {**dict.fromkeys(flags, "bool"), **dict.fromkeys(keywords, "Tensor | None")}
-    function.__annotations__ = {**hints, "return": author.__annotations__.get("return")}
+    result = _type_text(_evaluated(author.__annotations__.get("return"), author))
+    function.__annotations__ = {**hints, "return": result}
     function.__module__ = author.__module__
     return function
 
@@ -455,7 +455,7 @@ def document(declaration: Declaration) -> str:
     if d.inplace:
         entries.append(f"inplace : bool{_indented('Write the result into `input`.')}")
     if d.out:
-        several = hasattr(d.result, "_fields") or d.outputs > 1
+        several = hasattr(d.result, "_fields") or "tuple" in str(d.result)
         kind, verb = ("tuple of Tensors", "Receive") if several else ("Tensor", "Receives")
         what = said.get("out", f"{verb} the result{'s' if several else ''}.")
         entries.append(f"out : {kind}, optional{_indented(what)}")
