@@ -122,6 +122,7 @@ def exposures() -> list[tuple[str, str, Any]]:
     for place, root in roots.items():
         for name, value in sorted(vars(root).items()):
             home = str(getattr(value, "__module__", ""))
-            if isinstance(value, types.FunctionType) and ".functors." in home:
+            public = not name.startswith("_") and isinstance(value, types.FunctionType)
+            if public and ".functors." in home:
                 found.setdefault((value, name), (place, name, value))
     return list(found.values())
