@@ -314,7 +314,7 @@ def rremainder(input: Any, other: Any) -> Tensor:
     "flow Tensor",
     out=True,
     twin=True,
-    samples="pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(2, 3), 3; pos(2, 3), -0.5; 2.5, x(3)",
+    samples="pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(3), 3; pos(3), -0.5; 2.5, x(3)",
 )
 def pow(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`.
@@ -627,7 +627,7 @@ def clamp_max(input: Any, max: Any) -> Tensor:
     out=True,
     twin="flow Tensor",
     alias="clip",
-    samples="x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1; x(2, 3), x(3), 1.0",
+    samples="x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1",
 )
 def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     """Return the elements brought into [min, max]; at the bounds the derivative is 1.

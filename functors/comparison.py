@@ -138,10 +138,7 @@ def _check_dtypes(op: str, input: Tensor, other: Tensor) -> None:
         )
 
 
-_CLOSE = "x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5"
-
-
-@functor("flow Tensor", samples=_CLOSE)
+@functor("flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5")
 def isclose(
     input: AnyTensor,
     other: AnyTensor,
@@ -165,7 +162,7 @@ def isclose(
     return dispatch2(_ISCLOSE, input, other, attrs)
 
 
-@functor("flow Tensor", samples=_CLOSE)
+@functor("flow Tensor")
 def allclose(
     input: AnyTensor,
     other: AnyTensor,

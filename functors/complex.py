@@ -104,7 +104,7 @@ def complex(real: Cartesian, imag: Cartesian) -> Tensor:
     """
 
 
-@functor("flow", out=True)
+@functor("flow", out=True, samples="pos(2, 3), x(2, 3)")
 def polar(abs: Polar, angle: Polar) -> Tensor:
     """Return the complex tensor abs · (cos(angle) + i sin(angle)), the angle in radians.
 
