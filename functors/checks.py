@@ -110,7 +110,9 @@ def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tup
 
 
 def check_int(op: str, argument: str, value: Any, minimum: int | None = None) -> int:
-    """Return `value` as a Python int of at least `minimum`."""
+    """Return `value` as a Python int of at least `minimum`; 0-d tensors of integers are read."""
+    if isinstance(value, (Tensor, np.ndarray)) and not value.ndim and value.dtype.kind in "iu":
+        value = int(value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         if minimum is None or value >= minimum:
             return int(value)

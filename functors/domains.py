@@ -28,6 +28,9 @@ class Domain(NamedTuple):
     early: bool = False  # checked before all others, and not handed to the op
     type: str = ""  # for help(), where it is not the type of the annotation
 
+    def __hash__(self) -> int:  # `Dim | None` asks for it, and the errors are a dict
+        return hash((self.says, self.check))
+
 
 def tensor(
     check: Callable[..., Any], kinds: str, says: str, sample: str = "x(2, 3)", **raises: str

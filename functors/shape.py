@@ -232,8 +232,8 @@ def flatten(input: AnyTensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
 
 @functor("flow Tensor")
 def ravel(input: AnyTensor) -> Tensor:
-    """Return the elements in one dimension."""
-    return reshape(input, (input.numel(),))
+    """Return the elements in one dimension, in contiguous memory; a view where it is so already."""
+    return contiguous(reshape(input, (input.numel(),)))
 
 
 @functor("flow Tensor", samples="x(2, 6), 1, (2, -1); x(2, 6), -2, (1, 2)")

@@ -630,6 +630,8 @@ _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:
     """Return what belongs to one dimension; raise `DimError` when the tensor has no such one."""
+    if isinstance(dim, Tensor) and not dim.ndim and dim.dtype.kind in "iu":
+        dim = int(dim)
     if isinstance(dim, (int, np.integer)) and -len(entries) <= dim < len(entries):
         return entries[dim]
     raise bad_argument(
