@@ -30,7 +30,9 @@ DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
 }
 # What is NaN of nothing, or of a single element, so that there is no derivative to compare.
-NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean"}
+NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean"    "as_strided_scatter": "PyTorch's gradient by input fails PyTorch's own gradcheck",
+    "view_as_complex_copy": "PyTorch does not differentiate it",
+}
 # What works on complex numbers in PyTorch and raises here, and why.
 NOT_COMPLEX: dict[str, str] = {}
 # What is certified for inputs in C order alone, as they are, and why.
@@ -41,6 +43,7 @@ AS_THEY_LIE: dict[str, str] = {
     "as_strided_copy": "reads memory, whatever lies there",
     "as_strided_scatter": "reads memory, whatever lies there",
     "view_copy": "refuses what would need a copy",
+    "view_as_complex_copy": "refuses what would need a copy",
 }
 # What `flow.compile` runs eagerly, and why.
 FALLS_BACK: dict[str, str] = {
@@ -51,6 +54,7 @@ FALLS_BACK: dict[str, str] = {
 ANOTHER: dict[str, str] = {
     "functional.unfold": "it cuts images into columns",
     "linalg.diagonal": "it has other dimensions by default",
+    "linalg.vander": "it knows batches, and no order",
 }
 
 
