@@ -28,11 +28,11 @@ UNSAMPLED: set[str] = set()
 # Where our result is not PyTorch's, and why.
 DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
-}
-# What is NaN of nothing, or of a single element, so that there is no derivative to compare.
-NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean"    "as_strided_scatter": "PyTorch's gradient by input fails PyTorch's own gradcheck",
+    "as_strided_scatter": "PyTorch's gradient by input fails PyTorch's own gradcheck",
     "view_as_complex_copy": "PyTorch does not differentiate it",
 }
+# What is NaN of nothing, or of a single element, so that there is no derivative to compare.
+NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean"}
 # What works on complex numbers in PyTorch and raises here, and why.
 NOT_COMPLEX: dict[str, str] = {}
 # What is certified for inputs in C order alone, as they are, and why.
