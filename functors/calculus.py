@@ -57,12 +57,14 @@ def diff(
     tensor([ 2, -1])
     """
     dim = _dim_of("diff", input, dim)
+    if not n:
+        return clone(input)
     parts = [x for x in (prepend, input, append) if x is not None]
     y = cat(parts, dim) if len(parts) > 1 else input
     minus = FUNCTORS.get("logical_xor" if y.dtype.kind == "b" else "sub")
     for _ in range(min(n, y._data.shape[dim])):
         y = minus(*_neighbours(y, dim))
-    return y if n else clone(y)
+    return y
 
 
 @functor(
@@ -94,7 +96,7 @@ def gradient(
     op, shape = "gradient", input._data.shape
     dims = check_dims(op, dim, len(shape))
     several = isinstance(spacing, (list, tuple))
-    steps = list(spacing) if several else [spacing] * len(dims)
+    steps = list(spacing) if several else [1 if spacing is None else spacing] * len(dims)
     if len(steps) != len(dims):
         expected, mend = f"one for each of {len(dims)} dimensions", "give as many"
         raise refusal(ArgumentError, op, "spacing", expected, len(steps), mend)

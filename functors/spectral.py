@@ -66,20 +66,20 @@ def _declare(kind: str) -> None:
     """Declare a transform along one dimension, along two, and along any number of them."""
 
     def one(input: Signal, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Tensor:
-        return _transform(f"fft.{kind}", kind, input, n if n is None else (n,), (dim,), norm)
+        return _transform(f"fft.{kind}", kind, input, n, dim, norm)
 
     def two(
         input: Signal,
-        s: Sequence[int] | None = None,
-        dim: Sequence[int] = (-2, -1),
+        s: int | Sequence[int] | None = None,
+        dim: int | Sequence[int] = (-2, -1),
         norm: Norm | None = None,
     ) -> Tensor:
         return _transform(f"fft.{kind}2", kind, input, s, dim, norm)
 
     def many(
         input: Signal,
-        s: Sequence[int] | None = None,
-        dim: Sequence[int] | None = None,
+        s: int | Sequence[int] | None = None,
+        dim: int | Sequence[int] | None = None,
         norm: Norm | None = None,
     ) -> Tensor:
         return _transform(f"fft.{kind}n", kind, input, s, dim, norm)
@@ -108,6 +108,8 @@ def _transform(
             DTypeError, op, "input", "a real dtype", input.dtype, "take its .real and .imag"
         )
     rank = input._data.ndim
+    sizes = (sizes,) if isinstance(sizes, int) else sizes
+    dims = (dims,) if isinstance(dims, int) else dims
     if dims is None:
         dims = range(rank) if sizes is None else range(rank - len(sizes), rank)
     elif not rank:

@@ -41,7 +41,11 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     return dispatch1(_UNFOLD, input, {"dimension": dimension, "size": size, "step": step})
 
 
-@functor("flow Tensor", samples="x(2, 4), (2, 2), (1, 3), 1; x(6), (2, 3), (1, 2); x(3), (), (), 2")
+@functor(
+    "flow Tensor",
+    reshapes="flow Tensor",
+    samples="x(2, 4), (2, 2), (1, 3), 1; x(6), (2, 3), (1, 2); x(3), (), (), 2",
+)
 def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
     """Return a view of the memory of a tensor by sizes and strides of its own.
 
