@@ -183,7 +183,7 @@ def cholesky_solve(B: Matrix, L: Square, upper: Flag = False) -> Tensor:
     return solve_triangular(higher, solve_triangular(lower, B, False), True)
 
 
-@functor("flow Tensor", out=True, samples="m(3); m(2, 2), True; zm(2)")
+@functor("flow Tensor", out=True, samples="m(3); m(2, 2), True")
 def cholesky_inverse(L: Square, upper: Flag = False) -> Tensor:
     """Return the inverse of L Lᴴ for a lower triangular L; what lies above is not read.
 
@@ -464,7 +464,7 @@ def linalg_diagonal(A: AnyTensor, *, offset: Int = 0, dim1: int = -2, dim2: int 
     return diagonal(A, offset, dim1, dim2)
 
 
-@functor("linalg", out=True, samples="x(2, 3), x(3); z(3, 2), z(3, 1), dim=0")
+@functor("linalg", out=True, samples="x(2, 3), x(1, 3); z(3, 2), z(3, 1), dim=0")
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the cross product along a dimension of size 3; the others broadcast.
 
