@@ -35,7 +35,7 @@ class Parameter(NamedTuple):
     """A parameter of a declaration."""
 
     name: str
-    kind: str  # "positional", "variadic" or "keyword"
+    kind: str  # "positional", "variadic", "keyword" or "named" (all other keywords)
     required: bool
     hint: str  # its type, as stubs show it
     domain: Domain | None
@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
     @property
     def handed_on(self) -> str:
         """How a call inside the function passes it on."""
-        marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}"}
+        marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}", "named": "**{0}"}
         return marks[self.kind].format(self.name)
 
 
@@ -80,7 +80,6 @@ class Declaration:
         twin: bool | str = False,
         reshapes: bool | str = False,
         alias: str = "",
-        outputs: int = 1,
         samples: str = "",
     ) -> None:
         self.author = author
@@ -89,7 +88,7 @@ class Declaration:
         self.spoken = f"{head}.{tail}" if head in PREFIXED and tail else self.name
         self.family = author.__module__.rpartition(".")[2]
         self.op = op or self.name
-        self.out, self.inplace, self.outputs = out, inplace, outputs
+        self.out, self.inplace = out, inplace
         words = twin or reshapes or inplace
         twin_on = "Tensor" if words is True else words or ""
         for other in alias.split():
@@ -111,6 +110,7 @@ class Declaration:
 
 
 DECLARATIONS: Registry[Declaration] = Registry("declaration")
+DECLARATIONS.missing = FUNCTORS.missing
 
 
 def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
@@ -136,8 +136,6 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
         of a view `reshapes`: it changes the shape of the tensor itself.
     alias : str
         Other names, wherever the functor and its twin are exposed under their own.
-    outputs : int
-        How many tensors the op returns; an annotation with a named tuple says so itself.
     samples : str
         Arguments of sample calls, one a line or between semicolons, in the words of
         `oneflow_lite.samples`. Without them one is derived from the domains.
@@ -149,7 +147,7 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
     """
 
     def decorator(author: Function) -> Function:
-        return cast(Function, _declare(Declaration(author, on, **options)))
+        return cast(Function, declare(Declaration(author, on, **options)))
 
     return decorator
 
@@ -221,6 +219,8 @@ def _parameters(author: Callable[..., Any]) -> Iterator[Parameter]:
     if code.co_flags & inspect.CO_VARARGS:
         listed.append((names[count + keywords], "variadic", False))
     listed += [(name, "keyword", name not in given) for name in names[count : count + keywords]]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        listed.append((names[len(listed)], "named", False))
     for name, kind, required in listed:
         hint = _evaluated(author.__annotations__[name], author)
         domain, optional = _domain_of(hint)
@@ -274,13 +274,15 @@ def _places(name: str, words: str) -> Iterator[tuple[str, str]]:
 # --- Writing the function -------------------------------------------------------------------------
 
 
-def _declare(declaration: Declaration) -> Callable[..., Any]:
-    DECLARATIONS.add(declaration.name, declaration)
+def declare(declaration: Declaration) -> Callable[..., Any]:
+    """Make and register the functor of a declaration, and its in-place twin."""
     author = declaration.author
     scope = {"NAME": declaration.spoken, "BODY": author}
     function = _functor(declaration, scope)
     declaration.function = function
     register_functor(declaration.name)(function)
+    DECLARATIONS.remove(declaration.name)
+    DECLARATIONS.add(declaration.name, declaration)
     if declaration.has_twin:
         twin = _twin(declaration, function)
         register_functor(twin.__name__)(twin)
@@ -344,10 +346,9 @@ def _dispatching(declaration: Declaration, scope: dict[str, Any]) -> list[str]:
     if meet is not None:
         scope["MEET"] = meet
         lines.append(f"{', '.join(operands)} = MEET(NAME, {', '.join(operands)})")
-    single = result == "{}" and d.outputs == 1 and all(p.domain.tensor != "many" for p in tensors)  # type: ignore[union-attr]
-    if single and len(tensors) == len(operands) == 2:
+    if len(tensors) == len(operands) == 2:
         call = f"dispatch2(OP, {operands[0]}, {operands[1]}{given})"
-    elif single and len(tensors) == 1:
+    elif len(tensors) == 1 and tensors[0].domain.tensor != "many":  # type: ignore[union-attr]
         call = f"dispatch1(OP, {tensors[0].name}{given})"
     else:
         if len(operands) > 1 and meet is None:
@@ -391,6 +392,7 @@ def _flat(
     named += [f"{name}=0" for name in keywords]
     if named and not variadic:
         variadic = ["*"]
+    named += [f"**{p.name}" for p in parameters if p.kind == "named"]
     code = _compiled(", ".join(listed + variadic + named), tuple(lines), frozenset(scope))
     made, own = author.__name__, author.__code__
     code = code.replace(co_name=made, co_qualname=made, co_filename=own.co_filename)
@@ -402,7 +404,8 @@ def _flat(
     function.__kwdefaults__ = kwdefaults or None
     hints = {p.name: p.hint for p in parameters}
     hints |= {**dict.fromkeys(flags, "bool"), **dict.fromkeys(keywords, "Tensor | None")}
-    function.__annotations__ = {**hints, "return": author.__annotations__.get("return")}
+    result = _type_text(_evaluated(author.__annotations__.get("return"), author))
+    function.__annotations__ = {**hints, "return": result}
     function.__module__ = author.__module__
     return function
 
@@ -450,12 +453,14 @@ def document(declaration: Declaration) -> str:
     sections = [prose]
     entries = []
     for p in d.parameters:
+        if p.kind == "named":  # another way to spell what is listed
+            continue
         words = said.get(p.name) or (p.domain.says if p.domain else "")
         entries.append(f"{_starred(p)} : {_shown(p)}{_indented(words)}")
     if d.inplace:
         entries.append(f"inplace : bool{_indented('Write the result into `input`.')}")
     if d.out:
-        several = hasattr(d.result, "_fields") or d.outputs > 1
+        several = hasattr(d.result, "_fields") or "tuple" in str(d.result)
         kind, verb = ("tuple of Tensors", "Receive") if several else ("Tensor", "Receives")
         what = said.get("out", f"{verb} the result{'s' if several else ''}.")
         entries.append(f"out : {kind}, optional{_indented(what)}")

@@ -20,6 +20,7 @@ from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.functors.random import randn
 from oneflow_lite.functors.reduce import mean
 from oneflow_lite.functors.scatter import take_along_dim
+from oneflow_lite.functors.shape import adjoint
 from oneflow_lite.functors.sorting import argsort
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -35,11 +36,6 @@ SOLVE_TRIANGULAR = op_expr("linalg_solve_triangular")
 PERMUTATION = op_expr("lu_permutation")
 
 Triangle = Annotated[str, choice("L", "U", says="Which triangle is read, lower or upper.")]
-
-
-def adjoint(x: Tensor) -> Tensor:
-    """Return the conjugate transpose."""
-    return conj(x.mT)
 
 
 def solve_triangular(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:

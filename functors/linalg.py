@@ -19,7 +19,7 @@ from oneflow_lite.functors.checks import (
 )
 from oneflow_lite.functors.creation import eye, zeros
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.decompositions import adjoint, check_fit, solve_triangular
+from oneflow_lite.functors.decompositions import check_fit, solve_triangular
 from oneflow_lite.functors.diagonals import diagonal
 from oneflow_lite.functors.domains import (
     AnyTensor,
@@ -33,7 +33,7 @@ from oneflow_lite.functors.domains import (
 )
 from oneflow_lite.functors.joining import cat
 from oneflow_lite.functors.matmul import check_same_dtype
-from oneflow_lite.functors.shape import movedim, reshape
+from oneflow_lite.functors.shape import adjoint, movedim, reshape
 from oneflow_lite.functors.transcendental import log
 from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr

@@ -244,7 +244,7 @@ def linalg_matrix_rank(
 
 
 @functor(
-    "flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 1; x(2, 3), x(2, 3), inf; z(2), z(2), 3"
+    "flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 1; x(4), x(4), inf; z(2), z(2), 3"
 )
 def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
     """Return the norm of input - other, of all elements; 0 has the gradient 0.
