@@ -276,10 +276,34 @@ def to_dtype(op: str, input: Tensor, dtype: Any) -> Tensor:
     return input if input.dtype == wanted else dispatch1(_CAST, input, {"dtype": wanted})
 
 
+def check_matrix(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a matrix in single or double precision, real or complex, or a batch of them."""
+    data = check_tensor(op, argument, value)._data
+    if data.dtype.char not in "fdFD":
+        raise bad_argument(
+            DTypeError,
+            op,
+            argument,
+            expected="float32, float64, complex64 or complex128",
+            got=value.dtype,
+            mend="convert it with .float()",
+        )
+    if data.ndim >= 2:
+        return value
+    raise bad_argument(
+        ShapeError,
+        op,
+        argument,
+        expected="a matrix, or a batch of them",
+        got=f"shape {value.shape}",
+        mend="unsqueeze it",
+    )
+
+
 def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return a floating or complex matrix with as many rows as columns, or a batch of them."""
-    shape = require_floating(op, value, argument)._data.shape
-    if len(shape) >= 2 and shape[-1] == shape[-2]:
+    """Return a matrix, as `check_matrix`, with as many rows as columns, or a batch of them."""
+    shape = check_matrix(op, value, argument)._data.shape
+    if shape[-1] == shape[-2]:
         return value
     raise bad_argument(
         ShapeError,
