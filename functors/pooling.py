@@ -344,7 +344,7 @@ _FRACTIONAL = {
     "numbers": (2, 3),
     "samples": (
         "x(1, S), 2, (2, 3), _random_samples=fixed(np.full((1, 1, 2), 0.6))",
-        "x(2, S), (2, 1, 2), 2, _random_samples=fixed(np.full((1, 2, 3), 0.3))",
+        "x(2, S), (1, 1, 2), (2, 1, 2), _random_samples=fixed(np.full((1, 2, 3), 0.3))",
     ),
 }
 
