@@ -150,6 +150,10 @@ def scalar_bool(*arrays, **attrs):
     return ArraySpec((), np.dtype(bool))
 
 
+def scalar_like(x, *others, **attrs):
+    return ArraySpec((), x.dtype)
+
+
 def reduced_shape(shape, dim, keepdim):
     """Return a shape without the dimensions `dim`: one, several, or None for all."""
     if dim is None:

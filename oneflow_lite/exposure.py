@@ -34,7 +34,7 @@ def families(room: str) -> dict[str, str]:
 def names(place: str) -> dict[str, str]:
     """Return the functor behind each name of a namespace."""
     found = {}
-    for word in index.PLACES[place].split():
+    for word in index.PLACES.get(place, "").split():
         name, _, functor = word.partition("=")
         found[name] = functor or name
     return found

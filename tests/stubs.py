@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import oneflow_lite
+from oneflow_lite.autograd.grad_function import DeclaredGradFunction
 from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors.declare import DECLARATIONS, Declaration, Parameter
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
@@ -60,7 +61,7 @@ def _exposed(place: str) -> Iterator[tuple[str, str, Declaration, bool]]:
 
 def _index() -> str:
     kernels = {name: _family(next(iter(KERNELS.get(name).by_device.values()))) for name in KERNELS}
-    rules = {name: GRAD_FUNCS.get(name).family for name in GRAD_FUNCS}
+    rules = {name: _family_of_rule(GRAD_FUNCS.get(name)) for name in GRAD_FUNCS}
     functors = {name: _family(FUNCTORS.get(name)) for name in FUNCTORS}
     text = f'"""Which file registers which name. Written by `{_WRITTEN}`; not by hand."""\n'
     for room, of in (("FUNCTORS", functors), ("KERNELS", kernels), ("GRAD_FUNCS", rules)):
@@ -84,6 +85,13 @@ def _table(name: str, rows: dict[str, list[str]]) -> str:
         else:
             lines += [f'    "{key}": """', *(f"        {line}" for line in words), '    """,']
     return "\n".join([*lines, "}\n"])
+
+
+def _family_of_rule(entry: Any) -> str:
+    if not isinstance(entry, DeclaredGradFunction):
+        return _family(type(entry))
+    rule, _ = entry.whole_rule or next(iter(entry.by_name.values()))
+    return _family(rule)
 
 
 def _family(function: Any) -> str:
