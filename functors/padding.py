@@ -61,22 +61,12 @@ def pad(
     cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
     if mode == "constant" or not any(grows):
         return _dispatch(input, sizes, value=value or 0)
-    # What is cut off can still be mirrored, but not be repeated from the other end.
-    if mode != "reflect" and any(cuts):
+    # What is cut off can still be mirrored or repeated, but not from the other end.
+    if mode == "circular" and any(cuts):
         input = _dispatch(input, cuts)
     _check_enough(input._data.shape, grows, mode)
     input = _dispatch(input, grows, mode)
-    return _dispatch(input, cuts) if mode == "reflect" and any(cuts) else input
-
-
-@functor("flow", samples="x(2, 3), (1, 2), 1.5; x(2, 3), (1, -1, -1, 2)")
-def constant_pad_nd(input: AnyTensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """Add a number before and after the entries of the last dimensions: `pad` in mode "constant".
-
-    pad: (before, after) of the last dimension, then of the one before it, and so on.
-    ShapeError: when `pad` has an odd length or too many numbers, or asks for more than there is.
-    """
-    return _dispatch(input, _check_pad(input._data.shape, pad), value=value)
+    return _dispatch(input, cuts) if mode != "circular" and any(cuts) else input
 
 
 def _dispatch(
