@@ -28,7 +28,7 @@ from oneflow_lite.tensor import Tensor
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The namespaces whose prefix a functor's name carries: `linalg_norm` is exposed as `linalg.norm`.
-PREFIXED = ("linalg", "special", "fft", "masked")
+PREFIXED = ("linalg", "special", "fft", "masked", "functional")
 
 
 class Parameter(NamedTuple):
