@@ -30,7 +30,9 @@ DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
 }
 # What works on complex numbers in PyTorch and raises here, and why.
-NOT_COMPLEX: dict[str, str] = {}
+NOT_COMPLEX: dict[str, str] = {
+    "mse_loss": "PyTorch takes them with a weight alone",
+}
 # What `flow.compile` runs eagerly, and why.
 FALLS_BACK: dict[str, str] = {}
 
