@@ -13,6 +13,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     DimError,
     DTypeError,
+    FlowError,
     ShapeError,
     bad_argument,
 )
@@ -339,3 +340,11 @@ def check_not_negative(op: str, argument: str, value: Any) -> float:
         got=number,
         mend="pass its absolute value",
     )
+
+
+def wrong(
+    op: str, argument: str, expected: str, got: Any, mend: str, kind: type[FlowError] = ShapeError
+) -> FlowError:
+    """Return the error for an argument; of a tensor its shape is shown."""
+    got = f"shape {got.shape}" if isinstance(got, Tensor) else got
+    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.arithmetic import abs, square, sub
-from oneflow_lite.functors.checks import check_broadcast, real
+from oneflow_lite.functors.checks import check_broadcast, real, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, Number, RealFloating
 from oneflow_lite.functors.loss_reduction import (
@@ -176,6 +176,4 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
 
 
 def _positive(op: str, argument: str, expected: str, got: float) -> Exception:
-    return bad_argument(
-        ArgumentError, op, argument, expected=expected, got=got, mend="make it positive"
-    )
+    return wrong(op, argument, expected, got, "make it positive", ArgumentError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import mul, where
 from oneflow_lite.functors.checks import (
     check_broadcast,
@@ -13,6 +13,7 @@ from oneflow_lite.functors.checks import (
     check_tensor,
     real_floating,
     require_integer,
+    wrong,
 )
 from oneflow_lite.functors.creation import full_like
 from oneflow_lite.functors.declare import functor
@@ -45,39 +46,38 @@ def _classes(input: Tensor) -> int:
 def check_classes(op: str, input: Tensor, target: Any) -> Tensor:
     """Return class numbers (N, *) or () when they fit an input (N, C, *) or (C,)."""
     if input.ndim == 0:
-        raise bad_argument(
-            ArgumentError,
+        raise wrong(
             op,
             "input",
-            expected="at least 1 dimension, that of the classes",
-            got="shape ()",
-            mend="pass one score per class",
+            "at least 1 dimension, that of the classes",
+            "shape ()",
+            "pass one score per class",
+            ArgumentError,
         )
     require_integer(op, target, "target")
     expected = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
     if target.shape == expected:
         return target
     batches_differ = expected and target.ndim and target.shape[0] != expected[0]
-    raise bad_argument(
-        ArgumentError if batches_differ else ShapeError,
+    raise wrong(
         op,
         "target",
-        expected=f"shape {expected} for an input of shape {input.shape}",
-        got=f"shape {target.shape}",
-        mend="give one class number for each position of the input",
+        f"shape {expected} for an input of shape {input.shape}",
+        target,
+        "give one class number for each position of the input",
+        ArgumentError if batches_differ else ShapeError,
     )
 
 
 def check_class_weight(op: str, weight: Any, input: Tensor) -> Tensor:
     """Return weights (C,) when they fit an input (N, C, *) or (C,)."""
     if check_tensor(op, "weight", weight).shape != (_classes(input),):
-        raise bad_argument(
-            ShapeError,
+        raise wrong(
             op,
             "weight",
-            expected=f"shape ({_classes(input)},), one weight per class",
-            got=f"shape {weight.shape}",
-            mend="give a weight to each class",
+            f"shape ({_classes(input)},), one weight per class",
+            weight,
+            "give a weight to each class",
         )
     return check_same_dtype(op, "weight", weight, input)
 
@@ -86,13 +86,13 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
     """Return a tensor when it has the dtype of the input."""
     if value.dtype == input.dtype:
         return value
-    raise bad_argument(
-        DTypeError,
+    raise wrong(
         op,
         name,
-        expected=f"dtype {input.dtype}, that of the input",
-        got=value.dtype,
-        mend="convert one of them with .to(dtype)",
+        f"dtype {input.dtype}, that of the input",
+        value.dtype,
+        "convert one of them with .to(dtype)",
+        DTypeError,
     )
 
 
@@ -100,13 +100,13 @@ def check_share(op: str, argument: str, value: Any) -> float:
     """Return a number from 0 to 1."""
     if 0 <= (share := check_number(op, argument, value)) <= 1:
         return share
-    raise bad_argument(
-        ArgumentError,
+    raise wrong(
         op,
         argument,
-        expected="a number from 0 to 1",
-        got=value,
-        mend="give the share that is spread over the classes",
+        "a number from 0 to 1",
+        value,
+        "give the share that is spread over the classes",
+        ArgumentError,
     )
 
 
@@ -221,13 +221,13 @@ def cross_entropy(
     if probabilities:
         real_floating(op, target, "target")
         if ignore_index >= 0:
-            raise bad_argument(
-                ArgumentError,
+            raise wrong(
                 op,
                 "ignore_index",
-                expected="none for a target of probabilities",
-                got=ignore_index,
-                mend="leave it out, or pass class numbers",
+                "none for a target of probabilities",
+                ignore_index,
+                "leave it out, or pass class numbers",
+                ArgumentError,
             )
     log_p = log_softmax(input, 0 if input.ndim == 1 else 1)
     if probabilities:
@@ -309,13 +309,13 @@ def linear_cross_entropy(
     if ignore_index is None:
         ignore_index = -100
     elif target.shape == logits.shape:
-        raise bad_argument(
-            ArgumentError,
+        raise wrong(
             op,
             "ignore_index",
-            expected="none for a target of probabilities",
-            got=ignore_index,
-            mend="leave it out, or pass class numbers",
+            "none for a target of probabilities",
+            ignore_index,
+            "leave it out, or pass class numbers",
+            ArgumentError,
         )
     return cross_entropy(
         logits,
@@ -328,13 +328,12 @@ def linear_cross_entropy(
 
 
 def _unfit(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
-    return bad_argument(
-        ShapeError,
+    return wrong(
         op,
         argument,
-        expected=f"shape {expected}",
-        got=f"shape {got.shape}",
-        mend="match the features, classes and positions of linear_weight",
+        f"shape {expected}",
+        got,
+        "match the features, classes and positions of linear_weight",
     )
 
 

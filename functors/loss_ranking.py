@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.arithmetic import clamp_min, div, sqrt, square, sub, where
-from oneflow_lite.functors.checks import check_number, real_floating
+from oneflow_lite.functors.checks import check_number, real_floating, wrong
 from oneflow_lite.functors.creation import full_like
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, FloatingOrComplex, Number, RealFloating
@@ -81,13 +81,12 @@ def margin_ranking_loss(
     """
     for name, other in (("input2", input2), ("target", target)):
         if other.ndim != input1.ndim:
-            raise bad_argument(
-                ShapeError,
+            raise wrong(
                 "margin_ranking_loss",
                 name,
-                expected=f"{input1.ndim} dimensions, as many as input1",
-                got=f"shape {other.shape}",
-                mend="reshape or unsqueeze it",
+                f"{input1.ndim} dimensions, as many as input1",
+                other,
+                "reshape or unsqueeze it",
             )
     return reduce_loss(clamp_min(margin - sub(input1, input2) * target, 0), reduction)
 
@@ -122,13 +121,12 @@ def cosine_embedding_loss(
     vectors = target.ndim + 1
     for name, value in (("input1", input1), ("input2", input2)):
         if value.ndim != vectors or vectors > 2:
-            raise bad_argument(
-                ShapeError,
+            raise wrong(
                 "cosine_embedding_loss",
                 name,
-                expected="(N, D) with a target (N,), or (D,) with a target ()",
-                got=f"shape {value.shape} with a target of shape {target.shape}",
-                mend="give one target for each vector",
+                "(N, D) with a target (N,), or (D,) with a target ()",
+                f"shape {value.shape} with a target of shape {target.shape}",
+                "give one target for each vector",
             )
     # As PyTorch's own, which differs from cosine_similarity near zero.
     tiny = 1e-12
@@ -217,13 +215,13 @@ def gaussian_nll_loss(
     if input.shape[:-1] == var.shape and input.ndim:
         var = unsqueeze(var, -1)
     elif input.ndim != var.ndim or len(sizes) > 1 or any(m != 1 for _, m in sizes):
-        raise bad_argument(
-            ArgumentError,
+        raise wrong(
             op,
             "var",
-            expected=f"the input's shape {input.shape}, perhaps with one size of 1",
-            got=f"shape {var.shape}",
-            mend="give one variance for each element, or for each line of them",
+            f"the input's shape {input.shape}, perhaps with one size of 1",
+            var,
+            "give one variance for each element, or for each line of them",
+            ArgumentError,
         )
     variance = dispatch1(LEAST_VARIANCE, real_floating(op, var, "var"), {"eps": eps})
     loss = 0.5 * (log(variance) + div(square(sub(input, target)), variance))

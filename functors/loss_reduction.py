@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError
 from oneflow_lite.functors.checks import (
     check_broadcast,
     check_tensor,
     real_floating,
     require_floating,
+    wrong,
 )
 from oneflow_lite.functors.domains import Domain
 from oneflow_lite.functors.reduce import mean, sum
@@ -38,13 +39,8 @@ def check_reduction(
     else:
         kind = ArgumentError
     choices = ["none", "mean", "sum", *([extra] if extra else [])]
-    raise bad_argument(
-        kind,
-        op,
-        "reduction",
-        expected=" or ".join(map(repr, choices)),
-        got=repr(reduction),
-        mend="name one of these",
+    raise wrong(
+        op, "reduction", " or ".join(map(repr, choices)), repr(reduction), "name one of these", kind
     )
 
 
@@ -76,13 +72,13 @@ def same_shape(op: str, name: str, value: Any, other: Tensor, of: str = "input")
     """Return `value` when it is a Tensor of the other's shape; raise `ArgumentError` otherwise."""
     if check_tensor(op, name, value)._data.shape == other._data.shape:
         return value
-    raise bad_argument(
-        ArgumentError,
+    raise wrong(
         op,
         name,
-        expected=f"shape {other.shape}, that of the {of}",
-        got=f"shape {value.shape}",
-        mend="give both the same shape",
+        f"shape {other.shape}, that of the {of}",
+        value,
+        "give both the same shape",
+        ArgumentError,
     )
 
 

@@ -28,6 +28,9 @@ UNSAMPLED: set[str] = set()
 # Where our result is not PyTorch's, and why.
 DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
+    "native_layer_norm": "PyTorch does not differentiate the statistics",
+    "native_group_norm": "PyTorch does not differentiate the statistics",
+    "native_batch_norm": "PyTorch does not differentiate the statistics",
 }
 # What works on complex numbers in PyTorch and raises here, and why.
 NOT_COMPLEX: dict[str, str] = {
