@@ -31,12 +31,16 @@ DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
     "as_strided_scatter": "PyTorch's gradient by input fails PyTorch's own gradcheck",
     "view_as_complex_copy": "PyTorch does not differentiate it",
+    "native_layer_norm": "PyTorch does not differentiate the statistics",
+    "native_group_norm": "PyTorch does not differentiate the statistics",
+    "native_batch_norm": "PyTorch does not differentiate the statistics",
 }
 # What is NaN of nothing, or of a single element, so that there is no derivative to compare.
 NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean", "cov", "corrcoef"}
 # What works on complex numbers in PyTorch and raises here, and why.
 NOT_COMPLEX: dict[str, str] = {
     "cholesky_inverse": "LAPACK takes the diagonal of the factor to be real",
+    "mse_loss": "PyTorch takes them with a weight alone",
 }
 # What is certified for inputs in C order alone, as they are, and why.
 AS_THEY_LIE: dict[str, str] = {
