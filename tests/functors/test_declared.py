@@ -7,6 +7,7 @@ otherwise.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,8 @@ ANOTHER: dict[str, str] = {
     "linalg.diagonal": "it has other dimensions by default",
     "linalg.vander": "it knows batches, and no order",
 }
+# What does not run on CUDA, and why.
+NOT_ON_CUDA: dict[str, str] = {}
 
 
 def test_every_functor_has_a_sample():
@@ -133,6 +136,26 @@ def test_compiled(call: Call):
         for x, y in zip(replayed, eager, strict=True):
             np.testing.assert_array_equal(x, y)
     assert name in FALLS_BACK or not compiled.explain().fallbacks, compiled.explain().reasons
+
+
+@pytest.mark.parametrize("device", ["cuda"], indirect=True)
+@EACH
+def test_on_cuda(call: Call, device: str):
+    """Values and both derivatives, with no array of the host among them."""
+    if call.declaration.name in NOT_ON_CUDA:
+        pytest.skip(NOT_ON_CUDA[call.declaration.name])
+    function = FUNCTORS.get(call.declaration.name)
+    found: list[list[Any]] = []
+    for place in ("cpu", device):
+        flow.manual_seed(3)
+        leaves = [flow.tensor(a, device=place, requires_grad=True) for a in call.arrays]
+        arrays = []
+        for order in derivatives(call.run(flow, function, *leaves, device=place), leaves):
+            arrays += [y.detach().cpu().numpy() for y in order]
+        found.append(arrays)
+    if not is_random(call):
+        for x, y in zip(*found, strict=True):
+            np.testing.assert_allclose(y, x, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if DECLARATIONS.get(n).out])
@@ -213,6 +236,22 @@ def tensors(result: Any) -> list[Any]:
     parts = result if isinstance(result, (tuple, list)) else [result]
     found = [y if isinstance(y, flow.Tensor) else flow.tensor(y) for y in parts if y is not None]
     return [y.detach() for y in found] if not isinstance(result, flow.Tensor) else [result.detach()]
+
+
+def derivatives(result: Any, leaves: list[Any]) -> Iterator[list[Any]]:
+    """Yield the tensors of a result, then those of the first and second derivatives."""
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    current = [y for y in parts if isinstance(y, flow.Tensor)]
+    yield current
+    for _ in range(2):
+        wanted = [y for y in current if y.requires_grad]
+        if not wanted:
+            return
+        real = [flow.view_as_real(y) if y.is_complex() else y for y in wanted]
+        total = sum((y * y).sum() for y in real)
+        found = flow.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        current = [g for g in found if g is not None]
+        yield current
 
 
 def is_random(call: Call) -> bool:
