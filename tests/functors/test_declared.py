@@ -34,7 +34,10 @@ NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean"}
 # What works on complex numbers in PyTorch and raises here, and why.
 NOT_COMPLEX: dict[str, str] = {}
 # What `flow.compile` runs eagerly, and why.
-FALLS_BACK: dict[str, str] = {}
+FALLS_BACK: dict[str, str] = dict.fromkeys(
+    ["masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "bincount"],
+    "the shape of the result depends on values",
+)
 
 
 def test_every_functor_has_a_sample():
