@@ -61,7 +61,7 @@ def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
             [6, 4]])
     """
     if input.ndim:
-        return dispatch(INDEX_SELECT, (input, index), {"dim": dim})  # type: ignore[no-any-return]
+        return dispatch(INDEX_SELECT, (input, index), {"dim": dim})
     if index.shape != (1,):
         raise bad_argument(
             ShapeError,

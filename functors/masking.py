@@ -74,7 +74,7 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Write a number or a 0-d tensor where `mask` is True; `op` is the functor that was called."""
     if not isinstance(value, Tensor):
         value = fill_value(op, "value", value, input._data.dtype)
-        return dispatch(MASKED_FILL, (input, mask), {"value": value})  # type: ignore[no-any-return]
+        return dispatch(MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
         raise bad_argument(
             ShapeError,
@@ -93,7 +93,7 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
             got=value.dtype,
             mend="take its .real, or convert the tensor to a complex dtype",
         )
-    return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)  # type: ignore[no-any-return]
+    return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
 
 @functor("Tensor.where", samples="x(2, 3), b(3), x(2, 3); x(2, 3), b(2, 3), 0.5")
@@ -105,7 +105,7 @@ def where_of_tensor(input: AnyTensor, condition: Tensor, other: Any) -> Tensor:
     >>> flow.tensor([1.0, 2.0]).where(flow.tensor([True, False]), 0)
     tensor([1., 0.])
     """
-    return FUNCTORS.get("where")(condition, input, other)  # type: ignore[no-any-return]
+    return FUNCTORS.get("where")(condition, input, other)
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3), b(2, 3); x(2, 3), b(3); x(3), b(2, 1)")
@@ -120,7 +120,7 @@ def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
     >>> flow.masked_select(x, x % 2 == 0)
     tensor([2, 4])
     """
-    return dispatch(MASKED_SELECT, _together("masked_select", input, mask))  # type: ignore[no-any-return]
+    return dispatch(MASKED_SELECT, _together("masked_select", input, mask))
 
 
 @functor("flow Tensor", twin=True, samples="x(2, 3), b(2, 3), x(4); x(2, 3), b(3), x(2, 2)")
@@ -137,7 +137,7 @@ def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
     """
     input, mask = _together("masked_scatter", input, mask)
     check_same_dtype("masked_scatter", input, "source", source)
-    return dispatch(MASKED_SCATTER, (input, mask, source))  # type: ignore[no-any-return]
+    return dispatch(MASKED_SCATTER, (input, mask, source))
 
 
 def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:

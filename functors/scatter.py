@@ -59,7 +59,7 @@ def gather(input: AnyTensor, dim: Dim, index: Integer, *, sparse_grad: bool = Fa
     if sparse_grad:
         raise ArgumentError("gather(): argument 'sparse_grad': gradients are dense; pass False")
     _check_index("gather", input, dim, index)
-    return dispatch(GATHER, (input, index), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(GATHER, (input, index), {"dim": dim})
 
 
 _PLACES = "x(3, 4), 1, fixed(np.array([[0, 2], [3, 1]]))"
@@ -130,7 +130,7 @@ def scatter(
         src = full(index.shape, number, dtype=input.dtype, device=input.device)
     src = _check_source("scatter", input, index, src)
     op = {None: SCATTER, "add": SCATTER_ADD, "multiply": SCATTER_MULTIPLY}[reduce]
-    return dispatch(op, (input, index, src), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(op, (input, index, src), {"dim": dim})
 
 
 @functor(
@@ -152,7 +152,7 @@ def scatter_add(input: AnyTensor, dim: Dim, index: Integer, src: AnyTensor) -> T
     """
     _check_index("scatter_add", input, dim, index)
     src = _check_source("scatter_add", input, index, src)
-    return dispatch(SCATTER_ADD, (input, index, src), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(SCATTER_ADD, (input, index, src), {"dim": dim})
 
 
 Reduce = Annotated[
@@ -285,7 +285,7 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: int | None = None) -
             have[k] = want[k] = m if n == 1 else n
         input, indices = expand(input, have), expand(indices, want)
     index = from_zero(op, "indices", indices, input.shape[dim] if input.ndim else 1)
-    return dispatch(GATHER, (input, index), {"dim": dim})  # type: ignore[no-any-return]
+    return dispatch(GATHER, (input, index), {"dim": dim})
 
 
 def from_zero(op: str, argument: str, index: Tensor, size: int, negative: bool = True) -> Tensor:
@@ -304,7 +304,7 @@ def take(input: AnyTensor, index: Integer) -> Tensor:
     tensor([4, 1])
     """
     places = from_zero("take", "index", index, input.numel())
-    return dispatch(GETITEM_ADVANCED, (reshape(input, -1), places), {"dims": (0,)})  # type: ignore[no-any-return]
+    return dispatch(GETITEM_ADVANCED, (reshape(input, -1), places), {"dims": (0,)})
 
 
 @functor(
