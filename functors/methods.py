@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.array_protocols import array_function, array_namespace, array_ufunc
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
 from oneflow_lite.functors import arithmetic, inplace, shape
@@ -213,6 +214,9 @@ def attach_methods() -> None:
         __eq__=_comparison(FUNCTORS.get("eq")),
         __ne__=_comparison(FUNCTORS.get("ne")),
         __hash__=object.__hash__,
+        __array_function__=array_function,
+        __array_namespace__=array_namespace,
+        __array_ufunc__=array_ufunc,
         __matmul__=_matmul,
         __rmatmul__=_rmatmul,
         backward=_backward,

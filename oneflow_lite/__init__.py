@@ -50,6 +50,9 @@ from oneflow_lite.dtype import (
     promote_types as promote_types,
     set_default_dtype as set_default_dtype,
     uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
 )
 from oneflow_lite.extend import register_op as register_op
 from oneflow_lite.functors.activation import (

@@ -21,12 +21,16 @@ int16: np.dtype[Any] = np.dtype(np.int16)
 int32: np.dtype[Any] = np.dtype(np.int32)
 int64: np.dtype[Any] = np.dtype(np.int64)
 uint8: np.dtype[Any] = np.dtype(np.uint8)
+uint16: np.dtype[Any] = np.dtype(np.uint16)
+uint32: np.dtype[Any] = np.dtype(np.uint32)
+uint64: np.dtype[Any] = np.dtype(np.uint64)
 bool_: np.dtype[Any] = np.dtype(np.bool_)
 complex64: np.dtype[Any] = np.dtype(np.complex64)
 complex128: np.dtype[Any] = np.dtype(np.complex128)
 
 SUPPORTED = (
     bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
+    uint16, uint32, uint64,
 )  # fmt: skip
 DType = np.dtype[Any]
 SCALAR_TYPES = (bool, int, float, complex, np.generic)  # what counts as a number beside tensors
@@ -113,7 +117,17 @@ def promote_types(a: Any, b: Any) -> DType:
         low, high = high, low
     if low is high or _CATEGORY[low.kind] < 2 <= _CATEGORY[high.kind]:
         return high
-    return np.promote_types(low, high)
+    found = np.promote_types(low, high)
+    if found.kind == "f" and high.kind != "f":  # NumPy's answer for uint64 and a signed integer
+        raise bad_argument(
+            DTypeError,
+            "promote_types",
+            "b",
+            expected=f"a dtype that meets {a} in an integer one",
+            got=b,
+            mend="convert one of them with .long()",
+        )
+    return found
 
 
 def scalar_dtype(value: Any) -> DType:

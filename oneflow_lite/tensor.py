@@ -64,7 +64,7 @@ class Tensor:
     _meta: AutogradMeta | None = None  # of a leaf, once someone looked
     _name: str | None = None  # of the variable of a Program that a tensor with values became
 
-    # NumPy leaves `array + tensor` to the tensor's reflected operator.
+    # CuPy leaves `array + tensor` to the tensor's reflected operator; NumPy asks __array_ufunc__.
     __array_priority__: ClassVar[int] = 1000
 
     def __init__(self, *data: Any, device: Any = None) -> None:
@@ -167,6 +167,11 @@ class Tensor:
             raise ArgumentTypeError(
                 f"a tensor on {self.device} is not converted to a NumPy array implicitly; "
                 "call .cpu() or .numpy() first"
+            )
+        if self.requires_grad:
+            raise GradientError(
+                "__array__(): a tensor that requires a gradient is not converted to a NumPy array "
+                "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
             )
         self._leave("__array__")
         return np.array(self._data, dtype=dtype, copy=copy)
@@ -562,6 +567,12 @@ class Tensor:
         extra = {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
         device = None if not self.is_cuda else str(self.device)
         return _rebuild, (type(self), self.numpy(), self.requires_grad, device, extra)
+
+    def __copy__(self) -> Tensor:
+        if not self.is_leaf:  # a copy that shares memory and history is a view
+            return self.view_as(self)  # type: ignore[no-any-return]
+        rebuild, parts = self.__reduce_ex__(4)
+        return rebuild(*parts)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         self._require_leaf("copy.deepcopy")
