@@ -174,6 +174,11 @@ def cuda(self: Tensor, device: Any = "cuda") -> Tensor:
     return shape.transfer(self, device)
 
 
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on a device; the array API standard's name of `to`."""
+    return shape.transfer(self, device)
+
+
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """Return the tensor with the dtype and on the device of another one."""
     return shape.to(self, other)
@@ -223,6 +228,7 @@ def attach_methods() -> None:
         to=shape.to,
         cpu=cpu,
         cuda=cuda,
+        to_device=to_device,
         type_as=type_as,
         T=property(reversed_dims),
         mT=property(matrix_transpose),

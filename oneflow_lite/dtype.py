@@ -189,11 +189,101 @@ def can_cast(from_: Any, to: Any) -> bool:
     return _CATEGORY[source.kind] <= _CATEGORY[target.kind]
 
 
-def finfo(d: Any = None) -> np.finfo[Any]:
-    """Return the limits of a floating point dtype (the default one when None)."""
-    return np.finfo(_default_float if d is None else as_dtype("finfo", d))
+class finfo:
+    """The limits of a floating point dtype (the default one when None), or of a complex one's parts.
+
+    Attributes
+    ----------
+    bits : int
+    eps, max, min, resolution, smallest_normal, tiny : float
+    dtype : dtype
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.finfo(flow.float32).eps == 2**-23
+    True
+    """
+
+    def __init__(self, type: Any = None) -> None:
+        chosen = _default_float if type is None else _dtype_of("finfo", type)
+        if chosen.kind not in "fc":
+            raise bad_argument(
+                ArgumentTypeError,
+                "finfo",
+                "type",
+                expected="a floating point or complex dtype",
+                got=chosen,
+                mend="use iinfo() for integers",
+            )
+        limits = np.finfo(chosen)
+        self.bits = int(limits.bits)
+        for name in ("eps", "max", "min", "resolution", "smallest_normal", "tiny"):
+            setattr(self, name, float(getattr(limits, name)))
+        self.dtype = as_dtype("finfo", limits.dtype)
+
+    eps: float
+    max: float
+    min: float
+    resolution: float
+    smallest_normal: float
+    tiny: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        values = ", ".join([f"{name}={getattr(self, name):g}" for name in names])
+        return f"finfo({values}, dtype={self.dtype})"
 
 
-def iinfo(d: Any) -> np.iinfo[Any]:
-    """Return the limits of an integer dtype."""
-    return np.iinfo(as_dtype("iinfo", d))
+class iinfo:
+    """The limits of an integer dtype.
+
+    Attributes
+    ----------
+    bits, max, min : int
+    dtype : dtype
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.iinfo(flow.int8).max
+    127
+    """
+
+    def __init__(self, type: Any) -> None:
+        chosen = _dtype_of("iinfo", type)
+        if chosen.kind not in "iu":
+            raise bad_argument(
+                ArgumentTypeError,
+                "iinfo",
+                "type",
+                expected="an integer dtype",
+                got=chosen,
+                mend="use finfo() for floats",
+            )
+        limits = np.iinfo(chosen)
+        self.bits = int(limits.bits)
+        self.max = int(limits.max)
+        self.min = int(limits.min)
+        self.dtype = chosen
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def _dtype_of(op: str, value: Any) -> DType:
+    """Return a dtype, or that of an array."""
+    is_array = hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, dtype)
+    return as_dtype(op, value.dtype if is_array else value)

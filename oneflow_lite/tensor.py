@@ -176,13 +176,26 @@ class Tensor:
         self._leave("__array__")
         return np.array(self._data, dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        if self._edge is not None:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Export the memory to another library, without a copy.
+
+        One that requires a gradient has to be detached first.
+        """
+        if self.requires_grad:
             raise GradientError(
                 "__dlpack__(): a tensor that requires a gradient is not exported; detach() it first"
             )
         self._leave("__dlpack__")
-        return self._data.__dlpack__(**options)
+        options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        given = {name: value for name, value in options.items() if value is not None}
+        return self._data.__dlpack__(stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()  # type: ignore[no-any-return]

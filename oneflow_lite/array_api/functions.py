@@ -80,11 +80,12 @@ def cast(x: Any, dtype: Any) -> Tensor:
     return tensor(x) if dtype is None else tensor(x).to(as_dtype("astype", dtype))
 
 
-def summed_dtype(x: Tensor, dtype: Any) -> Any:
+def summed_dtype(x: Tensor, dtype: Any) -> DType:
     """Return the dtype of a sum: integers are summed in the widest one of their kind."""
-    if dtype is None and x.dtype.kind == "u":
-        return np.dtype(np.uint64)
-    return dtype
+    if dtype is not None:
+        return as_dtype("astype", dtype)
+    widest = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+    return widest.get(x.dtype.kind, x.dtype)
 
 
 # Creation
@@ -370,11 +371,11 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Tensor:
 
 
 @adapter("broadcast_arrays")
-def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """Return the tensors in the shape in which they meet."""
     tensors = [tensor(x) for x in arrays]
     shape = np.broadcast_shapes(*[x.shape for x in tensors])
-    return tuple([functor("broadcast_to")(x, shape) for x in tensors])
+    return [functor("broadcast_to")(x, shape) for x in tensors]
 
 
 @adapter("broadcast_to")
@@ -523,7 +524,17 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Ten
 @adapter("nonzero")
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, one tensor for each dimension."""
-    return functor("nonzero")(tensor(x), as_tuple=True)
+    x = tensor(x)
+    if not x.ndim:
+        raise bad_argument(
+            ShapeError,
+            "nonzero",
+            "x",
+            expected="one dimension or more",
+            got="a 0-d tensor",
+            mend="reshape it to (1,)",
+        )
+    return functor("nonzero")(x, as_tuple=True)
 
 
 @adapter("searchsorted")
@@ -637,10 +648,9 @@ def sum(
 ) -> Tensor:
     """Return the sum over axes."""
     x = tensor(x)
-    if axis == ():
-        return cast(x, dtype)
-    dtype = summed_dtype(x, dtype) if out is None else dtype
-    return functor("sum")(x, axis, keepdims, dtype=dtype, **_out(out))
+    dtype = summed_dtype(x, dtype) if out is None else out.dtype
+    x = cast(x, dtype)
+    return x if axis == () else cast(functor("sum")(x, axis, keepdims, **_out(out)), dtype)
 
 
 @adapter("prod")
@@ -649,10 +659,9 @@ def prod(
 ) -> Tensor:
     """Return the product over axes."""
     x = tensor(x)
-    if axis == ():
-        return cast(x, dtype)
-    dtype = summed_dtype(x, dtype) if out is None else dtype
-    return over_axes("prod", x, axis, keepdims, dtype=dtype, **_out(out))
+    dtype = summed_dtype(x, dtype) if out is None else out.dtype
+    x = cast(x, dtype)
+    return x if axis == () else cast(over_axes("prod", x, axis, keepdims, **_out(out)), dtype)
 
 
 @adapter("mean")
@@ -742,15 +751,13 @@ def _cumulative(
         )
     x, axis = (functor("flatten")(x), 0) if axis is None or not x.ndim else (x, axis)
     dtype = summed_dtype(x, dtype)
-    if dtype is None and x.dtype.kind in "bi":
-        dtype = np.dtype(np.int64)
     x = cast(x, dtype)
     if include_initial:
         first = list(x.shape)
         first[axis] = 1
         value = 0 if name == "sum" else 1
         x = functor("cat")([full(first, value, dtype=x.dtype, device=x.device), x], axis)
-    return functor(f"cum{name}")(x, axis, **_out(out))
+    return cast(functor(f"cum{name}")(x, axis, **_out(out)), dtype)
 
 
 @adapter("cumulative_sum")
@@ -856,6 +863,19 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the product of vectors along an axis; the first one is conjugated."""
     x, y = promote("vecdot", tensor(x1), tensor(x2))
-    x = functor("conj")(x) if x.is_complex() else x
-    result = functor("sum")(functor("mul")(x, y), axis)
-    return result if x.dtype.kind != "i" else result.to(x.dtype)
+    if not -min_ndim(x, y) <= axis < min_ndim(x, y) or x.shape[axis] != y.shape[axis]:
+        raise bad_argument(
+            ShapeError,
+            "vecdot",
+            "x2",
+            expected=f"as many elements as x1 of shape {x.shape} along axis {axis}",
+            got=f"shape {y.shape}",
+            mend="name an axis that both have, of one size",
+        )
+    product = functor("mul")(functor("conj")(x) if x.is_complex() else x, y)
+    return cast(functor("sum")(product, axis), x.dtype)
+
+
+def min_ndim(x: Tensor, y: Tensor) -> int:
+    """Return the smaller number of dimensions."""
+    return builtins.min(x.ndim, y.ndim)
