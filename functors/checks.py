@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.dtype import default_float
+from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -16,7 +16,7 @@ from oneflow_lite.errors import (
     ShapeError,
     bad_argument,
 )
-from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.interpreter import dispatch1, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
@@ -170,3 +170,172 @@ def check_shape(op: str, shape: Any, argument: str = "size") -> tuple[int, ...]:
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = shape[0]
     return tuple(check_int(op, argument, size) for size in shape)
+
+
+def real(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it is no complex tensor; raise `DTypeError` otherwise."""
+    if check_tensor(op, argument, value)._data.dtype.kind != "c":
+        return value
+    raise bad_argument(
+        DTypeError,
+        op,
+        argument,
+        expected="a real dtype",
+        got=value.dtype,
+        mend="take its .real and .imag, or .abs()",
+    )
+
+
+def real_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when its dtype is a real floating one; raise `DTypeError` otherwise."""
+    if check_tensor(op, argument, value)._data.dtype.kind == "f":
+        return value
+    raise bad_argument(
+        DTypeError,
+        op,
+        argument,
+        expected="a real floating point dtype",
+        got=value.dtype,
+        mend="convert it with .float()",
+    )
+
+
+def real_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
+    """Return two operands in one dtype; raise `DTypeError` when it is no real floating one."""
+    operands = promote(op, check_tensor(op, "input", input), check_tensor(op, "other", other))
+    if operands[0]._data.dtype.kind != "f":  # then one of the two is the cause
+        real_floating(op, input)
+        real_floating(op, other, "other")
+    return operands
+
+
+def real_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
+    """Return two operands in one dtype; raise `DTypeError` when one is complex."""
+    return promote(op, real(op, input), real(op, other, "other"))
+
+
+def real_to_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
+    """Return two real operands in one floating dtype; integers become the default dtype."""
+    return [floating(op, x) for x in real_pair(op, input, other)]
+
+
+def check_number(op: str, argument: str, value: Any) -> float:
+    """Return `value` as a Python float; raise `ArgumentTypeError` when it is no real number."""
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return float(value)
+    raise bad_argument(
+        ArgumentTypeError, op, argument, expected="a number", got=repr(value), mend="pass a float"
+    )
+
+
+def real_to_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a real tensor as a floating one; integers become the default dtype."""
+    return floating(op, real(op, value, argument), argument)
+
+
+def _of_kind(op: str, value: Tensor, argument: str, kinds: str, expected: str, mend: str) -> Tensor:
+    if check_tensor(op, argument, value)._data.dtype.kind in kinds:
+        return value
+    raise bad_argument(DTypeError, op, argument, expected=expected, got=value.dtype, mend=mend)
+
+
+def number_tensor(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when its dtype is an integer or real floating one."""
+    expected = "a real dtype other than bool"
+    return _of_kind(op, value, argument, "fiu", expected, "convert it with .float()")
+
+
+def numeric(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it does not hold truth values."""
+    return _of_kind(op, value, argument, "fciu", "numbers", "convert it with .long()")
+
+
+def integer_or_bool(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it holds integers or truth values."""
+    expected = "an integer dtype or bool"
+    return _of_kind(op, value, argument, "iub", expected, "convert it with .long()")
+
+
+def cast(input: Tensor, dtype: Any) -> Tensor:
+    """Return the tensor in another dtype; itself when it has that dtype."""
+    chosen = as_dtype("to", dtype)
+    if check_tensor("to", "input", input)._data.dtype is chosen:
+        return input
+    return dispatch1(_CAST, input, {"dtype": chosen})
+
+
+def to_dtype(op: str, input: Tensor, dtype: Any) -> Tensor:
+    """Return `input` cast to `dtype`, or as it is when `dtype` is None."""
+    check_tensor(op, "input", input)
+    if dtype is None:
+        return input
+    wanted = as_dtype(op, dtype)
+    return input if input.dtype == wanted else dispatch1(_CAST, input, {"dtype": wanted})
+
+
+def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a floating or complex matrix with as many rows as columns, or a batch of them."""
+    shape = require_floating(op, value, argument)._data.shape
+    if len(shape) >= 2 and shape[-1] == shape[-2]:
+        return value
+    raise bad_argument(
+        ShapeError,
+        op,
+        argument,
+        expected="a square matrix, or a batch of them",
+        got=f"shape {shape}",
+        mend="the last two dimensions have one size",
+    )
+
+
+def check_tensors(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
+    """Return a sequence of one tensor or more, brought to their common dtype."""
+    if isinstance(value, Tensor) or not isinstance(value, (tuple, list)) or not value:
+        raise bad_argument(
+            ArgumentTypeError if isinstance(value, Tensor) or value else ArgumentError,
+            op,
+            argument,
+            expected="a sequence of Tensors, not empty",
+            got=type(value).__name__,
+            mend="pass a list or a tuple",
+        )
+    for i, each in enumerate(value):
+        check_tensor(op, f"{argument}[{i}]", each)
+    first = value[0]._data.dtype
+    return value if all([x._data.dtype is first for x in value]) else promote(op, *value)
+
+
+def check_ints(op: str, argument: str, value: Any) -> int | tuple[int, ...]:
+    """Return an int, or a tuple of ints."""
+    if isinstance(value, (tuple, list)):
+        return tuple(check_int(op, argument, each) for each in value)
+    return check_int(op, argument, value)
+
+
+def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return a word when it is among the allowed ones."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise bad_argument(
+        ArgumentError,
+        op,
+        argument,
+        expected=" or ".join(map(repr, allowed)),
+        got=repr(value),
+        mend="name one of these",
+    )
+
+
+def check_not_negative(op: str, argument: str, value: Any) -> float:
+    """Return `value` as a Python float of at least 0."""
+    number = check_number(op, argument, value)
+    if number >= 0:
+        return number
+    raise bad_argument(
+        ArgumentError,
+        op,
+        argument,
+        expected="0 or more",
+        got=number,
+        mend="pass its absolute value",
+    )

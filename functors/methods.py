@@ -11,6 +11,7 @@ from oneflow_lite.array_protocols import array_function, array_namespace, array_
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
 from oneflow_lite.functors import arithmetic, inplace, shape
+from oneflow_lite.functors.declare import exposed
 from oneflow_lite.functors.matmul import matmul
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -235,5 +236,6 @@ def attach_methods() -> None:
         real=property(FUNCTORS.get("real"), set_real),
         imag=property(FUNCTORS.get("imag"), set_imag),
     )
+    table.update(exposed("Tensor"))
     for name, function in table.items():
         setattr(Tensor, name, function)

@@ -17,8 +17,7 @@ from oneflow_lite.errors import (
     ShapeError,
     bad_argument,
 )
-from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.functors.shape import cast
+from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.dtype import as_dtype
 from oneflow_lite.functors.checks import (
     check_dim,
     check_dims,
     check_tensor,
     floating,
     require_floating,
+    to_dtype as to_dtype,
 )
 from oneflow_lite.functors.out import out_dtype, write_out
 from oneflow_lite.interpreter import dispatch1
@@ -28,16 +28,6 @@ LOGSUMEXP = op_expr("logsumexp")
 ANY = op_expr("any")
 ALL = op_expr("all")
 COUNT_NONZERO = op_expr("count_nonzero")
-CAST = op_expr("cast")
-
-
-def to_dtype(op: str, input: Tensor, dtype: Any) -> Tensor:
-    """Return `input` cast to `dtype`, or as it is when `dtype` is None."""
-    check_tensor(op, "input", input)
-    if dtype is None:
-        return input
-    wanted = as_dtype(op, dtype)
-    return input if input.dtype == wanted else dispatch1(CAST, input, {"dtype": wanted})
 
 
 def reduced(op: str, input: Tensor, dim: Dims, keepdim: bool) -> dict[str, Any]:

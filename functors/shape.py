@@ -17,6 +17,7 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.functors.checks import (
+    cast as cast,
     check_dim,
     check_dims,
     check_ndim,
@@ -39,7 +40,6 @@ _CLONE = op_expr("clone")
 _REAL = op_expr("real")
 _IMAG = op_expr("imag")
 _VIEW_DTYPE = op_expr("view_dtype")
-_CAST = op_expr("cast")
 _TO_DEVICE = op_expr("to_device")
 
 
@@ -401,13 +401,7 @@ def imag(input: Tensor) -> Tensor:
     return dispatch1(_IMAG, input)
 
 
-@register_functor("cast")
-def cast(input: Tensor, dtype: Any) -> Tensor:
-    """Return the tensor in another dtype; itself when it has that dtype."""
-    chosen = as_dtype("to", dtype)
-    if check_tensor("to", "input", input)._data.dtype is chosen:
-        return input
-    return dispatch1(_CAST, input, {"dtype": chosen})
+register_functor("cast")(cast)
 
 
 @register_functor("to_device")

@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite import (
     autograd as autograd,
     errors as errors,
+    fft as fft,
+    linalg as linalg,
+    masked as masked,
     nn as nn,
     optim as optim,
+    special as special,
     testing as testing,
     utils as utils,
 )
@@ -146,6 +150,7 @@ from oneflow_lite.functors.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from oneflow_lite.functors.declare import exposed
 from oneflow_lite.functors.diagonals import (
     diag as diag,
     diag_embed as diag_embed,
@@ -412,6 +417,8 @@ swapaxes = transpose
 swapdims = transpose
 true_divide = div
 divide = div
+
+globals().update(exposed("flow"))
 
 cuda = make_cuda_module()
 keep_freed_memory()

@@ -2,103 +2,111 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.grad_function import register_grad_func
 from oneflow_lite.dtype import SCALAR_TYPES
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
-from oneflow_lite.interpreter import dispatch, dispatch2, promote
+from oneflow_lite.functors.declare import Declaration, declare
+from oneflow_lite.functors.domains import Domain
+from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import KERNELS, InferRule, register_functor, register_kernel
+from oneflow_lite.registry import KERNELS, InferRule, Schema, register_kernel
 from oneflow_lite.tensor import Tensor, make_tensor, to_array
 
 
-class Op:
-    """A functor made from a kernel: call it with tensors; `.grad` registers its gradient."""
+def as_input(op: str, value: Any) -> Any:
+    """Make a tensor of a list or an array; None, tensors and numbers are handed on."""
+    if value is None or isinstance(value, (Tensor, *SCALAR_TYPES)):
+        return value
+    return make_tensor(to_array(op, value))
 
-    def __init__(self, op: OpExpr, kernel: Callable[..., Any]) -> None:
-        self.op_expr = op
-        self.__doc__ = kernel.__doc__
-        self.__name__ = op.op_type_name
-        parameters = list(inspect.signature(kernel).parameters.values())[1:]
-        self._optional = {p.name for p in parameters if p.default is None}
-        self._defaults = {
-            n: v for n, v in op.schema.attrs.items() if v is not inspect.Parameter.empty
-        }
 
-    def __call__(self, *inputs: Any, **attrs: Any) -> Any:
-        """Run the op: lists, arrays and numbers become tensors, and operands meet in one dtype.
+def as_tensor(op: str, value: Any) -> Tensor:
+    """Make a tensor of a list, an array or a number."""
+    value = as_input(op, value)
+    return value if isinstance(value, Tensor) else promote(op, value)[0]
 
-        Two operands are promoted as those of `add`. Among more of them, those of integers and bools
-        stay what they are, for they may be indices or masks.
-        """
-        schema = self.op_expr.schema
-        names = schema.inputs
-        if len(inputs) > len(names) and schema.variadic is None:
-            raise bad_argument(
-                ArgumentTypeError,
-                self.__name__,
-                "inputs",
-                expected=f"at most {len(names)} tensors ({', '.join(names)})",
-                got=len(inputs),
-                mend="pass attributes by keyword",
-            )
-        given = list(inputs)
-        for name in names[len(inputs) :]:
-            if name in attrs:
-                given.append(attrs.pop(name))
-            elif name in self._optional:
-                given.append(None)
-            else:
-                raise bad_argument(
-                    ArgumentTypeError,
-                    self.__name__,
-                    name,
-                    expected="a Tensor",
-                    got="nothing",
-                    mend=f"pass all of {', '.join(names)}",
-                )
-        values = [self._tensor(value) for value in given]
-        attrs = {**self._defaults, **attrs}
-        if len(values) == 2 and not schema.mutates and all(v is not None for v in values):
-            return dispatch2(self.op_expr, values[0], values[1], attrs)
-        return dispatch(self.op_expr, self._promoted(values), attrs)
 
-    def _tensor(self, value: Any) -> Any:
-        """Make a tensor of a list or an array; None, tensors and numbers are handed on."""
-        if value is None or isinstance(value, (Tensor, *SCALAR_TYPES)):
-            return value
-        return make_tensor(to_array(self.__name__, value))
+_ALONE = Domain(
+    "Tensor, array, list or number.",
+    "{x} = as_tensor(NAME, {x})",
+    "type({x}) is Tensor",
+    uses=(as_tensor,),
+    tensor="one",
+    sample="x(2, 3)",
+)
+_OPERAND = Domain(
+    "Tensor, array, list or number; two meet in one dtype.",
+    "{x} = as_input(NAME, {x})",
+    "type({x}) is Tensor",
+    uses=(as_input,),
+    tensor="operand",
+    sample="x(2, 3)",
+)
 
-    def _promoted(self, values: list[Any]) -> tuple[Any, ...]:
-        """Make tensors of numbers, and bring floating operands to one dtype."""
-        writes = bool(self.op_expr.schema.mutates)  # a cast would be a copy, and the write lost
-        meet = []
-        for i, value in enumerate(values):
-            if not isinstance(value, Tensor):
-                meets = value is not None
-            else:
-                meets = value.dtype.kind in "fc" and not writes
-            if meets:
-                meet.append(i)
-        if len(meet) > 1 or (meet and not isinstance(values[meet[0]], Tensor)):
-            promoted = promote(self.__name__, *[values[i] for i in meet])
-            for i, value in zip(meet, promoted, strict=True):
-                values[i] = value
-        return tuple(values)
 
-    def grad(
-        self, *, saves: str = "", wrt: str | None = None, materialize: bool = True
-    ) -> Callable[[Any], Any]:
-        """Register the gradient of this op; see `register_grad_func`."""
-        return register_grad_func(
-            self.op_expr.op_type_name, wrt=wrt, saves=saves, materialize=materialize
-        )
+def _dispatch_any(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Dispatch with any number of inputs, some of which may be None.
 
-    def __repr__(self) -> str:
-        return f"<op {self.__name__}>"
+    Floating operands meet in one dtype; integers and bools stay what they are, for they may be
+    indices or masks.
+    """
+    name = op.op_type_name
+    values = [as_input(name, value) for value in inputs]
+    writes = bool(op.schema.mutates)  # a cast would be a copy, and the write lost
+    meet = [
+        i
+        for i, value in enumerate(values)
+        if value is not None
+        and (not isinstance(value, Tensor) or (value.dtype.kind in "fc" and not writes))
+    ]
+    if len(meet) > 1 or (meet and not isinstance(values[meet[0]], Tensor)):
+        promoted = promote(name, *[values[i] for i in meet])
+        for i, value in zip(meet, promoted, strict=True):
+            values[i] = value
+    return dispatch(op, tuple(values), attrs)
+
+
+def _author(name: str, kernel: Callable[..., Any], schema: Schema) -> Callable[..., Any]:
+    """Return the signature of the functor that a kernel asks for, as its author would write it."""
+    parameters = list(inspect.signature(kernel).parameters.values())[1:]
+    inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    attrs = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in schema.attrs]
+    plain = len(inputs) <= 2 and not schema.mutates and schema.variadic is None
+    plain = plain and all(p.default is p.empty for p in inputs)
+    listed = [p.name + ("=0" if p.default is not p.empty else "") for p in inputs]
+    if schema.variadic is not None:
+        listed[-1] = f"*{listed[-1]}"
+    named = [p.name + ("=0" if p.default is not p.empty else "") for p in attrs]
+    star = ["*"] if named and schema.variadic is None else []
+    body = "'plain'"
+    if not plain:
+        given = "".join(f"{text.partition('=')[0]}, " for text in listed)
+        body = f"return CALL(({given}), {{{', '.join(f'{p.name!r}: {p.name}' for p in attrs)}}})"
+    scope: dict[str, Any] = {"CALL": functools.partial(_dispatch_any, op_expr(name))}
+    exec(f"def author({', '.join(listed + star + named)}): {body}", scope)
+    author: Any = scope["author"]
+    author.__name__ = author.__qualname__ = name
+    author.__doc__, author.__module__ = kernel.__doc__, kernel.__module__
+    author.__defaults__ = tuple(p.default for p in inputs if p.default is not p.empty) or None
+    author.__kwdefaults__ = {p.name: p.default for p in attrs if p.default is not p.empty}
+    author.__annotations__ = {p.name: Any for p in attrs} | {"return": Any}
+    if plain:
+        domain = _ALONE if len(inputs) == 1 else _OPERAND
+        author.__annotations__ |= {p.name: _Annotated(domain) for p in inputs}
+    else:
+        author.__annotations__ |= {p.name: Any for p in inputs}
+    return author  # type: ignore[no-any-return]
+
+
+class _Annotated:
+    """An annotation that carries a domain, made at run time."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.__metadata__, self.__origin__ = (domain,), Any
 
 
 def register_op(
@@ -109,8 +117,18 @@ def register_op(
     view_of: str | None = None,
     infer: InferRule | None = None,
     random: bool = False,
-) -> Callable[[Callable[..., Any]], Op]:
+    **declared: Any,
+) -> Callable[[Callable[..., Any]], Any]:
     """Register a kernel and get its functor: eager, both devices, any-order autograd.
+
+    Lists, arrays and numbers become tensors, and operands meet in one dtype. Further options are
+    those of a declaration (`functors/declare.py`): `out=True`, `twin=True`, `samples=...`.
+
+    Returns
+    -------
+    decorator
+        It returns the functor, a function with the kernel's parameters. `functor.grad` registers
+        its gradient, with the arguments of `register_grad_func`; `functor.op_expr` is the op.
 
     Raises
     ------
@@ -131,18 +149,20 @@ def register_op(
     (tensor(12.),)
     """
 
-    def decorator(kernel: Callable[..., Any]) -> Op:
+    def decorator(kernel: Callable[..., Any]) -> Any:
         new = name not in KERNELS
         register_kernel(
             name, device=device, mutates=mutates, view_of=view_of, infer=infer, random=random
         )(kernel)
-        op = Op(op_expr(name), kernel)
+        op = op_expr(name)
         try:
-            register_functor(name)(op)
+            functor: Any = declare(Declaration(_author(name, kernel, op.schema), **declared))
         except Exception:
             if new:  # a name that is a functor's already leaves no kernel behind
                 KERNELS.remove(name)
             raise
-        return op
+        functor.op_expr = op
+        functor.grad = functools.partial(register_grad_func, name)
+        return functor
 
     return decorator

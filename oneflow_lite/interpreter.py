@@ -262,7 +262,7 @@ def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATT
 
 
 def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
-    """Dispatch an op with one tensor in and one tensor out."""
+    """Dispatch an op of one tensor."""
     state = local.state
     try:
         data = x._data
@@ -278,6 +278,8 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
     except Exception as error:
         raise explain(op, (x,), error) from error.__cause__
     if type(out) is not ndarray:
+        if type(out) is tuple:
+            return _several(op, (x,), out, attrs)
         out = np.asarray(out)
     y = _new(Tensor)
     y._data = out
@@ -327,6 +329,8 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
     except Exception as error:
         raise explain(op, (x, y), error) from error.__cause__
     if type(out) is not ndarray:
+        if type(out) is tuple:
+            return _several(op, (x, y), out, attrs)
         out = np.asarray(out)
     z = _new(Tensor)
     z._data = out
@@ -386,6 +390,22 @@ def _dispatch_annotated(
     if y._edge is not None:
         annotate(y._edge[0], state)
     return y
+
+
+def _several(
+    op: OpExpr, inputs: tuple[Tensor, ...], arrays: tuple[Any, ...], attrs: dict[str, Any]
+) -> tuple[Tensor, ...]:
+    """Wrap and record the outputs of an op that has several."""
+    grad_enabled = local.state.grad_enabled
+    origin = SPLIT if grad_enabled else NO_GRAD
+    results = tuple([_wrap(op, inputs, array, attrs, origin) for array in arrays])
+    if grad_enabled:
+        for x in inputs:
+            x.refresh_view()
+        edges = tuple([x._edge or NO_EDGE for x in inputs])
+        if any([edge is not NO_EDGE for edge in edges]):
+            record(op, inputs, results, attrs, edges)
+    return results
 
 
 def _grad_function(op: OpExpr) -> OpExprGradFunction:

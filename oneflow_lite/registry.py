@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -33,12 +34,14 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
+        # Asked for a name that is missing, or for None when all are wanted: it may register more.
+        self.missing: Callable[[str | None], None] | None = None
 
     def add(self, name: str, value: T) -> None:
         """Register `value`; raise `RegistrationError` when the name is taken."""
         if not (name and type(name) is str):
             raise RegistrationError(f"a {self.kind} is registered under a name, got {name!r}")
-        if name in self._entries:
+        if name in self:
             raise RegistrationError(
                 f"{self.kind} {name!r} is registered already; choose another name"
             )
@@ -46,30 +49,35 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Look a name up; raise `UnknownOpError` naming the nearest registered names."""
-        try:
-            return self._entries[name]
-        except KeyError:
-            pass
+        found = self.find(name)
+        if found is not None:
+            return found
         near = difflib.get_close_matches(name, self._entries, n=3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "no name is near it"
         raise UnknownOpError(f"no {self.kind} is registered as {name!r}; {hint}")
 
     def find(self, name: str) -> T | None:
         """Look a name up; None when it is missing."""
-        return self._entries.get(name)
+        found = self._entries.get(name)
+        if found is None and self.missing is not None:
+            self.missing(name)
+            found = self._entries.get(name)
+        return found
 
     def remove(self, name: str) -> None:
         """Forget a name (for tests and interactive redefinition)."""
         self._entries.pop(name, None)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and self.find(name) is not None
 
     def __iter__(self) -> Iterator[str]:
+        if self.missing is not None:
+            self.missing(None)
         return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(list(iter(self)))
 
 
 Kernel = Callable[..., Any]
@@ -257,6 +265,7 @@ def register_ufunc(
             return getattr(xp, ufunc)(x, y, out=out)
 
     kernel.__name__ = op_type_name
+    kernel.__module__ = sys._getframe(1).f_globals["__name__"]
     register_kernel(op_type_name, infer=infer, reuses=names)(kernel)
     KERNELS.get(op_type_name).ufunc = ufunc
 

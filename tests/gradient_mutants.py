@@ -29,11 +29,8 @@ Site = tuple[str, ast.AST, Change]  # kind of mutation, node, what takes the pla
 
 # Modules, and which of their functions decide the history of what is written; none: all of them.
 WRITES: dict[str, tuple[str, ...]] = {
+    "oneflow_lite.functors.writes": ("write_result", "_fit", "_snapshot", "_keep_old_content"),
     "oneflow_lite.functors.inplace": (
-        "write_result",
-        "_fit",
-        "_snapshot",
-        "_keep_old_content",
         "_write",
         "copy_",
         "fill_",

@@ -34,6 +34,7 @@ from oneflow_lite.functors.conv import (
     conv1d as conv1d,
     conv2d as conv2d,
 )
+from oneflow_lite.functors.declare import exposed
 from oneflow_lite.functors.dropout import (
     dropout as dropout,
 )
@@ -93,3 +94,5 @@ from oneflow_lite.functors.transcendental import (
     sigmoid as sigmoid,
     tanh as tanh,
 )
+
+globals().update(exposed("functional"))

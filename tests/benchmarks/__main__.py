@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import against, report
+from tests.benchmarks import against, operators, report
 from tests.benchmarks.results import Results, Timing
 from tests.benchmarks.works import (
     COMPILED,
@@ -295,7 +295,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.write and not problems:
         path = ROOT / "docs" / "benchmarks.md"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(report.markdown(results), encoding="utf-8")
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        page = f"{report.markdown(results).rstrip()}\n\n{operators.kept_section(before)}"
+        path.write_text(f"{page.rstrip()}\n", encoding="utf-8")
         print(f"\nwritten: {path.relative_to(ROOT)}")
     elif options.write:
         print("\nnothing written, because of the problems above", file=sys.stderr)

@@ -1,0 +1,273 @@
+"""What arguments may be: domains, as annotations of declared functors (`functors/declare.py`).
+
+A domain is the line that checks an argument, and the words that `help()` has for it. In the line
+`{x}` is the argument, `{first}` the first tensor of the call, and NAME what errors call the op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from oneflow_lite.functors import checks
+from oneflow_lite.functors.fill_value import fill_value
+from oneflow_lite.tensor import Tensor
+
+
+class Domain(NamedTuple):
+    """What an argument may be."""
+
+    says: str = ""
+    check: str = ""  # a line, run unless `quick` holds
+    quick: str = ""  # a condition under which nothing has to be checked
+    raises: dict[str, str] = {}  # noqa: RUF012  errors, and when
+    uses: tuple[Callable[..., Any], ...] = ()  # the functions that the line calls
+    tensor: str = ""  # "one" or "many" inputs of the op; "operand": one of several that meet
+    meet: Callable[..., Any] | None = None  # brings operands to one dtype, instead of dispatch
+    sample: str = ""  # what makes a sample of it, in the words of `oneflow_lite.samples`
+    early: bool = False  # checked before all others, and not handed to the op
+    type: str = ""  # for help(), where it is not the type of the annotation
+
+
+def tensor(
+    check: Callable[..., Any], kinds: str, says: str, sample: str = "x(2, 3)", **raises: str
+) -> Domain:
+    """Return a domain of tensors: `check(name, value, argument)` runs for other dtype kinds."""
+    quick = "type({x}) is Tensor"
+    if kinds:
+        compare = "==" if len(kinds) == 1 else "in"
+        quick += f" and {{x}}._data.dtype.kind {compare} {kinds!r}"
+    line = f"{{x}} = {check.__name__}(NAME, {{x}}, '{{x}}')"
+    return Domain(says, line, quick if kinds else "", raises, (check,), "one", sample=sample)
+
+
+def pair(meet: Callable[..., Any], says: str, when: str) -> Domain:
+    """Return the domain of two operands that `meet(name, a, b)` brings to one dtype."""
+    raises = {"DTypeError": when, "ShapeError": "When the shapes do not broadcast."}
+    return Domain(says, raises=raises, tensor="operand", meet=meet, sample="x(2, 3)", type="Tensor")
+
+
+def attribute(check: Callable[..., Any], extra: str = "", **more: Any) -> Domain:
+    """Return a domain of attributes: `check(name, argument, value)` returns what is handed on."""
+    line = f"{{x}} = {check.__name__}(NAME, '{{x}}', {{x}}{extra})"
+    return Domain(check=line, uses=(check,), **more)
+
+
+def choice(*allowed: str, says: str = "") -> Domain:
+    """Return the domain of a word among several: `Annotated[str, choice("none", "tanh")]`."""
+    return attribute(
+        checks.check_choice,
+        f", {allowed!r}",
+        says=says,
+        quick=f"{{x}} in {allowed!r}",
+        raises={"ArgumentError": f"When {{x}} is not {' or '.join(map(repr, allowed))}."},
+        type="{" + ", ".join(f'"{word}"' for word in allowed) + "}",
+    )
+
+
+# --- Tensors -----------------------------------------------------------------------------------
+
+_CAST = " Integers and bools are computed in the default dtype."
+
+AnyTensor = Annotated[
+    Tensor,
+    Domain(
+        "Of any shape and dtype.",
+        "check_tensor(NAME, '{x}', {x})",
+        "type({x}) is Tensor",
+        uses=(checks.check_tensor,),
+        tensor="one",
+        sample="x(2, 3)",
+    ),
+]
+Floating = Annotated[Tensor, tensor(checks.floating, "fc", "Of any shape." + _CAST)]
+RealToFloating = Annotated[
+    Tensor,
+    tensor(
+        checks.real_to_floating,
+        "f",
+        "Real, of any shape." + _CAST,
+        DTypeError="When {x} is complex.",
+    ),
+]
+RealFloating = Annotated[
+    Tensor,
+    tensor(
+        checks.real_floating,
+        "f",
+        "Real floating, of any shape.",
+        DTypeError="When {x} is not real floating.",
+    ),
+]
+FloatingOrComplex = Annotated[
+    Tensor,
+    tensor(
+        checks.require_floating,
+        "fc",
+        "Floating or complex, of any shape.",
+        DTypeError="When {x} is not floating.",
+    ),
+]
+Real = Annotated[
+    Tensor,
+    tensor(checks.real, "fiub", "Real, of any shape.", DTypeError="When {x} is complex."),
+]
+RealNumber = Annotated[
+    Tensor,
+    tensor(
+        checks.number_tensor,
+        "fiu",
+        "Of any shape; an integer or real floating dtype.",
+        DTypeError="When {x} is bool or complex.",
+    ),
+]
+Numeric = Annotated[
+    Tensor,
+    tensor(
+        checks.numeric,
+        "fciu",
+        "Of any shape and any dtype but bool.",
+        DTypeError="When {x} is bool.",
+    ),
+]
+Integer = Annotated[
+    Tensor,
+    tensor(
+        checks.require_integer,
+        "iu",
+        "Of integers.",
+        "i(2, 3, n=2)",
+        DTypeError="When {x} does not hold integers.",
+    ),
+]
+IntegerOrBool = Annotated[
+    Tensor,
+    tensor(
+        checks.integer_or_bool,
+        "iub",
+        "Of integers or bools, of any shape.",
+        "i(2, 3, n=9)",
+        DTypeError="When {x} is floating or complex.",
+    ),
+]
+Square = Annotated[
+    Tensor,
+    tensor(
+        checks.check_square,
+        "",
+        "Floating or complex, of shape (*, n, n).",
+        "m(3)",
+        DTypeError="When {x} is not floating.",
+        ShapeError="When {x} is no square matrix, nor a batch of them.",
+    ),
+]
+Tensors = Annotated[
+    Sequence[Tensor],
+    Domain(
+        "Tensors on one device; they are brought to their common dtype.",
+        "{x} = check_tensors(NAME, {x}, '{x}')",
+        uses=(checks.check_tensors,),
+        tensor="many",
+        sample="[x(2, 3), x(2, 3)]",
+        type="sequence of Tensors",
+    ),
+]
+Operand = Annotated[Any, Domain(tensor="operand", sample="x(2, 3)", type="Tensor or number")]
+
+_BROADCAST = "Real, of shapes that broadcast together"
+RealPair = Annotated[
+    Tensor, pair(checks.real_pair, f"{_BROADCAST}.", "When an argument is complex.")
+]
+RealToFloatingPair = Annotated[
+    Tensor,
+    pair(checks.real_to_floating_pair, f"{_BROADCAST}.{_CAST}", "When an argument is complex."),
+]
+RealFloatingPair = Annotated[
+    Tensor,
+    pair(
+        checks.real_floating_pair,
+        f"{_BROADCAST}; their common dtype is floating.",
+        "When an argument is complex, or neither is floating.",
+    ),
+]
+
+# --- Attributes --------------------------------------------------------------------------------
+
+_NO_NUMBER = {"ArgumentTypeError": "When {x} is no number."}
+_NO_INT = {"ArgumentTypeError": "When {x} is no whole number."}
+
+Number = Annotated[float, attribute(checks.check_number, raises=_NO_NUMBER)]
+NonNegative = Annotated[
+    float,
+    attribute(
+        checks.check_not_negative,
+        raises={"ArgumentError": "When {x} is negative.", **_NO_NUMBER},
+    ),
+]
+Scalar = Annotated[  # written into the dtype of the first tensor
+    float,
+    attribute(
+        fill_value,
+        ", {first}._data.dtype",
+        raises={"DTypeError": "When the dtype of the input cannot hold {x}.", **_NO_NUMBER},
+    ),
+]
+Int = Annotated[int, attribute(checks.check_int, raises=_NO_INT)]
+Count = Annotated[
+    int,
+    attribute(
+        checks.check_int, ", 0", raises={"ArgumentError": "When {x} is negative.", **_NO_INT}
+    ),
+]
+Positive = Annotated[
+    int,
+    attribute(checks.check_int, ", 1", raises={"ArgumentError": "When {x} is below 1.", **_NO_INT}),
+]
+Ints = Annotated[
+    int | Sequence[int],
+    attribute(checks.check_ints, raises={"ArgumentTypeError": "When {x} holds no whole numbers."}),
+]
+Flag = Annotated[bool, Domain(check="{x} = bool({x})", quick="type({x}) is bool")]
+KeepDim = Annotated[
+    bool,
+    Domain("Keep the reduced dimensions, with size 1.", "{x} = bool({x})", "type({x}) is bool"),
+]
+Dim = Annotated[
+    int,
+    Domain(
+        "The dimension, counted from either end.",
+        "{x} = check_dim(NAME, {x}, {first}._data.ndim, '{x}')",
+        raises={"DimError": "When {x} is out of range."},
+        uses=(checks.check_dim,),
+    ),
+]
+Dims = Annotated[  # handed on as a tuple, all dimensions for None
+    int | Sequence[int] | None,
+    Domain(
+        "The dimensions to reduce; None and () mean all.",
+        "{x} = check_dims(NAME, {x}, {first}._data.ndim, '{x}')",
+        raises={"DimError": "When a dimension is out of range or given twice."},
+        uses=(checks.check_dims,),
+        type="int or sequence of int, optional",
+    ),
+]
+CastTo = Annotated[
+    Any,
+    Domain(
+        "Cast the input to it first.",
+        "{first} = to_dtype(NAME, {first}, {x})",
+        "{x} is None",
+        uses=(checks.to_dtype,),
+        early=True,
+        type="dtype, optional",
+    ),
+]
+Reduction = Annotated[
+    str,
+    choice(
+        "none",
+        "mean",
+        "sum",
+        says="What becomes of the losses of the elements: kept as they are, their mean, their sum.",
+    ),
+]

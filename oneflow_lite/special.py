@@ -1,0 +1,5 @@
+"""Special functions under the names of `torch.special`: the functors themselves."""
+
+from oneflow_lite.functors.declare import exposed
+
+globals().update(exposed("special"))

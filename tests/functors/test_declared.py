@@ -1,0 +1,219 @@
+"""Every declared functor, on every sample of its declaration.
+
+A declaration is found because it was made: no list here names an op, but for what PyTorch does
+otherwise.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.functors.declare import DECLARATIONS
+from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.testing import check_op
+from tests.functors.agreement import compare
+from tests.functors.declared import Call, calls, counterpart
+
+NAMES = list(DECLARATIONS)
+CALLS = list(calls())
+EACH = pytest.mark.parametrize("call", CALLS, ids=str)
+
+# Functors without a sample: they have no tensor result, or PyTorch has nothing like them.
+UNSAMPLED: set[str] = set()
+# Where our result is not PyTorch's, and why.
+DIFFERENT: dict[str, str] = {
+    "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
+}
+# What works on complex numbers in PyTorch and raises here, and why.
+NOT_COMPLEX: dict[str, str] = {}
+# What `flow.compile` runs eagerly, and why.
+FALLS_BACK: dict[str, str] = {}
+
+
+def test_every_functor_has_a_sample():
+    sampled = {call.declaration.name for call in CALLS}
+    assert set(NAMES) - sampled - UNSAMPLED == set()
+    assert sampled & UNSAMPLED == set()
+
+
+@EACH
+def test_certified(call: Call):
+    """Derivatives to second order, dtypes, layouts, 0-d and empty inputs."""
+    if not is_random(call):
+        check_op(call.declaration.name, [call.sample])
+
+
+@EACH
+def test_agrees_with_pytorch(call: Call):
+    torch = pytest.importorskip("torch")
+    theirs = counterpart(torch, call.declaration)
+    if theirs is None:
+        pytest.skip("PyTorch has no such function")
+    if call.declaration.name in DIFFERENT:
+        pytest.skip(DIFFERENT[call.declaration.name])
+    agree(torch, call, theirs)
+
+
+@EACH
+def test_complex_agrees_with_pytorch(call: Call):
+    """What PyTorch computes of complex numbers, we compute too."""
+    torch = pytest.importorskip("torch")
+    theirs = counterpart(torch, call.declaration)
+    real = [a for a in call.arrays if a.dtype.kind == "f"]
+    name = call.declaration.name
+    if theirs is None or not real or name in DIFFERENT or name in NOT_COMPLEX:
+        pytest.skip("no such call")
+    turned = call.with_arrays(lambda a: a + 0.37j * a[..., ::-1] if a.ndim else a + 0.37j)
+    if order_of(torch, turned, theirs) is None:
+        pytest.skip("PyTorch refuses complex numbers here")
+    agree(torch, turned, theirs)
+
+
+@EACH
+def test_compiled(call: Call):
+    """A replay gives the bits of the eager call, without a fallback."""
+    name = call.declaration.name
+    function = FUNCTORS.get(name)
+    compiled = flow.compile(call.written_out(function))
+    for _ in range(3):
+        flow.manual_seed(3)
+        eager = [y.numpy() for y in tensors(call.run(flow, function, *leaves_of(call)))]
+        flow.manual_seed(3)
+        replayed = [y.numpy() for y in tensors(compiled(*leaves_of(call)))]
+        for x, y in zip(replayed, eager, strict=True):
+            np.testing.assert_array_equal(x, y)
+    assert name in FALLS_BACK or not compiled.explain().fallbacks, compiled.explain().reasons
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if DECLARATIONS.get(n).out])
+def test_out(name):
+    call = next(call for call in CALLS if call.declaration.name == name)
+    with flow.no_grad():
+        flow.manual_seed(3)
+        expected = call.run(flow, FUNCTORS.get(name), *leaves_of(call))
+        several = isinstance(expected, tuple)
+        outs = tuple(flow.empty(0, dtype=y.dtype) for y in tensors(expected))
+        call.sample.kwargs["out"] = outs if several else outs[0]
+        try:
+            flow.manual_seed(3)
+            result = call.run(flow, FUNCTORS.get(name), *leaves_of(call))
+        finally:
+            del call.sample.kwargs["out"]
+    given = tuple(result) if several else (result,)
+    for x, y, z in zip(given, outs, tensors(expected), strict=True):
+        assert x is y
+        np.testing.assert_array_equal(y.numpy(), z.numpy())
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if DECLARATIONS.get(n).has_twin])
+def test_twin(name):
+    """The in-place twin leaves what the functor returns, with the same gradients."""
+    call = next(call for call in CALLS if call.declaration.name == name)
+    results = []
+    for function in (FUNCTORS.get(name), FUNCTORS.get(f"{name}_")):
+        leaves = leaves_of(call)
+        given = [x * 1 for x in leaves]
+        y = call.run(flow, function, *given)
+        y = y if y.dtype.kind in "fc" else given[0]
+        gradients = flow.autograd.grad(
+            flow.view_as_real(y).sum() if y.is_complex() else y.square().sum(),
+            leaves,
+            allow_unused=True,
+        )
+        results.append([y, *[g for g in gradients if g is not None]])
+    for x, y in zip(*results, strict=True):
+        np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_exposed_where_it_says(name):
+    roots = {"flow": flow, "Tensor": flow.Tensor, "functional": flow.nn.functional}
+    declaration = DECLARATIONS.get(name)
+    for place, alias in (*declaration.places, *declaration.twin_places):
+        assert callable(getattr(roots.get(place) or getattr(flow, place), alias))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_where_pytorch_has_it(name):
+    torch = pytest.importorskip("torch")
+    declaration = DECLARATIONS.get(name)
+    public = {alias for place, alias in declaration.places}
+    roots = {"flow": torch, "Tensor": torch.Tensor, "functional": torch.nn.functional}
+    roots.update({each: getattr(torch, each) for each in ("linalg", "special", "fft")})
+    for alias in public:
+        if alias != declaration.name and not declaration.name.endswith(f"_{alias}"):
+            continue
+        if declaration.name != alias:  # linalg.norm is not torch.norm
+            continue
+        for place, root in roots.items():
+            if callable(getattr(root, alias, None)):
+                assert (place, alias) in declaration.places, f"{place}.{alias} is missing"
+
+
+def leaves_of(call: Call) -> list[Any]:
+    return [flow.tensor(a).requires_grad_() for a in call.arrays]
+
+
+def tensors(result: Any) -> list[Any]:
+    """Return the tensors of a result; other numbers as tensors."""
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    found = [y if isinstance(y, flow.Tensor) else flow.tensor(y) for y in parts if y is not None]
+    return [y.detach() for y in found] if not isinstance(result, flow.Tensor) else [result.detach()]
+
+
+def is_random(call: Call) -> bool:
+    """Whether two runs of the call differ."""
+    function = FUNCTORS.get(call.declaration.name)
+    runs = [tensors(call.run(flow, function, *leaves_of(call))) for _ in range(2)]
+    return any(not np.array_equal(x.numpy(), y.numpy(), True) for x, y in zip(*runs, strict=True))
+
+
+def order_of(torch: Any, call: Call, theirs: Any) -> int | None:
+    """Return how often PyTorch differentiates a call, at most twice; None if it refuses it."""
+    try:
+        leaves = [torch.tensor(a).requires_grad_() for a in call.arrays]
+        result = call.run(torch, theirs, *leaves)
+    except (RuntimeError, TypeError, ValueError, IndexError):
+        return None
+    outputs = result if isinstance(result, (tuple, list)) else [result]
+    outputs = [y for y in outputs if isinstance(y, torch.Tensor) and y.requires_grad]
+    for order in range(2):
+        try:
+            total = sum(torch.view_as_real(y.resolve_conj()).square().sum() if y.is_complex()
+                        else y.square().sum() for y in outputs)  # fmt: skip
+            if not outputs:
+                return 2
+            found = torch.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        except (RuntimeError, NotImplementedError):
+            return order
+        outputs = [g for g in found if g is not None and g.requires_grad]
+    return 2
+
+
+def agree(torch: Any, call: Call, theirs: Any) -> None:
+    function = FUNCTORS.get(call.declaration.name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if is_random(call):
+            ours = tensors(call.run(flow, function, *leaves_of(call)))
+            result = call.run(torch, theirs, *[torch.tensor(a) for a in call.arrays])
+            parts = result if isinstance(result, (tuple, list)) else [result]
+            assert [(tuple(y.shape), str(y.dtype)) for y in parts] == [
+                (y.shape, f"torch.{y.dtype}") for y in ours
+            ]
+            return
+        order = order_of(torch, call, theirs)
+        assert order is not None, "PyTorch refuses the sample"
+        compare(
+            lambda *leaves: call.run(flow, function, *leaves),
+            lambda *leaves: call.run(torch, theirs, *leaves),
+            *call.arrays,
+            orders=order,
+            rtol=1e-7,
+            atol=1e-9,
+        )

@@ -1,0 +1,186 @@
+"""Write what editors, mypy and the lazy namespaces know of the functors, from their declarations.
+
+    python -m tests.stubs --write    # after a functor was declared or changed
+    python -m tests.stubs            # say which files are out of date
+
+`oneflow_lite/index.py` says which family holds which name; the stubs `*.pyi` give the public
+functions and Tensor's methods with their whole signatures.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oneflow_lite
+from oneflow_lite.autograd.grad_function import DeclaredGradFunction
+from oneflow_lite.exposure import ROOMS, load_all
+from oneflow_lite.functors.declare import DECLARATIONS, Declaration, Parameter
+from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+
+PACKAGE = Path(oneflow_lite.__file__).parent
+STUBS = {
+    "flow": "functions.pyi",
+    "Tensor": "methods.pyi",
+    "functional": "nn/functional.pyi",
+    **{name: f"{name}.pyi" for name in ("linalg", "fft", "special", "masked")},
+}
+_WRITTEN = "python -m tests.stubs --write"
+_BUILTIN = {"Any", "Callable", "Sequence", "None", *dir(__builtins__)}
+
+
+def written() -> dict[Path, str]:
+    """Return the generated files, by path."""
+    for room in ROOMS:
+        load_all(room)
+    files = {PACKAGE / "index.py": _index()}
+    for place, path in STUBS.items():
+        files[PACKAGE / path] = _stub(place)
+    return files
+
+
+def _declarations() -> list[Declaration]:
+    return [DECLARATIONS.get(name) for name in sorted(DECLARATIONS)]
+
+
+def _exposed(place: str) -> Iterator[tuple[str, str, Declaration, bool]]:
+    """Yield name, functor, declaration and whether it is the in-place twin, sorted by name."""
+    found = []
+    for d in _declarations():
+        found += [(name, d.name, d, False) for where, name in d.places if where == place]
+        found += [(name, f"{d.name}_", d, True) for where, name in d.twin_places if where == place]
+    yield from sorted(found, key=lambda entry: entry[:2])
+
+
+# --- The index ----------------------------------------------------------------------------------
+
+
+def _index() -> str:
+    kernels = {name: _family(next(iter(KERNELS.get(name).by_device.values()))) for name in KERNELS}
+    rules = {name: _family_of_rule(GRAD_FUNCS.get(name)) for name in GRAD_FUNCS}
+    functors = {name: _family(FUNCTORS.get(name)) for name in FUNCTORS}
+    text = f'"""Which file registers which name. Written by `{_WRITTEN}`; not by hand."""\n'
+    for room, of in (("FUNCTORS", functors), ("KERNELS", kernels), ("GRAD_FUNCS", rules)):
+        by_family: dict[str, list[str]] = {}
+        for name in sorted(of):
+            by_family.setdefault(of[name], []).append(name)
+        text += _table(room, by_family)
+    places = {}
+    for place in STUBS:
+        entries = [(name, functor) for name, functor, _, _ in _exposed(place)]
+        places[place] = [n if n == functor else f"{n}={functor}" for n, functor in entries]
+    return text + _table("PLACES", places)
+
+
+def _table(name: str, rows: dict[str, list[str]]) -> str:
+    lines = [f"\n{name} = {{"]
+    for key in sorted(rows):
+        words = textwrap.wrap(" ".join(rows[key]), 90, break_long_words=False)
+        if len(words) <= 1 and len(key) + len("".join(words)) < 86:
+            lines.append(f'    "{key}": "{"".join(words)}",')
+        else:
+            lines += [f'    "{key}": """', *(f"        {line}" for line in words), '    """,']
+    return "\n".join([*lines, "}\n"])
+
+
+def _family_of_rule(entry: Any) -> str:
+    if not isinstance(entry, DeclaredGradFunction):
+        return _family(type(entry))
+    rule, _ = entry.whole_rule or next(iter(entry.by_name.values()))
+    return _family(rule)
+
+
+def _family(function: Any) -> str:
+    return str(function.__module__).rpartition(".")[2]
+
+
+# --- The stubs ----------------------------------------------------------------------------------
+
+
+def _stub(place: str) -> str:
+    bodies, hints = [], {}
+    for name, _, d, is_twin in _exposed(place):
+        signature, types = _signature(d, is_twin, place == "Tensor")
+        hints.update(types)
+        bodies.append(_line(f"def {name}", signature))
+    head = f'"""Signatures, written by `{_WRITTEN}` from the declarations; not by hand."""\n\n'
+    if place == "Tensor":
+        bodies = ["class Methods:", *(textwrap.indent(body, "    ") for body in bodies)]
+    return head + _imports(" ".join(bodies), hints) + "\n".join(bodies) + "\n"
+
+
+def _signature(d: Declaration, is_twin: bool, method: bool) -> tuple[tuple[list[str], str], Any]:
+    shown = [_parameter(p, method and i == 0) for i, p in enumerate(d.parameters)]
+    variadic = any(p.kind == "variadic" for p in d.parameters)
+    keyword = [s for s, p in zip(shown, d.parameters, strict=True) if p.kind == "keyword"]
+    listed = [s for s, p in zip(shown, d.parameters, strict=True) if p.kind != "keyword"]
+    if not is_twin:
+        listed += ["inplace: bool = ..."] if d.inplace else []
+        keyword += ["out: Any = ..."] if d.out else []
+    if keyword and not variadic:
+        keyword.insert(0, "*")
+    result = "Tensor" if is_twin else _result(d)
+    return (listed + keyword, result), d.author.__globals__
+
+
+def _parameter(p: Parameter, is_self: bool) -> str:
+    if is_self:
+        return "self"
+    star = "*" if p.kind == "variadic" else ""
+    return f"{star}{p.name}: {p.hint}" + ("" if p.required or star else " = ...")
+
+
+def _result(d: Declaration) -> str:
+    from oneflow_lite.functors.declare import _type_text
+
+    return _type_text(d.result)
+
+
+def _line(head: str, signature: tuple[list[str], str]) -> str:
+    parameters, result = signature
+    line = f"{head}({', '.join(parameters)}) -> {result}: ..."
+    if len(line) <= 96:
+        return line
+    inner = ",\n    ".join(parameters)
+    return f"{head}(\n    {inner},\n) -> {result}: ..."
+
+
+def _imports(text: str, scope: dict[str, Any]) -> str:
+    """Return the imports of the names that the signatures use."""
+    used = set(re.findall(r"\b[A-Z]\w+", text)) - {"None", "Methods", "True", "False"}
+    lines: dict[str, set[str]] = {}
+    for name in used:
+        if name in ("Any", "Literal"):
+            lines.setdefault("typing", set()).add(name)
+        elif name in ("Callable", "Sequence", "Iterable"):
+            lines.setdefault("collections.abc", set()).add(name)
+        else:
+            module = getattr(scope.get(name), "__module__", None)
+            module = module if module and module.startswith("oneflow_lite") else _MODULES.get(name)
+            assert module, f"nobody knows where {name} comes from"
+            lines.setdefault(module, set()).add(name)
+    wanted = [f"from {m} import {', '.join(sorted(names))}" for m, names in sorted(lines.items())]
+    return "\n".join(wanted) + "\n\n" if wanted else ""
+
+
+_MODULES = {"Tensor": "oneflow_lite.tensor"}
+
+
+def main() -> int:
+    """Write the files, or say which differ."""
+    stale = [
+        path for path, text in written().items() if not path.exists() or path.read_text() != text
+    ]
+    for path in stale:
+        if "--write" in sys.argv:
+            path.write_text(written()[path])
+        print(f"{path.relative_to(PACKAGE)} {'written' if '--write' in sys.argv else 'is stale'}")
+    return 0 if "--write" in sys.argv else len(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
