@@ -190,7 +190,7 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 
 class finfo:
-    """The limits of a floating point dtype (the default one when None), or of a complex one's parts.
+    """The limits of a floating point dtype (by default the default one), or of a complex one.
 
     Attributes
     ----------

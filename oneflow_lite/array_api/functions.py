@@ -23,7 +23,7 @@ from oneflow_lite.dtype import (
     result_dtype,
     to_complex,
 )
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
 
@@ -267,7 +267,11 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Return whether a dtype is promoted to another one without a loss."""
     source = from_.dtype if isinstance(from_, Tensor) else as_dtype("can_cast", from_)
-    return promote_types(source, to) == as_dtype("can_cast", to)
+    target = as_dtype("can_cast", to)
+    try:
+        return promote_types(source, target) == target
+    except DTypeError:  # uint64 and a signed integer meet in none
+        return False
 
 
 _KINDS = {
@@ -685,7 +689,7 @@ def _spread(
 ) -> Tensor:
     x = as_float(x) if dtype is None else cast(x, dtype)
     if axis == ():
-        x, axis = functor("unsqueeze")(x, -1), -1
+        x, axis, keepdims = functor("unsqueeze")(x, -1), -1, False
     by = ddof if correction is None else correction
     return functor(name)(x, axis, keepdim=keepdims, correction=by, **_out(out))
 
