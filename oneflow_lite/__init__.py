@@ -58,6 +58,7 @@ from oneflow_lite.dtype import (
     uint32 as uint32,
     uint64 as uint64,
 )
+from oneflow_lite.einops_backend import watch as _watch_for_einops
 from oneflow_lite.extend import register_op as register_op
 from oneflow_lite.functors.activation import (
     celu as celu,
@@ -422,6 +423,7 @@ globals().update(exposed("flow"))
 
 cuda = make_cuda_module()
 keep_freed_memory()
+_watch_for_einops()
 
 __version__ = "0.1.0"
 

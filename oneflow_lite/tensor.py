@@ -32,6 +32,7 @@ from oneflow_lite.errors import (
     CaptureError,
     DimError,
     DTypeError,
+    ExportError,
     GradientError,
     InplaceError,
     ShapeError,
@@ -189,7 +190,7 @@ class Tensor:
         One that requires a gradient has to be detached first.
         """
         if self.requires_grad:
-            raise GradientError(
+            raise ExportError(
                 "__dlpack__(): a tensor that requires a gradient is not exported; detach() it first"
             )
         self._leave("__dlpack__")
