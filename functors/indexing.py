@@ -39,14 +39,15 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     and lists of ints or bools choose elements and copy them, after the other items were applied.
 
     Two things differ from PyTorch: slices may have a negative step, as in NumPy, and a 0-d integer
-    tensor on its own copies too, so that its value is read only where the index is used.
+    tensor on CUDA copies, so that its value is read only where the index is used.
 
     Parameters
     ----------
     input : Tensor
         Of any shape.
     index : int, slice, None, Ellipsis, Tensor, array, list, or a tuple of these
-        Ints count from the end when negative. A mask stands for as many dimensions as it has.
+        Ints count from the end when negative. A mask stands for as many dimensions as it has. A
+        short list with anything but numbers in it counts as a tuple.
 
     Raises
     ------

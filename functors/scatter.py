@@ -283,16 +283,18 @@ def _check_source(op: str, input: Tensor, index: Tensor, src: Tensor) -> Tensor:
     have, want = src.shape, index.shape
     if have == want:
         return src
-    if len(have) != len(want) or any(n < m for n, m in zip(have, want, strict=True)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "src",
-            expected=f"at least the shape of index, {want}",
-            got=f"shape {have}",
-            mend="expand it, or crop the index",
-        )
-    return getitem(src, tuple(slice(n) for n in want))
+    if len(have) == len(want) and all(n >= m for n, m in zip(have, want, strict=True)):
+        return getitem(src, tuple(slice(n) for n in want))
+    if 0 in want:  # nothing is written, whatever the shape of src
+        return full(want, 0, dtype=src.dtype, device=src.device)
+    raise bad_argument(
+        ShapeError,
+        op,
+        "src",
+        expected=f"at least the shape of index, {want}",
+        got=f"shape {have}",
+        mend="expand it, or crop the index",
+    )
 
 
 def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:
