@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_protocols import array_function, array_namespace, array_ufunc
+from oneflow_lite.array_protocols import (
+    array_function,
+    array_namespace,
+    array_ufunc,
+    operator,
+)
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
 from oneflow_lite.functors import arithmetic, inplace, shape
 from oneflow_lite.functors.declare import exposed
 from oneflow_lite.functors.matmul import matmul
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -82,6 +88,8 @@ OPERATORS = {
     "truediv": "div",
     "xor": "bitwise_xor",
 }
+
+NOT_BINARY = ("abs", "getitem", "invert", "neg", "pos", "setitem")
 
 REFLECTED: dict[str, Callable[..., Any]] = {
     "radd": FUNCTORS.get("add"),
@@ -212,9 +220,15 @@ def attach_methods() -> None:
     table: dict[str, Any] = {name: FUNCTORS.get(name) for name in METHODS}
     table.update({f"{name}_": FUNCTORS.get(f"{name}_") for name in inplace.TWINS})
     table.update({name: FUNCTORS.get(functor) for name, functor in RENAMED.items()})
-    table.update({f"__{name}__": FUNCTORS.get(functor) for name, functor in OPERATORS.items()})
-    table.update({f"__{name}__": function for name, function in REFLECTED.items()})
-    table.update({f"__{name}__": FUNCTORS.get(functor) for name, functor in AUGMENTED.items()})
+    binary: dict[str, Any] = {name: FUNCTORS.get(op) for name, op in OPERATORS.items()}
+    binary.update(REFLECTED)
+    binary.update({name: FUNCTORS.get(twin) for name, twin in AUGMENTED.items()})
+    binary.update(matmul=_matmul, rmatmul=_rmatmul)
+    others = {name: binary.pop(name) for name in NOT_BINARY}
+    table.update({f"__{name}__": function for name, function in others.items()})
+    plain = {"add": "add", "radd": "add", "mul": "mul", "rmul": "mul"}
+    for name, function in binary.items():
+        table[f"__{name}__"] = operator(function, op_expr(plain[name]) if name in plain else None)
     table.update({name: _caster(dtype) for name, dtype in CASTS.items()})
     table.update(
         __eq__=_comparison(FUNCTORS.get("eq")),
@@ -223,8 +237,6 @@ def attach_methods() -> None:
         __array_function__=array_function,
         __array_namespace__=array_namespace,
         __array_ufunc__=array_ufunc,
-        __matmul__=_matmul,
-        __rmatmul__=_rmatmul,
         backward=_backward,
         to=shape.to,
         cpu=cpu,

@@ -28,8 +28,10 @@ from oneflow_lite.array_api.adapter import (
     through_numpy,
 )
 from oneflow_lite.array_api.functions import cast, tensor
+from oneflow_lite.dtype import SCALAR_TYPES
 from oneflow_lite.errors import ArgumentError, InplaceError, bad_argument
-from oneflow_lite.interpreter import promote
+from oneflow_lite.interpreter import dispatch2, promote
+from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.tensor import Tensor
 
 # Functors of ufuncs of scipy.special that go by another name there; others are looked up by name.
@@ -263,6 +265,38 @@ def _fitting(
     except (TypeError, ValueError):
         return None
     return call
+
+
+def _is_stranger(value: Any) -> bool:
+    return not (isinstance(value, (Tensor, *SCALAR_TYPES)) or is_array(value))
+
+
+def operator(functor: Callable[..., Any], op: OpExpr | None = None) -> Callable[..., Any]:
+    """Return the method of an operator: with a stranger, the other operand is asked.
+
+    With `op`, the two operands are all there is to the functor, whose frame is left out.
+    """
+    if op is not None:
+
+        def operate(self: Tensor, other: Any) -> Any:
+            try:
+                return dispatch2(op, self, other)
+            except Exception:
+                if _is_stranger(other):
+                    return NotImplemented
+                raise
+    else:
+
+        def operate(self: Tensor, other: Any) -> Any:
+            try:
+                return functor(self, other)
+            except Exception:
+                if _is_stranger(other):
+                    return NotImplemented
+                raise
+
+    operate.__name__, operate.__doc__ = functor.__name__, functor.__doc__
+    return operate
 
 
 def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> ModuleType:

@@ -30,11 +30,11 @@ class NoFunctorError(Exception):
 
 def functor(path: str) -> Callable[..., Any]:
     """Return the functor called `path`, such as "sum" or "linalg.inv"."""
-    found: Any = FUNCTORS.find(path.replace(".", "_"))
-    if found is None:
-        found = sys.modules["oneflow_lite"]
-        for part in path.split("."):
-            found = getattr(found, part, None)
+    place, _, name = path.rpartition(".")
+    if place:
+        found = getattr(getattr(sys.modules["oneflow_lite"], place, None), name, None)
+    else:
+        found = FUNCTORS.find(name) or getattr(sys.modules["oneflow_lite"], name, None)
     if found is None:
         raise NoFunctorError(path)
     return found
