@@ -376,6 +376,27 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     return twin
 
 
+def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
+    """Declare `name_copy`, which returns copies of what the view `name` returns."""
+    d = DECLARATIONS.get(name)
+    handed_on = ", ".join(p.handed_on for p in d.parameters)
+    scope = {"VIEW": d.function, "COPIED": _copied}
+    author = _flat(d.author, d.parameters, [f"return COPIED(VIEW({handed_on}))"], scope)
+    author.__name__ = author.__qualname__ = f"{name}_copy"
+    author.__annotations__ = d.author.__annotations__  # with the domains
+    author.__doc__ = f"Return what `{name}` returns, copied."
+    return functor("flow", out=True, samples=samples or "; ".join(d.samples))(author)
+
+
+def _copied(views: Any) -> Any:
+    if isinstance(views, tuple):
+        return tuple([dispatch1(_CLONE, view) for view in views])
+    return dispatch1(_CLONE, views)
+
+
+_CLONE = op_expr("clone")
+
+
 def _flat(
     author: Callable[..., Any],
     parameters: tuple[Parameter, ...],
