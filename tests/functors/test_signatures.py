@@ -31,6 +31,11 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("copy_", "other"): "undocumented",
     **{(n, "out_dtype"): "of half precision on CUDA" for n in ("mm", "bmm", "addmm", "baddbmm")},
     **{(n, "other"): "a tensor in the place of dim is meant, too" for n in ("max", "min")},
+    **{
+        (name, parameter): "documented as indices_or_sections"
+        for name in ("tensor_split", "hsplit", "vsplit", "dsplit")
+        for parameter in ("sections", "indices", "tensor_indices_or_sections")
+    },
 }
 
 # What no function has here, whatever PyTorch's take: deprecated, private, or not of this library.
