@@ -264,7 +264,7 @@ def lu_solve(b: Matrix, LU_data: Square, LU_pivots: Tensor) -> Tensor:
 def linalg_ldl_factor(A: Square, *, hermitian: Flag = False) -> LDLFactor:
     """Return L and the block diagonal D in one matrix with A = L D Lᵀ, and LAPACK's pivots.
 
-    Reads the lower triangle. Has no gradient. On the CPU alone.
+    Reads the lower triangle. Has no gradient.
 
     hermitian: take A = L D Lᴴ for complex numbers.
     LinAlgError: when D is singular.

@@ -440,8 +440,9 @@ def linalg_vander(x: AnyTensor, *, N: Count | None = None) -> Tensor:
             [1, 2, 4],
             [1, 3, 9]])
     """
+    x = x if x._data.ndim else x.unsqueeze(0)
     shape = x._data.shape
-    n = (shape[-1] if shape else 1) if N is None else N
+    n = shape[-1] if N is None else N
     if x._data.dtype.kind == "b":
         x = x.long()
     one = x.unsqueeze(-1) ** 0

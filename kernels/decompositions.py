@@ -5,6 +5,7 @@ They take stacks of matrices (..., M, N). An `info` is 0 for each matrix that ha
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -63,13 +64,12 @@ def linalg_cholesky_ex(xp, x, *, upper, check_errors):
 
 
 def _partial_cholesky(xp, x):
-    """Return factors that end where a matrix turns out not to be positive definite."""
-    if not on_host(xp):
-        return xp.linalg.cholesky(x)
-    y = np.zeros(x.shape, x.dtype)
-    potrf = lapack("potrf", x.dtype.char)
-    for matrix, factor in each(x, y):
-        factor[...] = potrf(matrix, lower=1)[0]
+    """Return factors that are right up to the first pivot that is not positive, which stays."""
+    y = xp.tril(x)
+    for j in range(x.shape[-1]):
+        column = x[..., j:, j] - (y[..., j:, :j] @ y[..., j, :j, None].conj())[..., 0]
+        pivot = column[..., :1].real
+        y[..., j:, j] = column / xp.sqrt(xp.where(pivot > 0, pivot, 1))
     return y
 
 
@@ -128,7 +128,23 @@ def lu_permutation(xp, pivots, *, size):
     return rows.reshape(*batch, size)
 
 
-@register_kernel("linalg_ldl_factor_ex", device="cpu", infer=_with_pivots)
+def _on_host(kernel):
+    """Let a kernel of the host serve CUDA too: CuPy has no such routine."""
+
+    @functools.wraps(kernel)
+    def there_and_back(xp, *arrays, **attrs):
+        if on_host(xp):
+            return kernel(np, *arrays, **attrs)
+        outputs = kernel(np, *[x.get() for x in arrays], **attrs)
+        if isinstance(outputs, tuple):
+            return tuple(map(xp.asarray, outputs))
+        return xp.asarray(outputs)
+
+    return there_and_back
+
+
+@register_kernel("linalg_ldl_factor_ex", infer=_with_pivots)
+@_on_host
 def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
     """The lower triangle of L and D with x = L D Lᵀ (Lᴴ if hermitian), and LAPACK's pivots."""
     y = np.empty(x.shape, x.dtype)
@@ -159,7 +175,8 @@ def _solution(factors, pivots, b, **attrs):
     return ArraySpec((*batch, *b.shape[-2:]), b.dtype)
 
 
-@register_kernel("linalg_ldl_solve", device="cpu", infer=_solution)
+@register_kernel("linalg_ldl_solve", infer=_solution)
+@_on_host
 def linalg_ldl_solve(xp, factors, pivots, b, *, hermitian):
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     n = factors.shape[-1]
