@@ -59,6 +59,7 @@ def linalg_cholesky_ex(xp, x, *, upper, check_errors):
                 expected="positive definite matrices",
                 got="one whose leading minor of order {} is not positive",
                 mend="add a small multiple of the identity, or use linalg.cholesky_ex",
+                argument="input",
             )
     return (in_order(xp, transposed(y).conj()) if upper else y), info
 
@@ -161,6 +162,7 @@ def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
             expected="matrices that ldl_solve can divide by",
             got="a singular one: element {} on the diagonal of D is 0",
             mend="use linalg.ldl_factor_ex for the factors alone",
+            argument="input",
         )
     return np.tril(y), pivots, info
 
@@ -277,25 +279,25 @@ def complex_dtype(dtype):
 
 @register_kernel("linalg_eigh", infer=_eigen(real_dtype, True))
 def linalg_eigh(xp, x, *, UPLO):
-    values, vectors = converged(xp, "linalg.eigh", xp.linalg.eigh, x, UPLO)
+    values, vectors = converged(xp, "linalg.eigh", xp.linalg.eigh, x, UPLO, argument="input")
     return values, in_order(xp, vectors)
 
 
 @register_kernel("linalg_eigvalsh", infer=_eigen(real_dtype, False))
 def linalg_eigvalsh(xp, x, *, UPLO):
-    return converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO)
+    return converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO, argument="input")
 
 
 @register_kernel("linalg_eig", infer=_eigen(complex_dtype, True))
 def linalg_eig(xp, x):
-    values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x)
+    values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x, argument="input")
     dtype = complex_dtype(x.dtype)  # NumPy gives real ones where all of them are real
     return values.astype(dtype, copy=False), in_order(xp, vectors.astype(dtype, copy=False))
 
 
 @register_kernel("linalg_eigvals", infer=_eigen(complex_dtype, False))
 def linalg_eigvals(xp, x):
-    values = converged(xp, "linalg.eigvals", xp.linalg.eigvals, x)
+    values = converged(xp, "linalg.eigvals", xp.linalg.eigvals, x, argument="input")
     return values.astype(complex_dtype(x.dtype), copy=False)
 
 
