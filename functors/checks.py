@@ -413,3 +413,11 @@ def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
         return value
     got, mend = f"shape {value.shape}", "reshape or unsqueeze it"
     raise refusal(ShapeError, op, argument, "at least 2 dimensions", got, mend)
+
+
+def wrong(
+    op: str, argument: str, expected: str, got: Any, mend: str, kind: type[FlowError] = ShapeError
+) -> FlowError:
+    """Return the error for an argument; of a tensor its shape is shown."""
+    got = f"shape {got.shape}" if isinstance(got, Tensor) else got
+    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)

@@ -72,7 +72,7 @@ def var(
     """Return the variance Σ (x - mean x)² / max(0, n - correction).
 
     dim: the dimensions to reduce; None and () mean all.
-    unbiased: the older spelling: True is correction 1, False correction 0. `var(x, False)` works.
+    unbiased: the older spelling of correction 1 and 0; `var(x, False)` works.
     correction: taken off the count n; 1 by default (Bessel's correction).
     DimError: when a dimension is out of range or given twice.
     ArgumentTypeError: when `unbiased` and `correction` are both given, or are of another type.
@@ -142,15 +142,8 @@ def std_mean(
     return _with_mean(STD, "std_mean", input, dim, unbiased, keepdim, correction)
 
 
-_NORMS = """
-    x(2, 3)
-    x(2, 3), 3, 0
-    x(2, 3), inf, -1, True
-    x(2, 3), 1
-    x(2, 3), -inf
-    x(2, 3), 0.5, (0, 1)
-    x(2, 3), 'nuc'
-"""
+_NORMS = """x(2, 3); x(2, 3), 3, 0; x(2, 3), inf, -1, True; x(2, 3), 1; x(2, 3), -inf
+    x(2, 3), 0.5, (0, 1); x(2, 3), 'nuc'"""
 
 
 @functor("flow Tensor", out=True, samples=_NORMS)
