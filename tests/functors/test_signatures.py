@@ -29,6 +29,11 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("from_dlpack", "copy"): "the memory is shared where it is",
     ("uniform_", "from"): "a word of Python",
     ("copy_", "other"): "undocumented",
+    ("inverse", "input"): "it is linalg.inv, whose matrix is A",
+    ("cholesky_solve", "input2"): "documented as L",
+    ("orgqr", "input2"): "documented as tau",
+    ("ormqr", "input2"): "documented as tau",
+    ("ormqr", "input3"): "documented as other",
     **{(n, "out_dtype"): "of half precision on CUDA" for n in ("mm", "bmm", "addmm", "baddbmm")},
     **{(n, "other"): "a tensor in the place of dim is meant, too" for n in ("max", "min")},
     **{
