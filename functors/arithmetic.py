@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.dtype import float16
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_tensor, floating, require_floating
 from oneflow_lite.functors.elementwise_checks import real
@@ -19,7 +20,7 @@ from oneflow_lite.functors.operands import (
     real_operand,
 )
 from oneflow_lite.functors.out import write_out
-from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote
+from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote, rounded_once
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -87,6 +88,9 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
         return write_out("add", out, add, input, other, alpha=alpha)
     if alpha != 1:
         input, other = promote("add", input, other)
+        if other._data.dtype is float16:
+            fill_value("add", "alpha", alpha, float16)
+            return rounded_once(add, input, other, alpha=alpha)
         other = _scaled("add", "alpha", other, alpha)
     return dispatch2(_ADD, input, other)
 
@@ -107,6 +111,9 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
         )
     if alpha != 1:
         input, other = promote("sub", input, other)
+        if other._data.dtype is float16:
+            fill_value("sub", "alpha", alpha, float16)
+            return rounded_once(sub, input, other, alpha=alpha)
         other = _scaled("sub", "alpha", other, alpha)
     return dispatch2(_SUB, input, other)
 
@@ -469,7 +476,10 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     if out is not None:
         return write_out("lerp", out, lerp, input, end, weight)
     check_operands("lerp", input=input, end=end, weight=weight)
-    return dispatch(_LERP, tuple(promote("lerp", floating("lerp", input), end, weight)))
+    operands = promote("lerp", floating("lerp", input), end, weight)
+    if operands[0]._data.dtype is float16:
+        return rounded_once(lerp, input, end, weight)
+    return dispatch(_LERP, tuple(operands))
 
 
 @register_functor("addcmul")
@@ -481,6 +491,8 @@ def addcmul(
         return write_out("addcmul", out, addcmul, input, tensor1, tensor2, value=value)
     check_operands("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
     x, first, second = promote("addcmul", input, tensor1, tensor2)
+    if x._data.dtype is float16:
+        return rounded_once(addcmul, input, tensor1, tensor2, value=value)
     product = mul(first, second)
     return add(x, product if value == 1 else _scaled("addcmul", "value", product, value))
 
@@ -503,6 +515,8 @@ def addcdiv(
             mend="convert one of them with .float()",
         )
     x, first, second = promote("addcdiv", input, tensor1, tensor2)
+    if x._data.dtype is float16:
+        return rounded_once(addcdiv, input, tensor1, tensor2, value=value)
     quotient = div(first, second)
     return add(x, quotient if value == 1 else _scaled("addcdiv", "value", quotient, value))
 

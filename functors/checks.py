@@ -13,6 +13,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     DimError,
     DTypeError,
+    FlowError,
     ShapeError,
     bad_argument,
 )
@@ -341,3 +342,50 @@ def check_not_negative(op: str, argument: str, value: Any) -> float:
         got=number,
         mend="pass its absolute value",
     )
+
+
+def check_sizes(
+    op: str, given: tuple[Any, ...], named: dict[str, Any], argument: str
+) -> tuple[int, ...]:
+    """Return whole numbers given one by one, as one sequence, or by the name of the argument."""
+    names = ("size", "shape") if argument in ("size", "shape") else (argument,)
+    return check_shape(op, named_sizes(op, given, named, *names), argument)
+
+
+def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:
+    """Return what was given by position, or by one of the names; raise for other names."""
+    if not named:
+        return given
+    for name in names:
+        if name in named:
+            given = (*given, named.pop(name))
+    for name in named:
+        raise ArgumentTypeError(f"{op}() has no argument {name!r}; leave it out")
+    return given
+
+
+def refusal(
+    kind: type[FlowError], op: str, argument: str, expected: str, got: Any, mend: str
+) -> FlowError:
+    """Return the error for an argument; short for `bad_argument`, with all by position."""
+    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)
+
+
+def no_dimension(
+    op: str, argument: str, kind: type[FlowError], mend: str = "unsqueeze it"
+) -> FlowError:
+    """Return the error for a 0-d tensor where a dimension is needed."""
+    return refusal(kind, op, argument, "at least one dimension", "a 0-d tensor", mend)
+
+
+def check_vector(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it has one dimension."""
+    return check_ndim(op, value, (1,), argument)
+
+
+def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it has at least two dimensions."""
+    if check_tensor(op, argument, value)._data.ndim >= 2:
+        return value
+    got, mend = f"shape {value.shape}", "reshape or unsqueeze it"
+    raise refusal(ShapeError, op, argument, "at least 2 dimensions", got, mend)

@@ -78,7 +78,8 @@ def unique(
 @functor(
     "flow Tensor",
     samples="""
-    i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True; i(4, 2, n=2), return_inverse=True, dim=0
+    i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True
+    i(4, 2, n=2), return_inverse=True, dim=0
 """,
 )
 def unique_consecutive(
@@ -236,7 +237,7 @@ def _histogram(
             ArgumentError,
             op,
             "bins",
-            expected=f"as many numbers or edges as dimensions, {points.shape[1]}, range= with numbers",
+            expected=f"numbers or edges for {points.shape[1]} dimensions, range= with numbers",
             got=f"{len(bins)} and range={range}",
             mend="give two numbers of range for each number of bins",
         )

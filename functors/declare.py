@@ -35,7 +35,7 @@ class Parameter(NamedTuple):
     """A parameter of a declaration."""
 
     name: str
-    kind: str  # "positional", "variadic" or "keyword"
+    kind: str  # "positional", "variadic", "keyword" or "named" (all other keywords)
     required: bool
     hint: str  # its type, as stubs show it
     domain: Domain | None
@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
     @property
     def handed_on(self) -> str:
         """How a call inside the function passes it on."""
-        marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}"}
+        marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}", "named": "**{0}"}
         return marks[self.kind].format(self.name)
 
 
@@ -220,6 +220,8 @@ def _parameters(author: Callable[..., Any]) -> Iterator[Parameter]:
     if code.co_flags & inspect.CO_VARARGS:
         listed.append((names[count + keywords], "variadic", False))
     listed += [(name, "keyword", name not in given) for name in names[count : count + keywords]]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        listed.append((names[len(listed)], "named", False))
     for name, kind, required in listed:
         hint = _evaluated(author.__annotations__[name], author)
         domain, optional = _domain_of(hint)
@@ -391,6 +393,7 @@ def _flat(
     named += [f"{name}=0" for name in keywords]
     if named and not variadic:
         variadic = ["*"]
+    named += [f"**{p.name}" for p in parameters if p.kind == "named"]
     code = _compiled(", ".join(listed + variadic + named), tuple(lines), frozenset(scope))
     made, own = author.__name__, author.__code__
     code = code.replace(co_name=made, co_qualname=made, co_filename=own.co_filename)
@@ -451,6 +454,8 @@ def document(declaration: Declaration) -> str:
     sections = [prose]
     entries = []
     for p in d.parameters:
+        if p.kind == "named":  # another way to spell what is listed
+            continue
         words = said.get(p.name) or (p.domain.says if p.domain else "")
         entries.append(f"{_starred(p)} : {_shown(p)}{_indented(words)}")
     if d.inplace:

@@ -164,6 +164,21 @@ Square = Annotated[
         ShapeError="When {x} is no square matrix, nor a batch of them.",
     ),
 ]
+Matrices = Annotated[
+    Tensor,
+    tensor(
+        checks.check_matrices,
+        "",
+        "Of shape (*, rows, columns).",
+        ShapeError="When {x} has fewer than two dimensions.",
+    ),
+]
+Vector = Annotated[
+    Tensor,
+    tensor(
+        checks.check_vector, "", "Of one dimension.", "x(3)", ShapeError="When {x} is no vector."
+    ),
+]
 Tensors = Annotated[
     Sequence[Tensor],
     Domain(
@@ -229,6 +244,16 @@ Positive = Annotated[
 Ints = Annotated[
     int | Sequence[int],
     attribute(checks.check_ints, raises={"ArgumentTypeError": "When {x} holds no whole numbers."}),
+]
+Sizes = Annotated[  # of `*size`, next to `**named`: then they may be given by name, too
+    Any,
+    Domain(
+        "Whole numbers, or one sequence of them.",
+        "{x} = check_sizes(NAME, {x}, named, '{x}')",
+        raises={"ArgumentTypeError": "When {x} holds no whole numbers."},
+        uses=(checks.check_sizes,),
+        type="int or sequence of int",
+    ),
 ]
 Flag = Annotated[bool, Domain(check="{x} = bool({x})", quick="type({x}) is bool")]
 KeepDim = Annotated[

@@ -8,7 +8,6 @@ from typing import Any
 from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_tensor
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.indexing import GETITEM
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -75,14 +74,21 @@ def pad(
             mend="leave it out",
         )
     cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
+    if mode == "constant" or not any(grows):
+        return _dispatch(input, sizes, value=value or 0)
     # What is cut off can still be mirrored, but not be repeated from the other end.
-    if mode != "reflect":
-        input = _cut(input, cuts)
+    if mode != "reflect" and any(cuts):
+        input = _dispatch(input, cuts)
     _check_enough(input._data.shape, grows, mode)
-    if any(grows) or not any(cuts):
-        number = fill_value("pad", "value", value or 0, input._data.dtype)
-        input = dispatch1(PAD, input, {"pad": grows, "mode": mode, "value": number})
-    return _cut(input, cuts) if mode == "reflect" else input
+    input = _dispatch(input, grows, mode)
+    return _dispatch(input, cuts) if mode == "reflect" and any(cuts) else input
+
+
+def _dispatch(
+    input: Tensor, sizes: tuple[int, ...], mode: str = "constant", value: float = 0
+) -> Tensor:
+    number = fill_value("pad", "value", value, input._data.dtype)
+    return dispatch1(PAD, input, {"pad": sizes, "mode": mode, "value": number})
 
 
 def _check_pad(shape: tuple[int, ...], pad: Any) -> tuple[int, ...]:
@@ -114,8 +120,6 @@ def _check_pad(shape: tuple[int, ...], pad: Any) -> tuple[int, ...]:
 
 def _check_enough(shape: tuple[int, ...], grows: tuple[int, ...], mode: str) -> None:
     """Check that a dimension has as many entries as are copied from it."""
-    if mode == "constant":
-        return
     for i, n in enumerate(grows):
         size = shape[len(shape) - 1 - i // 2]
         most = {"reflect": size - 1, "circular": size}.get(mode, n if size else 0)
@@ -128,14 +132,3 @@ def _check_enough(shape: tuple[int, ...], grows: tuple[int, ...], mode: str) -> 
                 got=n,
                 mend="pad less, or with another mode",
             )
-
-
-def _cut(input: Tensor, cuts: tuple[int, ...]) -> Tensor:
-    """Return a view without the entries that negative numbers cut off."""
-    if not any(cuts):
-        return input
-    index = [
-        slice(-before, after or None)
-        for before, after in zip(cuts[-2::-2], cuts[::-2], strict=True)
-    ]
-    return dispatch1(GETITEM, input, {"index": (..., *index)})

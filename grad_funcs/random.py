@@ -13,16 +13,20 @@ def bernoulli_grad(F, ctx, dy):
     return F.zeros_like(dy)
 
 
-@register_grad_func("uniform_")
-def uniform_grad(F, ctx, dy):
+@register_grad_func("poisson")
+def poisson_grad(F, ctx, dy):
     return F.zeros_like(dy)
 
 
-@register_grad_func("normal_")
-def normal_grad(F, ctx, dy):
+@register_grad_func("normal")
+def normal_of_grad(F, ctx, dy):
+    return F.zeros_like(dy), F.zeros_like(dy)
+
+
+def _written(F, ctx, dy):
     return F.zeros_like(dy)
 
 
-@register_grad_func("bernoulli_")
-def bernoulli_inplace_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+for _name in """uniform_ normal_ bernoulli_ random_ exponential_ geometric_ log_normal_
+    cauchy_""".split():
+    register_grad_func(_name)(_written)

@@ -1,9 +1,16 @@
-"""Kernels of embedding and one_hot: rows and units named by class numbers."""
+"""Kernels of embedding, embedding_bag and one_hot: rows and units named by class numbers."""
 
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
-from oneflow_lite.kernels.infer_rules import looked_up, one_hot_rows
+from oneflow_lite.kernels.infer_rules import in_c_order, looked_up, one_hot_rows
 from oneflow_lite.registry import register_kernel
+
+# From so many numbers on, SciPy's sparse products outweigh what they cost to set up.
+_LARGE_BAGS = 4096
 
 
 @register_kernel("embedding", infer=looked_up)
@@ -23,6 +30,108 @@ def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq, rows):
     if padding_idx is not None:
         scale[x == padding_idx] = 0
     return scale[..., None]
+
+
+# The bags of embedding_bag lie one behind the other in `indices`, each from its offset on.
+
+
+@in_c_order
+def _one_row_for_each_bag(weight, coefficients, indices, offsets, **attrs):
+    return ArraySpec((offsets.shape[0], *weight.shape[1:]), weight.dtype)
+
+
+@in_c_order
+def _one_for_each_index(x, y, indices, offsets):
+    return ArraySpec(indices.shape, x.dtype)
+
+
+@register_kernel("embedding_bag", infer=_one_row_for_each_bag)
+@in_float32
+def embedding_bag(xp, weight, coefficients, indices, offsets, *, scale_grad_by_freq=False):
+    """Σ coefficient · weight[index] over each bag; coefficients None are 1."""
+    check_range(xp, "embedding_bag", "input", indices, weight.shape[0])
+    if indices.size * weight.shape[1] > _LARGE_BAGS and on_host(xp):
+        return _matrix(coefficients, indices, offsets, weight) @ weight
+    rows, bags = weight.take(indices, 0), _bags(xp, indices, offsets)
+    return _summed_at(xp, rows, coefficients, bags, (len(offsets), weight.shape[1]))
+
+
+@register_kernel("embedding_bag_grad")
+@in_float32
+def embedding_bag_grad(xp, dy, coefficients, indices, offsets, *, rows):
+    """dweight[r] = Σ coefficient · dy[bag] over all indices that name the row r"""
+    if indices.size * dy.shape[1] > _LARGE_BAGS and on_host(xp):
+        return _matrix(coefficients, indices, offsets, dy, rows).T @ dy
+    dys = dy.take(_bags(xp, indices, offsets), 0)
+    return _summed_at(xp, dys, coefficients, indices, (rows, dy.shape[1]))
+
+
+@register_kernel("embedding_bag_dots", infer=_one_for_each_index)
+@in_float32
+def embedding_bag_dots(xp, dy, weight, indices, offsets):
+    """dy[bag] · weight[index] for each index: the gradient of the coefficients"""
+    return (dy.take(_bags(xp, indices, offsets), 0) * weight.take(indices, 0)).sum(1)
+
+
+@register_kernel("embedding_bag_coefficients", infer=_one_for_each_index)
+def embedding_bag_coefficients(xp, weight, indices, offsets, *, mode, padding_idx):
+    """Return 1, or for a mean 1 / the size of the bag; 0 for padding, which does not count.
+
+    `weight` gives its dtype.
+    """
+    kept = xp.ones(indices.size, bool) if padding_idx is None else indices != padding_idx
+    if mode == "sum":
+        return kept.astype(weight.dtype)
+    bags = _bags(xp, indices, offsets)
+    sizes = xp.zeros(len(offsets), np.int64)
+    add_at(xp, sizes, bags, kept.astype(np.int64))
+    return (kept / xp.maximum(sizes.take(bags), 1)).astype(weight.dtype)
+
+
+@register_kernel("embedding_bag_argmax")
+def embedding_bag_argmax(xp, weight, indices, offsets, *, padding_idx):
+    """Return in which row each bag's largest number of each column lies; -1 for an empty bag."""
+    check_range(xp, "embedding_bag", "input", indices, weight.shape[0])
+    sizes = xp.append(offsets[1:], indices.size) - offsets
+    order = xp.argsort(-sizes)  # large bags first: those with a k-th member stand in front
+    offsets, sizes = offsets.take(order), sizes.take(order)
+    best = xp.full((len(offsets), weight.shape[1]), np.nan, weight.dtype)
+    found = xp.full(best.shape, -1, np.int64)
+    for k in range(int(sizes[0]) if sizes.size else 0):  # on CUDA this waits for the device
+        count = int((sizes > k).sum())
+        members = indices.take(offsets[:count] + k)[:, None]
+        rows = weight.take(members[:, 0], 0)
+        better = ~(rows <= best[:count])
+        if padding_idx is not None:
+            better &= members != padding_idx
+        best[:count] = xp.where(better, rows, best[:count])
+        found[:count] = xp.where(better, members, found[:count])
+    places = xp.empty_like(found)
+    places[order] = found
+    return places
+
+
+def _matrix(coefficients, indices, offsets, like, rows=None):
+    """Return the bags as a sparse matrix (number of bags, number of rows) of coefficients."""
+    import scipy.sparse
+
+    values = np.ones(indices.size, like.dtype) if coefficients is None else coefficients
+    shape = (len(offsets), len(like) if rows is None else rows)
+    return scipy.sparse.csr_array((values, indices, np.append(offsets, indices.size)), shape)
+
+
+def _bags(xp, indices, offsets):
+    """Return for each index the number of its bag."""
+    return xp.searchsorted(offsets, xp.arange(indices.size), side="right") - 1
+
+
+def _summed_at(xp, x, coefficients, places, shape):
+    """Return zeros of `shape` with the rows of x, times coefficients, added at places."""
+    if coefficients is not None:
+        x = x * coefficients[:, None]
+    y = xp.zeros(shape, x.dtype)
+    add_at(xp, y.reshape(y.size), places[:, None] * shape[1] + xp.arange(shape[1]), x)
+    return y
 
 
 def _counts_classes(x, *, num_classes):

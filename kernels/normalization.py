@@ -11,7 +11,10 @@ import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, normalized, written
+from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
+
+_SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
 
 
 @register_kernel("standardize", infer=normalized("standardize"))
@@ -104,12 +107,39 @@ def _standardized(xp, x, dim, eps):
 
 def _mean(xp, x):
     count = max(1, x.shape[0] * x.shape[2])
-    return (x @ xp.full(x.shape[2], 1 / count, x.dtype)).sum(0)[:, None]
+    if x.shape[2] == 1 or x.shape[2] > _LINE:
+        return sum_over(xp, x, (0, 2))[:, None] / count
+    return sum_over(xp, x @ xp.full(x.shape[2], 1 / count, x.dtype), (0,))[:, None]
 
 
 def _mean_of_product(xp, x, y):
     count = max(1, x.shape[0] * x.shape[2])
-    return xp.einsum("abp,abp->b", x, y)[:, None] / count
+    total = _sum_of_lines if xp is np and x.shape[2] >= _SHORT_LINE else _sum_of_columns
+    return total(xp, x, y)[:, None] / count
+
+
+# Many products are summed in blocks: a running sum in float32 loses digits with its length.
+
+
+def _sum_of_lines(xp, x, y):
+    rest = x.shape[2] % _LINE  # BLAS, behind vecdot, is quicker at lines than einsum
+    lines = np.vecdot(x[..., :rest], y[..., :rest])
+    if rest < x.shape[2]:
+        blocks = (*x.shape[:2], -1, _LINE)
+        x, y = x[..., rest:].reshape(blocks), y[..., rest:].reshape(blocks)
+        lines += sum_over(xp, np.vecdot(x, y), (2,))
+    return sum_over(xp, lines, (0,))
+
+
+def _sum_of_columns(xp, x, y):
+    a, b, p = x.shape
+    rest = a % _RUN if xp is np and a > _RUN else a
+    total = xp.einsum("abp,abp->b", x[:rest], y[:rest])
+    if rest < a:
+        blocks = (-1, _RUN, b, p)
+        x, y = x[rest:].reshape(blocks), y[rest:].reshape(blocks)
+        total += sum_over(xp, xp.einsum("kabp,kabp->kb", x, y), (0,))
+    return total
 
 
 def _rsqrt(xp, variance, eps):

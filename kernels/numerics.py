@@ -18,6 +18,9 @@ from oneflow_lite.kernels.special_functions import special
 _LARGE = 1024
 # From so many on, NumPy's vectorised clip outweighs what it costs to call.
 _LARGE_FOR_CLIP = 8192
+# From so many on, sums in single precision are looked at: are so many numbers added in one run?
+_LARGE_SUM = 16384
+_RUN = 1024
 _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 
 # For kernels whose steps may overflow on the way to a right result, as 1 / (1 + exp(-x)) does.
@@ -75,6 +78,53 @@ def zeros(xp: Any, shape: Any, dtype: Any, out: Any = None) -> Any:
         return xp.zeros(shape, dtype)
     out.fill(0)
     return out
+
+
+def sum_over(
+    xp: Any, x: Any, dim: Any, dtype: Any = None, out: Any = None, keepdim: bool = False
+) -> Any:
+    """Return x.sum(dim, dtype, out, keepdim), without long runs of additions in float32.
+
+    NumPy adds in pairs along the innermost dimension alone; along others it keeps a running sum,
+    which loses digits with its length.
+    """
+    if x.size >= _LARGE_SUM and xp is np and x.dtype.char in "efF":
+        x = _in_short_runs(x, dim, dtype)
+    return x.sum(dim, dtype, out, keepdim)
+
+
+def _in_short_runs(x: Any, dim: int | tuple[int, ...], dtype: Any) -> Any:
+    """Return x, or partial sums of it with as many dimensions, that add up in few steps."""
+    dim = (dim,) if isinstance(dim, int) else dim
+    outer, stride = list(dim), 0
+    for d in sorted(range(x.ndim), key=lambda d: abs(x.strides[d])):
+        if x.shape[d] != 1:
+            if d not in dim or stride not in (0, x.strides[d]):
+                break
+            outer.remove(d)  # to NumPy one dimension with those inside it
+            stride = x.strides[d] * x.shape[d]
+    while math.prod(x.shape[d] for d in outer) > _RUN:
+        d = max(outer, key=x.shape.__getitem__)
+        before = (slice(None),) * d
+        runs, rest = divmod(x.shape[d], _RUN)
+        parts = []
+        if runs:
+            blocks = x[(*before, slice(runs * _RUN))]
+            blocks = blocks.reshape(*x.shape[:d], runs, _RUN, *x.shape[d + 1 :])
+            parts.append(_sum_of_rows(blocks, d + 1, dtype))
+        if rest:
+            parts.append(x[(*before, slice(runs * _RUN, None))].sum(d, dtype, None, True))
+        x = parts[0] if len(parts) == 1 else np.concatenate(parts, d)
+    return x
+
+
+def _sum_of_rows(x: Any, d: int, dtype: Any) -> Any:
+    """Return x.sum(d, dtype); BLAS adds the rows of matrices several times quicker."""
+    if x.dtype.char == "e" or not x.flags.c_contiguous:
+        return x.sum(d, dtype)
+    columns = (*x.shape[: d + 1], math.prod(x.shape[d + 1 :]))
+    made = np.ones(x.shape[d], x.dtype) @ x.reshape(columns)
+    return made.reshape(*x.shape[:d], *x.shape[d + 1 :])
 
 
 def clip(xp: Any, x: Any, low: Any, high: Any, out: Any = None) -> Any:

@@ -4,7 +4,11 @@ import math
 
 import numpy as np
 
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import (
+    broadcast,
     in_c_order,
     like_first,
     like_input,
@@ -12,7 +16,7 @@ from oneflow_lite.kernels.infer_rules import (
     made_list,
     written,
 )
-from oneflow_lite.kernels.numerics import check_probabilities, copied
+from oneflow_lite.kernels.numerics import check_probabilities, copied, quiet_overflow
 from oneflow_lite.kernels.special_functions import special
 from oneflow_lite.registry import register_kernel
 
@@ -89,6 +93,76 @@ def bernoulli(xp, x, *, generator, out=None):
     return ones.astype(x.dtype) if out is None else copied(ones, out)
 
 
+@register_kernel("normal", random=True, infer=broadcast)
+def normal(xp, mean, std, *, generator):
+    """A number for each element of the mean and the standard deviation, which broadcast."""
+    _check_values(xp, "normal", "std", std, std >= 0, "at least 0")
+    shape = np.broadcast_shapes(mean.shape, std.shape)
+    return _normal(xp, generator, shape, mean.dtype) * std + mean
+
+
+@register_kernel("poisson", random=True, infer=in_c_order(like_first))
+@quiet_overflow
+def poisson(xp, x, *, generator):
+    _check_values(xp, "poisson", "input", x, x >= 0, "rates of at least 0")
+    return generator.stream(xp).poisson(x.astype(np.float64), x.shape).astype(x.dtype)
+
+
+@register_kernel("binomial", random=True, infer=broadcast)
+def binomial(xp, count, prob, *, generator):
+    """How many of `count` trials succeed; fewer than 0 are none, probabilities end at 0 and 1."""
+    tries = xp.maximum(count, 0).astype(np.int64)
+    chance = xp.clip(prob, 0, 1).astype(np.float64)
+    shape = np.broadcast_shapes(count.shape, prob.shape)
+    return generator.stream(xp).binomial(tries, chance, shape).astype(count.dtype)
+
+
+@in_c_order
+def _places(x, *, num_samples, **attrs):
+    return ArraySpec((*x.shape[:-1], num_samples), np.dtype(np.int64))
+
+
+@register_kernel("multinomial", random=True, infer=_places)
+def multinomial(xp, x, *, num_samples, replacement, generator):
+    """Draw places along the last dimension with the probabilities x / Σ x."""
+    valid = (x >= 0) & (x < math.inf)
+    _check_values(xp, "multinomial", "input", x, valid, "finite values of at least 0")
+    totals = x.sum(-1, np.float64)
+    _check_values(xp, "multinomial", "input", totals, totals > 0, "lines with a sum above 0")
+    stream = generator.stream(xp)
+    if not replacement:  # the first arrivals, where x is the rate of each place
+        with np.errstate(divide="ignore", invalid="ignore"):
+            arrivals = stream.standard_exponential(x.shape) / x
+        if num_samples == 1:
+            return xp.asarray(arrivals.argmin(-1))[..., None]
+        return arrivals.argsort(-1)[..., :num_samples].copy()
+    lines = xp.arange(totals.size, dtype=np.float64).reshape(*totals.shape, 1)
+    bounds = x.cumsum(-1, np.float64)
+    bounds = bounds / bounds[..., -1:] + lines  # those of line n lie in n … n + 1
+    draws = lines + stream.random((*totals.shape, num_samples))
+    draws = xp.minimum(draws, xp.nextafter(lines + 1, lines))
+    places = xp.searchsorted(bounds.reshape(-1), draws, side="right")
+    return places - lines.astype(np.int64) * x.shape[-1]
+
+
+def _check_values(xp, op, argument, values, valid, expected):
+    """Raise `ArgumentError` unless all values are valid; on CUDA a look would be a copy."""
+    if on_host(xp) and not valid.all():
+        raise bad_argument(
+            ArgumentError,
+            op,
+            argument,
+            expected=expected,
+            got=values[~valid].reshape(-1)[0],
+            mend="look for what gave this value",
+        )
+
+
+def _wide(x):
+    """Return the dtype to compute in: halves would be too coarse."""
+    return _FLOAT32 if x.dtype.char == "e" else x.dtype
+
+
 @register_kernel("uniform_", mutates="x", random=True, infer=written)
 def uniform_(xp, x, *, low, high, generator):
     low_of_parts = low * (1 + 1j) if x.dtype.kind == "c" else low
@@ -103,15 +177,49 @@ def normal_(xp, x, *, mean, std, generator):
     return x
 
 
+@register_kernel("random_", mutates="x", random=True, infer=written)
+@quiet_overflow
+def random_(xp, x, *, low, high, generator):
+    """Integers from `low` on, below `high`."""
+    x[...] = generator.stream(xp).integers(low, high - 1, x.shape, endpoint=True).astype(x.dtype)
+    return x
+
+
+@register_kernel("exponential_", mutates="x", random=True, infer=written)
+@quiet_overflow
+def exponential_(xp, x, *, lambd, generator):
+    draws = _uniform(xp, generator, x.shape, _wide(x))
+    x[...] = xp.log1p(-draws) / -lambd
+    xp.maximum(x, np.finfo(x.dtype).tiny, out=x)  # 0 has probability 0
+    return x
+
+
+@register_kernel("geometric_", mutates="x", random=True, infer=written)
+@quiet_overflow
+def geometric_(xp, x, *, p, generator):
+    x[...] = generator.stream(xp).geometric(p, x.shape).astype(x.dtype)
+    return x
+
+
+@register_kernel("log_normal_", mutates="x", random=True, infer=written)
+@quiet_overflow
+def log_normal_(xp, x, *, mean, std, generator):
+    x[...] = xp.exp(_normal(xp, generator, x.shape, _wide(x)) * std + mean)
+    return x
+
+
+@register_kernel("cauchy_", mutates="x", random=True, infer=written)
+@quiet_overflow
+def cauchy_(xp, x, *, median, sigma, generator):
+    draws = _uniform(xp, generator, x.shape, _wide(x)) - 0.5
+    x[...] = xp.tan(draws * math.pi) * sigma + median
+    return x
+
+
 @register_kernel("bernoulli_", mutates="x", random=True, infer=written)
 def bernoulli_(xp, x, *, p, generator):
     x[...] = generator.stream(xp).random(x.shape) < p
     return x
-
-
-def _wide(x):
-    """Return the dtype to compute in: halves would be too coarse."""
-    return _FLOAT32 if x.dtype.char == "e" else x.dtype
 
 
 @register_kernel("trunc_normal_", mutates="x", random=True, infer=written)

@@ -13,7 +13,7 @@ from oneflow_lite.kernels.infer_rules import (
     sum_dtype,
     truth_dtype,
 )
-from oneflow_lite.kernels.numerics import copied
+from oneflow_lite.kernels.numerics import copied, sum_over
 from oneflow_lite.registry import register_kernel
 
 
@@ -27,14 +27,14 @@ def accumulator(dtype):
 @register_kernel("sum", infer=reduction(sum_dtype))
 def sum(xp, x, *, dim, keepdim, out=None):
     if x.dtype.char != "e":
-        return x.sum(dim, accumulator(x.dtype), out, keepdim)
-    return _narrowed(x.sum(dim, np.float32, None, keepdim), x.dtype, out)
+        return sum_over(xp, x, dim, accumulator(x.dtype), out, keepdim)
+    return _narrowed(sum_over(xp, x, dim, np.float32, None, keepdim), x.dtype, out)
 
 
 @register_kernel("mean", infer=reduction(same_dtype))
 def mean(xp, x, *, dim, keepdim, out=None):
     half = x.dtype.char == "e"
-    y = x.sum(dim, accumulator(x.dtype), None if half else out, keepdim)
+    y = sum_over(xp, x, dim, accumulator(x.dtype), None if half else out, keepdim)
     count = math.prod(x.shape[d] for d in dim)
     if half:
         return _narrowed(_quotient(xp, y, count, None), x.dtype, out)
@@ -85,7 +85,7 @@ def logsumexp(xp, x, *, dim, keepdim, out=None):
         return xp.full_like(zeros, -math.inf) if out is None else copied(zeros - math.inf, out)
     top = x.max(dim, None, True) if x.ndim else x
     top = xp.where(xp.isfinite(top), top, 0)
-    y = xp.exp(x - top).sum(dim, None, None, True)
+    y = sum_over(xp, xp.exp(x - top), dim, keepdim=True)
     with np.errstate(divide="ignore"):  # log 0 = -inf is the value for a line of -inf
         y = xp.log(y)
     kept = out if out is None or keepdim else xp.expand_dims(out, dim)

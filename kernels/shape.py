@@ -14,8 +14,10 @@ from oneflow_lite.kernels.infer_rules import (
     reshaped,
     written,
 )
-from oneflow_lite.kernels.numerics import copied
+from oneflow_lite.kernels.numerics import copied, sum_over
 from oneflow_lite.registry import register_kernel
+
+_FEW = 4096
 
 
 @register_kernel("reshape", view_of="x", infer=reshaped)
@@ -57,20 +59,21 @@ def sum_to(xp, x, *, shape, out=None):
     stretched = [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
     dims = (*range(extra), *stretched)
     if out is None:
-        return x.sum(axis=dims, keepdims=True).reshape(shape)
-    x.sum(axis=dims, keepdims=True, out=out[(None,) * extra])
+        return sum_over(xp, x, dims, keepdim=True).reshape(shape)
+    sum_over(xp, x, dims, None, out[(None,) * extra], True)
     return out
 
 
 @register_kernel("sum_to", device="cpu")
 def sum_to_cpu(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
-    if extra and x.shape[extra:] == shape and x.dtype.char in "fd" and x.size:
+    count = math.prod(x.shape[:extra])
+    if extra and x.shape[extra:] == shape and x.dtype.char in "fd" and x.size and count <= _FEW:
         # The gradient of a bias: BLAS adds rows up several times quicker than a reduction.
+        ones = _ones(count, x.dtype)
         if extra == len(shape) == 1:
-            return _ones(len(x), x.dtype).dot(x, out)
-        rows = x.reshape(math.prod(x.shape[:extra]), math.prod(shape))
-        ones = _ones(len(rows), x.dtype)
+            return ones.dot(x, out)
+        rows = x.reshape(count, math.prod(shape))
         if out is None:
             return ones.dot(rows).reshape(shape)
         ones.dot(rows, out.reshape(rows.shape[1]))
@@ -78,12 +81,8 @@ def sum_to_cpu(xp, x, *, shape, out=None):
     return sum_to(np, x, shape=shape, out=out)
 
 
-def _ones(size, dtype):
-    return _few_ones(size, dtype) if size <= 4096 else np.ones(size, dtype)
-
-
 @functools.lru_cache(64)
-def _few_ones(size, dtype):
+def _ones(size, dtype):
     return np.ones(size, dtype)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
+from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
 
 
@@ -14,7 +15,7 @@ def softmax(xp, x, *, dim, out=None):
         return xp.empty_like(x) if out is None else out
     t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
     xp.exp(t, out=t)
-    t /= t.sum(axis=dim, keepdims=True)
+    t /= sum_over(xp, t, dim, keepdim=True)
     return t
 
 
@@ -23,7 +24,7 @@ def softmax(xp, x, *, dim, out=None):
 def softmax_grad(xp, dy, y, *, dim, out=None):
     """y (dy - Σ dy y)."""
     t = xp.multiply(dy, y, out=out)
-    total = t.sum(axis=dim, keepdims=True)
+    total = sum_over(xp, t, dim, keepdim=True)
     xp.subtract(dy, total, out=t)
     t *= y
     return t
@@ -35,7 +36,7 @@ def log_softmax(xp, x, *, dim, out=None):
     if x.size == 0:
         return xp.empty_like(x) if out is None else out
     t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
-    t -= xp.log(xp.exp(t).sum(axis=dim, keepdims=True))
+    t -= xp.log(sum_over(xp, xp.exp(t), dim, keepdim=True))
     return t
 
 
@@ -44,5 +45,5 @@ def log_softmax(xp, x, *, dim, out=None):
 def log_softmax_grad(xp, dy, y, *, dim, out=None):
     """dy - exp(y) Σ dy."""
     t = xp.exp(y, out=out)
-    t *= dy.sum(axis=dim, keepdims=True)
+    t *= sum_over(xp, dy, dim, keepdim=True)
     return xp.subtract(dy, t, out=t)

@@ -7,7 +7,10 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels.infer_rules import broadcast, real_dtype, reduction
+from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
+
+_LINE = 32768
 
 
 def _wide(x):
@@ -21,12 +24,12 @@ def _variance(xp, x, dim, correction, keepdim):
     if count == 0:
         return x.real.sum(dim, None, None, keepdim) * math.nan
     x = _wide(x)
-    centred = xp.asarray(x - x.sum(dim, None, None, True) / count)
+    centred = xp.asarray(x - sum_over(xp, x, dim, keepdim=True) / count)
     if x.dtype.kind == "c":
         centred = xp.square(centred.real) + xp.square(centred.imag)
     else:
         centred *= centred
-    squares = centred.sum(dim, None, None, keepdim)
+    squares = sum_over(xp, centred, dim, keepdim=keepdim)
     freedom = count - correction
     if freedom > 0:
         return squares / freedom
@@ -56,20 +59,24 @@ def norm(xp, x, *, p, dim, keepdim):
         return size.max(dim, None, keepdim) if p > 0 else size.min(dim, None, keepdim)
     wide = _wide(x)
     if p == 2:
-        y = xp.sqrt(_sum_of_squares(wide, dim, keepdim))
+        y = xp.sqrt(_sum_of_squares(xp, wide, dim, keepdim))
     elif p == 1:
-        y = abs(wide).sum(dim, None, None, keepdim)
+        y = sum_over(xp, abs(wide), dim, keepdim=keepdim)
     else:
         with np.errstate(divide="ignore"):  # 0 to a negative power is inf, whose power is 0
-            y = (abs(wide) ** p).sum(dim, None, None, keepdim) ** (1 / p)
+            y = sum_over(xp, abs(wide) ** p, dim, keepdim=keepdim) ** (1 / p)
     return y.astype(x.dtype, copy=False)
 
 
-def _sum_of_squares(x, dim, keepdim):
-    if len(dim) == x.ndim and not keepdim:
-        line = x.reshape(-1)
+def _sum_of_squares(xp, x, dim, keepdim):
+    if len(dim) < x.ndim or keepdim:
+        return sum_over(xp, x * x, dim, keepdim=keepdim)
+    line = x.reshape(-1)
+    if line.size <= _LINE or xp is not np:
         return line.dot(line)
-    return (x * x).sum(dim, None, None, keepdim)
+    rest = line.size % _LINE  # in blocks: one float32 sum of many squares loses their digits
+    lines = line[rest:].reshape(-1, _LINE)
+    return line[:rest].dot(line[:rest]) + np.vecdot(lines, lines).sum()
 
 
 @register_kernel("safe_divide", infer=broadcast, reuses=("x", "y"))

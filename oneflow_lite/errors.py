@@ -21,6 +21,10 @@ class DeviceError(FlowError, RuntimeError):
     """Tensors on different devices were mixed, or a device is not there."""
 
 
+class LinAlgError(FlowError, RuntimeError):
+    """A matrix has no inverse, no such factorization, or an algorithm did not converge."""
+
+
 class DimError(FlowError, IndexError, RuntimeError):
     """A dimension is out of range (IndexError in PyTorch) or given twice (RuntimeError)."""
 

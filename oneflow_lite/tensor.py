@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from oneflow_lite.array_spec import address, owner
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
 from oneflow_lite.autograd.function_node import (
     AccumulateGrad,
@@ -140,6 +141,11 @@ class Tensor:
         """Return the strides, counted in elements."""
         strides = tuple(s // self._data.itemsize for s in self._data.strides)
         return strides if dim is None else _entry("stride", strides, dim)
+
+    def storage_offset(self) -> int:
+        """Return how many elements stand in memory before the first one of the tensor."""
+        distance = address(self._data) - address(owner(self._data))
+        return distance // int(self._data.itemsize)
 
     def is_contiguous(self) -> bool:
         """Return whether the elements lie in C order without gaps."""

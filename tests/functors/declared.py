@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -109,3 +110,20 @@ def counterpart(torch: Any, declaration: Declaration) -> Any:
         if callable(found):
             return found
     return None
+
+
+def exposures() -> list[tuple[str, str, Any]]:
+    """Return where users find functors: namespace, name there, and function; each function once."""
+    # PyTorch documents most losses and layers there, and has others of these names at its top.
+    roots = {"functional": flow.nn.functional, "flow": flow, "Tensor": flow.Tensor}
+    for name in ("linalg", "special", "fft", "masked"):
+        if hasattr(flow, name):
+            roots[name] = getattr(flow, name)
+    found: dict[tuple[Any, str], tuple[str, str, Any]] = {}
+    for place, root in roots.items():
+        for name, value in sorted(vars(root).items()):
+            home = str(getattr(value, "__module__", ""))
+            public = not name.startswith("_") and isinstance(value, types.FunctionType)
+            if public and ".functors." in home:
+                found.setdefault((value, name), (place, name, value))
+    return list(found.values())

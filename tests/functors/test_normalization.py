@@ -416,3 +416,60 @@ def test_bad_arguments(call, error, argument):
         call(x)
     assert isinstance(caught.value, FlowError)
     assert x.grad is None and x._version == 0 and x.is_leaf
+
+
+LONG = numbers(2, 1_500_001).astype(np.float32)
+TALL = 3 + numbers(300_001, 4).astype(np.float32)
+# Sums of so many float32 numbers that running sums would be wrong in the fourth digit.
+ACCURATE = {
+    "layer_norm": (lambda x: F.layer_norm(x, x.shape[1:]), LONG),
+    "rms_norm": (lambda x: F.rms_norm(x, x.shape[1:]), LONG),
+    "group_norm": (lambda x: F.group_norm(x.reshape(1, 2, -1), 2), LONG),
+    "batch_norm": (lambda x: F.batch_norm(x.reshape(1, 2, -1), None, None, training=True), LONG),
+    "batch_norm_of_rows": (lambda x: F.batch_norm(x, None, None, training=True), TALL),
+    "batch_norm_of_lines": (
+        lambda x: F.batch_norm(x.reshape(-1, 2, 2), None, None, training=True),
+        TALL[:-1],
+    ),
+    "sum": (lambda x: x.sum(0), TALL),
+    "sum_of_two_dimensions": (lambda x: x.reshape(2, -1, 2, 2).sum((0, 1, 3)), TALL[:-1]),
+    "sum_transposed": (lambda x: x.T.reshape(2, 2, -1).sum(2), TALL),
+    "sum_of_halves": (lambda x: x.half().sum(0).float() / 3, TALL[:20_000]),
+    "mean": (lambda x: x.mean(0), TALL),
+    "var": (lambda x: x.var(0), TALL),
+    "std": (lambda x: x.std(0), TALL),
+    "norm": (lambda x: x.norm(), LONG),
+    "norm_of_columns": (lambda x: x.norm(dim=0), TALL),
+    "softmax": (lambda x: x.softmax(0), TALL),
+    "log_softmax": (lambda x: x.log_softmax(0), TALL),
+    "logsumexp": (lambda x: x.logsumexp(0), TALL),
+}
+
+
+@pytest.mark.parametrize("name", ACCURATE)
+def test_large_groups_keep_their_digits(name):
+    function, x = ACCURATE[name]
+    single = function(flow.tensor(x)).numpy()
+    double = function(flow.tensor(x.astype(np.float64))).numpy()
+    bound = 1e-3 if name == "sum_of_halves" else 3e-6
+    np.testing.assert_allclose(single, double, rtol=bound, atol=bound * np.abs(double).max())
+
+
+def test_the_gradients_of_large_groups_keep_their_digits():
+    for function, x in (ACCURATE["layer_norm"], ACCURATE["batch_norm_of_rows"]):
+        found = []
+        for dtype in (np.float32, np.float64):
+            leaf = flow.tensor(x.astype(dtype), requires_grad=True)
+            (function(leaf + flow.zeros(x.shape[1:], dtype=dtype)) ** 3).sum().backward()
+            found.append(leaf.grad.numpy())
+        np.testing.assert_allclose(*found, atol=2e-5 * np.abs(found[1]).max())
+
+
+def test_the_gradient_of_a_bias_of_many_rows_keeps_its_digits():
+    for shape in ((4,), (1, 4), (300_001, 1)):
+        found = []
+        for dtype in (np.float32, np.float64):
+            bias = flow.zeros(shape, dtype=dtype, requires_grad=True)
+            (flow.tensor(TALL.astype(dtype)) * bias).sum().backward()
+            found.append(bias.grad.numpy())
+        np.testing.assert_allclose(*found, rtol=3e-6)

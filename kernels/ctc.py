@@ -1,0 +1,172 @@
+"""Kernels of connectionist temporal classification, called by the interpreter.
+
+A labelling l of S classes is spelled by every path of classes through time that gives l once its
+repetitions are merged and its blanks dropped (Graves et al. 2006, doi 10.1145/1143844.1143891).
+Such a path goes through the 2 S + 1 states ␣ l₁ ␣ l₂ ␣ … l_S ␣: at each step it stays, takes the
+next state, or skips a blank between two labels that differ. The forward variable alpha[t] holds the
+logarithm of the probability of all paths to each state after t steps. The samples of a batch go
+through time together; the backward variable is the forward one of the sequences turned round.
+"""
+
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.kernels.index_arrays import add_at, check_range
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first
+from oneflow_lite.registry import register_kernel
+
+_NEVER = -1e30  # the logarithm of 0; it is finite, so that no difference of two is NaN
+_IMPOSSIBLE = _NEVER / 2
+
+
+def _as_long_as_the_longest(log_probs, targets, input_lengths, target_lengths, **attrs):
+    return targets.ndim == 1
+
+
+@in_c_order
+def _loss_and_alpha(log_probs, targets, input_lengths, target_lengths, **attrs):
+    if targets.ndim == 1:
+        return None
+    time, batch, _ = log_probs.shape
+    alpha = (time + 1, batch, 2 * targets.shape[1] + 3)
+    return ArraySpec((batch,), log_probs.dtype), ArraySpec(alpha, log_probs.dtype)
+
+
+@register_kernel("ctc_loss", infer=_loss_and_alpha, dynamic_shape=_as_long_as_the_longest)
+def ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, *, blank, zero_infinity):
+    """Return -log p(targets) of each sample, and alpha.
+
+    log_probs are (T, N, C); targets (N, S), or one labelling behind the other in one dimension.
+    """
+    labels = _labels(xp, targets, target_lengths, blank)
+    check_range(xp, "ctc_loss", "targets", labels, log_probs.shape[2])
+    alpha, _ = _forward(xp, _at_states(xp, log_probs, labels), labels, blank)
+    total = _total(xp, alpha, input_lengths, target_lengths)
+    return xp.where(total < _IMPOSSIBLE, 0 if zero_infinity else np.inf, -total), alpha
+
+
+@register_kernel("ctc_occupancy", infer=in_c_order(like_first))
+def ctc_occupancy(
+    xp, log_probs, targets, input_lengths, target_lengths, alpha, *, blank, zero_infinity
+):
+    """Return with which probability a path of the targets emits class c at time t.
+
+    That is minus the derivative of the loss. It is NaN where no path exists, or 0 with
+    `zero_infinity`.
+    """
+    labels = _labels(xp, targets, target_lengths, blank)
+    emitted = _at_states(xp, log_probs, labels)
+    turn = _turn(xp, emitted.shape, input_lengths, target_lengths)
+    beta, _ = _backward(xp, emitted, labels, blank, turn)
+    share = _share(xp, alpha, beta, emitted, input_lengths, target_lengths, zero_infinity)
+    return _by_class(xp, share, labels, log_probs.shape, blank)
+
+
+@register_kernel("ctc_occupancy_grad", infer=in_c_order(like_first))
+def ctc_occupancy_grad(
+    xp, dy, log_probs, targets, input_lengths, target_lengths, *, blank, zero_infinity
+):
+    """Return Σ dy ∂occupancy / ∂log_probs, over paths the covariance of Σ dy and each emission.
+
+    That is the occupancy's derivative in the direction dy, which both recursions take along.
+    """
+    labels = _labels(xp, targets, target_lengths, blank)
+    emitted, direction = _at_states(xp, log_probs, labels), _at_states(xp, dy, labels)
+    turn = _turn(xp, emitted.shape, input_lengths, target_lengths)
+    alpha, dalpha = _forward(xp, emitted, labels, blank, direction)
+    beta, dbeta = _backward(xp, emitted, labels, blank, turn, direction)
+    share = _share(xp, alpha, beta, emitted, input_lengths, target_lengths, zero_infinity)
+    change = dalpha[1:, :, 2:] + dbeta - direction
+    change -= (share * direction).sum((0, 2))[:, None]
+    return _by_class(xp, share * change, labels, log_probs.shape, blank)
+
+
+def _labels(xp, targets, target_lengths, blank):
+    """Return the class of each state (N, 2 S + 1); blanks past the end of a labelling."""
+    if targets.ndim == 1:
+        size = int(target_lengths.max()) if target_lengths.size else 0
+        places = (target_lengths.cumsum() - target_lengths)[:, None] + xp.arange(size)
+        targets = targets.take(xp.minimum(places, targets.size - 1)) if targets.size else places
+    inside = xp.arange(targets.shape[1]) < target_lengths[:, None]
+    labels = xp.full((len(targets), 2 * targets.shape[1] + 1), blank, np.int64)
+    labels[:, 1::2] = xp.where(inside, targets, blank)
+    return labels
+
+
+def _at_states(xp, x, labels):
+    """Return x (T, N, C) at the class of each state (T, N, 2 S + 1)."""
+    return xp.maximum(x[:, xp.arange(x.shape[1])[:, None], labels], _NEVER)
+
+
+def _forward(xp, emitted, labels, blank, direction=None):
+    """Return alpha (T + 1, N, 2 + 2 S + 1), and its derivative in a direction, if one is given.
+
+    Two impossible states in front make all states alike; the second is where every path begins.
+    """
+    time, batch, states = emitted.shape
+    alpha = xp.full((time + 1, batch, 2 + states), _NEVER, emitted.dtype)
+    alpha[0, :, 1] = 0
+    dalpha = None if direction is None else xp.zeros_like(alpha)
+    skip = xp.full((batch, states), _NEVER, emitted.dtype)
+    skip[:, 1:2] = 0
+    skip[:, 3::2][labels[:, 3::2] != labels[:, 1:-2:2]] = 0
+    parts = xp.empty((3, batch, states), emitted.dtype)
+    for t in range(time):
+        for k in range(3):
+            parts[k] = alpha[t, :, 2 - k : 2 - k + states]
+        parts[2] += skip
+        top = parts.max(0)
+        parts -= top
+        xp.exp(parts, out=parts)
+        total = parts.sum(0)
+        if dalpha is not None:
+            for k in range(3):
+                parts[k] *= dalpha[t, :, 2 - k : 2 - k + states]
+            dalpha[t + 1, :, 2:] = parts.sum(0) / total + direction[t]
+        top += xp.log(total)
+        xp.add(top, emitted[t], out=alpha[t + 1, :, 2:])
+    return alpha, dalpha
+
+
+def _backward(xp, emitted, labels, blank, turn, direction=None):
+    """Return beta (T, N, 2 S + 1): of all paths from each state on, its own emission included."""
+    turned = None if direction is None else direction[turn]
+    beta, dbeta = _forward(xp, emitted[turn], xp.take_along_axis(labels, turn[2], 1), blank, turned)
+    return beta[1:, :, 2:][turn], None if dbeta is None else dbeta[1:, :, 2:][turn]
+
+
+def _turn(xp, shape, input_lengths, target_lengths):
+    """Return the index that lets time and states of each sample run backwards."""
+    time, batch, states = shape
+    times = xp.maximum(input_lengths - 1 - xp.arange(time)[:, None], 0)
+    states = xp.maximum(2 * target_lengths[:, None] - xp.arange(states), 0)
+    return times[:, :, None], xp.arange(batch)[:, None], states
+
+
+def _total(xp, alpha, input_lengths, target_lengths):
+    """Return the logarithm of the probability of all paths, which end in one of two states."""
+    batch = xp.arange(alpha.shape[1])
+    ends = [alpha[input_lengths, batch, 2 * target_lengths + k] for k in (1, 2)]
+    return xp.logaddexp(*ends)
+
+
+def _share(xp, alpha, beta, emitted, input_lengths, target_lengths, zero_infinity):
+    """Return which share of the paths is in each state at each time."""
+    total = _total(xp, alpha, input_lengths, target_lengths)
+    total = xp.where(total < _IMPOSSIBLE, 0 if zero_infinity else np.nan, total)
+    share = alpha[1:, :, 2:] + beta
+    share -= emitted
+    share -= total[:, None]
+    xp.exp(share, out=share)
+    during = xp.arange(len(share))[:, None] < input_lengths
+    within = xp.arange(share.shape[2]) <= 2 * target_lengths[:, None]
+    return xp.where(during[:, :, None] & within, share, 0)
+
+
+def _by_class(xp, x, labels, shape, blank):
+    """Return x (T, N, 2 S + 1) summed to classes (T, N, C)."""
+    y = xp.zeros(shape, x.dtype)
+    lines = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1) * shape[2]
+    add_at(xp, y.reshape(y.size), lines + labels[:, 1::2], x[:, :, 1::2])
+    y[:, :, blank] += x[:, :, ::2].sum(2)
+    return y
