@@ -69,8 +69,6 @@ def cummin(input: Real, dim: Dim) -> CumminResult:
 def logcumsumexp(input: Floating, dim: Dim) -> Tensor:
     """Return log(exp(x_0) + … + exp(x_i)) along a dimension, without overflow or underflow.
 
-    Of complex numbers it is a logarithm; which one, of those that lie 2πi apart, is not said.
-
     >>> flow.logcumsumexp(flow.tensor([1000.0, 1000.0]), 0)
     tensor([1000.0000, 1000.6931])
     """
