@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Floating, Real
@@ -11,18 +11,8 @@ from oneflow_lite.tensor import Tensor
 _SCANNED = "x(2, 3), 1; x(3, 2), -2; x(), 0"
 
 
-class CummaxResult(NamedTuple):
-    """The extremes so far, and where they were last seen."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class CumminResult(NamedTuple):
-    """The extremes so far, and where they were last seen."""
-
-    values: Tensor
-    indices: Tensor
+CummaxResult = namedtuple("CummaxResult", ["values", "indices"])
+CumminResult = namedtuple("CumminResult", ["values", "indices"])
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_SCANNED)

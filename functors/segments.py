@@ -62,13 +62,10 @@ def segment_reduce(
     """
     op = "segment_reduce"
     if (lengths is None) == (offsets is None) or indices is not None:
+        expected = "either lengths or offsets, and no indices"
+        mend = "pass one of them"
         raise bad_argument(
-            ArgumentTypeError,
-            op,
-            "lengths",
-            expected="either lengths or offsets, and no indices",
-            got="both or neither",
-            mend="pass one of them",
+            ArgumentTypeError, op, "lengths", expected=expected, got="both or neither", mend=mend
         )
     if lengths is None:
         ends = require_integer(op, offsets, "offsets")  # type: ignore[arg-type]
@@ -76,14 +73,9 @@ def segment_reduce(
     axis = check_dim(op, axis, data.ndim, "axis")
     shape, segments = data.shape, require_integer(op, lengths, "lengths").shape
     if segments[:-1] != shape[:axis] or not segments:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "lengths",
-            expected=f"shape {(*shape[:axis], 'segments')} for axis {axis}",
-            got=segments,
-            mend="give the lengths of the segments for each line",
-        )
+        expected = f"shape {(*shape[:axis], 'segments')} for axis {axis}"
+        mend = "give the lengths of the segments for each line"
+        raise bad_argument(ShapeError, op, "lengths", expected=expected, got=segments, mend=mend)
     attrs = {"size": shape[axis], "op": op, "checked": not unsafe}
     ids = dispatch1(SEGMENT_IDS, lengths, attrs)
     rest = (1,) * (len(shape) - 1 - axis)
