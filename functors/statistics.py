@@ -149,9 +149,6 @@ def norm(
     """
     if p == "nuc":
         return FUNCTORS.get("linalg_matrix_norm")(input, p, dim, keepdim)
-    if p == "nuc" and input.ndim > 1:
-        dims = tuple(range(input.ndim)) if dim is None else dim
-        return FUNCTORS.get("linalg_matrix_norm")(input, "nuc", dims, keepdim)
     return norm_for("norm", input, p, dim, keepdim)
 
 
