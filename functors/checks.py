@@ -110,7 +110,9 @@ def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tup
 
 
 def check_int(op: str, argument: str, value: Any, minimum: int | None = None) -> int:
-    """Return `value` as a Python int of at least `minimum`."""
+    """Return `value` as a Python int of at least `minimum`; 0-d tensors of integers are read."""
+    if isinstance(value, (Tensor, np.ndarray)) and not value.ndim and value.dtype.kind in "iu":
+        value = int(value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         if minimum is None or value >= minimum:
             return int(value)
@@ -274,10 +276,34 @@ def to_dtype(op: str, input: Tensor, dtype: Any) -> Tensor:
     return input if input.dtype == wanted else dispatch1(_CAST, input, {"dtype": wanted})
 
 
+def check_matrix(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a matrix in single or double precision, real or complex, or a batch of them."""
+    data = check_tensor(op, argument, value)._data
+    if data.dtype.char not in "fdFD":
+        raise bad_argument(
+            DTypeError,
+            op,
+            argument,
+            expected="float32, float64, complex64 or complex128",
+            got=value.dtype,
+            mend="convert it with .float()",
+        )
+    if data.ndim >= 2:
+        return value
+    raise bad_argument(
+        ShapeError,
+        op,
+        argument,
+        expected="a matrix, or a batch of them",
+        got=f"shape {value.shape}",
+        mend="unsqueeze it",
+    )
+
+
 def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return a floating or complex matrix with as many rows as columns, or a batch of them."""
-    shape = require_floating(op, value, argument)._data.shape
-    if len(shape) >= 2 and shape[-1] == shape[-2]:
+    """Return a matrix, as `check_matrix`, with as many rows as columns, or a batch of them."""
+    shape = check_matrix(op, value, argument)._data.shape
+    if shape[-1] == shape[-2]:
         return value
     raise bad_argument(
         ShapeError,
@@ -340,6 +366,53 @@ def check_not_negative(op: str, argument: str, value: Any) -> float:
         got=number,
         mend="pass its absolute value",
     )
+
+
+def check_sizes(
+    op: str, given: tuple[Any, ...], named: dict[str, Any], argument: str
+) -> tuple[int, ...]:
+    """Return whole numbers given one by one, as one sequence, or by the name of the argument."""
+    names = ("size", "shape") if argument in ("size", "shape") else (argument,)
+    return check_shape(op, named_sizes(op, given, named, *names), argument)
+
+
+def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:
+    """Return what was given by position, or by one of the names; raise for other names."""
+    if not named:
+        return given
+    for name in names:
+        if name in named:
+            given = (*given, named.pop(name))
+    for name in named:
+        raise ArgumentTypeError(f"{op}() has no argument {name!r}; leave it out")
+    return given
+
+
+def refusal(
+    kind: type[FlowError], op: str, argument: str, expected: str, got: Any, mend: str
+) -> FlowError:
+    """Return the error for an argument; short for `bad_argument`, with all by position."""
+    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)
+
+
+def no_dimension(
+    op: str, argument: str, kind: type[FlowError], mend: str = "unsqueeze it"
+) -> FlowError:
+    """Return the error for a 0-d tensor where a dimension is needed."""
+    return refusal(kind, op, argument, "at least one dimension", "a 0-d tensor", mend)
+
+
+def check_vector(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it has one dimension."""
+    return check_ndim(op, value, (1,), argument)
+
+
+def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it has at least two dimensions."""
+    if check_tensor(op, argument, value)._data.ndim >= 2:
+        return value
+    got, mend = f"shape {value.shape}", "reshape or unsqueeze it"
+    raise refusal(ShapeError, op, argument, "at least 2 dimensions", got, mend)
 
 
 def wrong(

@@ -28,14 +28,14 @@ from oneflow_lite.tensor import Tensor
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The namespaces whose prefix a functor's name carries: `linalg_norm` is exposed as `linalg.norm`.
-PREFIXED = ("linalg", "special", "fft", "masked")
+PREFIXED = ("linalg", "special", "fft", "masked", "functional")
 
 
 class Parameter(NamedTuple):
     """A parameter of a declaration."""
 
     name: str
-    kind: str  # "positional", "variadic" or "keyword"
+    kind: str  # "positional", "variadic", "keyword" or "named" (all other keywords)
     required: bool
     hint: str  # its type, as stubs show it
     domain: Domain | None
@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
     @property
     def handed_on(self) -> str:
         """How a call inside the function passes it on."""
-        marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}"}
+        marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}", "named": "**{0}"}
         return marks[self.kind].format(self.name)
 
 
@@ -85,7 +85,8 @@ class Declaration:
         self.author = author
         self.name: str = author.__name__
         head, _, tail = self.name.partition("_")
-        self.spoken = f"{head}.{tail}" if head in PREFIXED and tail else self.name
+        dotted = head in PREFIXED and head in on.split() and tail  # masked_fill is in no namespace
+        self.spoken = f"{head}.{tail}" if dotted else self.name
         self.family = author.__module__.rpartition(".")[2]
         self.op = op or self.name
         self.out, self.inplace = out, inplace
@@ -219,6 +220,8 @@ def _parameters(author: Callable[..., Any]) -> Iterator[Parameter]:
     if code.co_flags & inspect.CO_VARARGS:
         listed.append((names[count + keywords], "variadic", False))
     listed += [(name, "keyword", name not in given) for name in names[count : count + keywords]]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        listed.append((names[len(listed)], "named", False))
     for name, kind, required in listed:
         hint = _evaluated(author.__annotations__[name], author)
         domain, optional = _domain_of(hint)
@@ -374,6 +377,27 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     return twin
 
 
+def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
+    """Declare `name_copy`, which returns copies of what the view `name` returns."""
+    d = DECLARATIONS.get(name)
+    handed_on = ", ".join(p.handed_on for p in d.parameters)
+    scope = {"VIEW": d.function, "COPIED": _copied}
+    author = _flat(d.author, d.parameters, [f"return COPIED(VIEW({handed_on}))"], scope)
+    author.__name__ = author.__qualname__ = f"{name}_copy"
+    author.__annotations__ = d.author.__annotations__  # with the domains
+    author.__doc__ = f"Return what `{name}` returns, copied."
+    return functor("flow", out=True, samples=samples or "; ".join(d.samples))(author)
+
+
+def _copied(views: Any) -> Any:
+    if isinstance(views, tuple):
+        return tuple([dispatch1(_CLONE, view) for view in views])
+    return dispatch1(_CLONE, views)
+
+
+_CLONE = op_expr("clone")
+
+
 def _flat(
     author: Callable[..., Any],
     parameters: tuple[Parameter, ...],
@@ -390,6 +414,7 @@ def _flat(
     named += [f"{name}=0" for name in keywords]
     if named and not variadic:
         variadic = ["*"]
+    named += [f"**{p.name}" for p in parameters if p.kind == "named"]
     code = _compiled(", ".join(listed + variadic + named), tuple(lines), frozenset(scope))
     made, own = author.__name__, author.__code__
     code = code.replace(co_name=made, co_qualname=made, co_filename=own.co_filename)
@@ -450,6 +475,8 @@ def document(declaration: Declaration) -> str:
     sections = [prose]
     entries = []
     for p in d.parameters:
+        if p.kind == "named":  # another way to spell what is listed
+            continue
         words = said.get(p.name) or (p.domain.says if p.domain else "")
         entries.append(f"{_starred(p)} : {_shown(p)}{_indented(words)}")
     if d.inplace:

@@ -2,184 +2,161 @@
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_dim, check_int, check_ndim, check_tensor
-from oneflow_lite.functors.out import write_out
+from typing import Annotated, Any
+
+import numpy as np
+
+from oneflow_lite.errors import ShapeError
+from oneflow_lite.functors.checks import check_dim, check_ndim, no_dimension, refusal
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices, tensor
+from oneflow_lite.functors.formulas import from_host
+from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
-TRIL = op_expr("tril")
-TRIU = op_expr("triu")
 DIAGONAL = op_expr("diagonal")
 DIAG_EMBED = op_expr("diag_embed")
 CLONE = op_expr("clone")
 
 
-@register_functor("tril")
-def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+def _matrix(op: str, value: Tensor, argument: str) -> Tensor:
+    return check_ndim(op, value, (2,), argument)
+
+
+Matrix = Annotated[
+    Tensor, tensor(_matrix, "", "Of two dimensions.", ShapeError="When {x} is no matrix.")
+]
+
+
+@functor("flow Tensor", out=True, twin=True, samples="x(3, 3); x(2, 2, 3), -1; x(3, 2), 1")
+def tril(input: Matrices, diagonal: Int = 0) -> Tensor:
     """Return matrices with zeros above a diagonal.
 
-    Parameters
-    ----------
-    input : Tensor
-        Shape (…, rows, columns).
-    diagonal : int
-        The last diagonal to keep: 0 the main one, 1 the one above it.
-    out : Tensor, optional
-        Receives the result.
+    diagonal: the last diagonal to keep: 0 the main one, 1 the one above it.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.tril(flow.ones(2, 3))
     tensor([[1., 0., 0.],
             [1., 1., 0.]])
     """
-    if out is not None:
-        return write_out("tril", out, tril, input, diagonal)
-    _check_matrices("tril", input)
-    return dispatch1(TRIL, input, {"diagonal": check_int("tril", "diagonal", diagonal)})
 
 
-@register_functor("triu")
-def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+@functor("flow Tensor", out=True, twin=True, samples="x(3, 3); x(2, 2, 3), -1; x(3, 2), 1")
+def triu(input: Matrices, diagonal: Int = 0) -> Tensor:
     """Return matrices with zeros below a diagonal.
 
-    Parameters
-    ----------
-    input : Tensor
-        Shape (…, rows, columns).
-    diagonal : int
-        The first diagonal to keep: 0 the main one, 1 the one above it.
-    out : Tensor, optional
-        Receives the result.
+    diagonal: the first diagonal to keep: 0 the main one, 1 the one above it.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.triu(flow.ones(2, 3), 1)
     tensor([[0., 1., 1.],
             [0., 0., 1.]])
     """
-    if out is not None:
-        return write_out("triu", out, triu, input, diagonal)
-    _check_matrices("triu", input)
-    return dispatch1(TRIU, input, {"diagonal": check_int("triu", "diagonal", diagonal)})
 
 
-@register_functor("diagonal")
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+@functor("flow Tensor", samples="x(3, 3); x(3, 2), -1; x(2, 3, 2), 0, -1, 1")
+def diagonal(input: AnyTensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
     """Return a view of the diagonals of two dimensions, as a new last dimension.
 
-    Parameters
-    ----------
-    input : Tensor
-        With at least two dimensions.
-    offset : int
-        0 the main diagonal, positive above it, negative below.
-    dim1, dim2 : int
-        The dimensions whose indices grow together.
+    offset: 0 the main diagonal, positive above it, negative below.
+    dim1, dim2: the dimensions whose indices grow together.
+    ShapeError: when both dimensions are the same.
 
-    Raises
-    ------
-    DimError, ShapeError
-        When a dimension is out of range, or both are the same.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.diagonal(flow.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    ndim = check_tensor("diagonal", "input", input)._data.ndim
-    first, second = _two_dims("diagonal", dim1, dim2, ndim)
-    attrs = {"offset": check_int("diagonal", "offset", offset), "dim1": first, "dim2": second}
-    return dispatch1(DIAGONAL, input, attrs)
+    _check_different("diagonal", dim1, dim2)
+    return dispatch1(DIAGONAL, input, {"offset": offset, "dim1": dim1, "dim2": dim2})
 
 
-@register_functor("diag_embed")
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+@functor("flow Tensor", samples="x(3); x(2, 2), 1; x(2, 2), -1, 0, -1")
+def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1) -> Tensor:
     """Return matrices whose diagonal is the last dimension of `input`, and 0 elsewhere.
 
-    `dim1` and `dim2` are the dimensions of the result that hold the matrices.
+    dim1, dim2: the dimensions of the result that hold the matrices.
+    ShapeError: when `input` is 0-d, or both dimensions are the same.
+    DimError: when a dimension is out of range.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.diag_embed(flow.tensor([1, 2]), 1)
     tensor([[0, 1, 0],
             [0, 0, 2],
             [0, 0, 0]])
     """
-    ndim = check_tensor("diag_embed", "input", input)._data.ndim
+    ndim = input._data.ndim
     if not ndim:
-        raise _wrong_ndim("diag_embed", input, "at least one dimension")
-    first, second = _two_dims("diag_embed", dim1, dim2, ndim + 1)
-    attrs = {"offset": check_int("diag_embed", "offset", offset), "dim1": first, "dim2": second}
-    return dispatch1(DIAG_EMBED, input, attrs)
+        raise no_dimension("diag_embed", "input", ShapeError)
+    dim1 = check_dim("diag_embed", dim1, ndim + 1, "dim1")
+    dim2 = check_dim("diag_embed", dim2, ndim + 1, "dim2")
+    _check_different("diag_embed", dim1, dim2)
+    return dispatch1(DIAG_EMBED, input, {"offset": offset, "dim1": dim1, "dim2": dim2})
 
 
-@register_functor("diag")
-def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+def _check_different(op: str, dim1: int, dim2: int) -> None:
+    if dim1 == dim2:
+        expected, mend = "another dimension than dim1", "name two different dimensions"
+        raise refusal(ShapeError, op, "dim2", expected, dim2, mend)
+
+
+@functor("flow Tensor", out=True, samples="x(3); x(2), -1; x(3, 2); x(3, 3), 1")
+def diag(input: AnyTensor, diagonal: Int = 0) -> Tensor:
     """Return a vector as a diagonal matrix, or the diagonal of a matrix as a vector, copied.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+    ShapeError: when `input` is neither.
+
     >>> flow.diag(flow.tensor([1, 2]))
     tensor([[1, 0],
             [0, 2]])
     """
-    if out is not None:
-        return write_out("diag", out, diag, input, diagonal)
-    offset = check_int("diag", "diagonal", diagonal)
+    place = {"offset": diagonal, "dim1": 0, "dim2": 1}
     if check_ndim("diag", input, (1, 2))._data.ndim == 1:
-        return dispatch1(DIAG_EMBED, input, {"offset": offset, "dim1": 0, "dim2": 1})
-    view = dispatch1(DIAGONAL, input, {"offset": offset, "dim1": 0, "dim2": 1})
-    return dispatch1(CLONE, view)
+        return dispatch1(DIAG_EMBED, input, place)
+    return dispatch1(CLONE, dispatch1(DIAGONAL, input, place))
 
 
-@register_functor("trace")
-def trace(input: Tensor) -> Tensor:
+@functor("flow Tensor", samples="x(2, 2); x(3), -1")
+def diagflat(input: AnyTensor, offset: Int = 0) -> Tensor:
+    """Return a matrix with all elements on a diagonal, and 0 elsewhere."""
+    return diag(reshape(input, -1), offset)
+
+
+@functor("flow Tensor", samples="x(3, 2); z(2, 2)")
+def trace(input: Matrix) -> Tensor:
     """Return the sum of the main diagonal of a matrix.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.trace(flow.tensor([[1., 2.], [3., 4.]]))
     tensor(5.)
     """
-    check_ndim("trace", input, (2,))
     return FUNCTORS.get("sum")(diagonal(input))
 
 
-def _check_matrices(op: str, input: Tensor) -> None:
-    if check_tensor(op, "input", input)._data.ndim < 2:
-        raise _wrong_ndim(op, input, "at least 2 dimensions")
+@functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")
+def tril_indices(
+    row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Return the places of the lower triangle of a matrix: its rows, then its columns.
+
+    offset: the last diagonal to take, as in `tril`.
+    dtype, device: of the result; int64 on the CPU otherwise.
+    DTypeError: when the dtype is not an integer one.
+
+    >>> flow.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    places = np.stack(np.tril_indices(row, offset, col))
+    return from_host("tril_indices", places, dtype or "int64", device, kinds="iu")
 
 
-def _wrong_ndim(op: str, input: Tensor, expected: str) -> Exception:
-    return bad_argument(
-        ShapeError,
-        op,
-        "input",
-        expected=expected,
-        got=f"shape {input.shape}",
-        mend="reshape or unsqueeze it",
-    )
+@functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")
+def triu_indices(
+    row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Return the places of the upper triangle of a matrix: its rows, then its columns.
 
-
-def _two_dims(op: str, dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
-    first, second = check_dim(op, dim1, ndim, "dim1"), check_dim(op, dim2, ndim, "dim2")
-    if first != second:
-        return first, second
-    raise bad_argument(
-        ShapeError,
-        op,
-        "dim2",
-        expected="another dimension than dim1",
-        got=dim2,
-        mend="name two different dimensions",
-    )
+    offset: the first diagonal to take, as in `triu`.
+    dtype, device: of the result; int64 on the CPU otherwise.
+    DTypeError: when the dtype is not an integer one.
+    """
+    places = np.stack(np.triu_indices(row, offset, col))
+    return from_host("triu_indices", places, dtype or "int64", device, kinds="iu")

@@ -153,15 +153,41 @@ IntegerOrBool = Annotated[
         DTypeError="When {x} is floating or complex.",
     ),
 ]
+_PRECISE = "When {x} is not in single or double precision."
+Matrix = Annotated[
+    Tensor,
+    tensor(
+        checks.check_matrix,
+        "",
+        "Of shape (*, m, n), in single or double precision, real or complex.",
+        DTypeError=_PRECISE,
+        ShapeError="When {x} has less than two dimensions.",
+    ),
+]
 Square = Annotated[
     Tensor,
     tensor(
         checks.check_square,
         "",
-        "Floating or complex, of shape (*, n, n).",
+        "Of shape (*, n, n), in single or double precision, real or complex.",
         "m(3)",
-        DTypeError="When {x} is not floating.",
+        DTypeError=_PRECISE,
         ShapeError="When {x} is no square matrix, nor a batch of them.",
+    ),
+]
+Matrices = Annotated[
+    Tensor,
+    tensor(
+        checks.check_matrices,
+        "",
+        "Of shape (*, rows, columns).",
+        ShapeError="When {x} has fewer than two dimensions.",
+    ),
+]
+Vector = Annotated[
+    Tensor,
+    tensor(
+        checks.check_vector, "", "Of one dimension.", "x(3)", ShapeError="When {x} is no vector."
     ),
 ]
 Tensors = Annotated[
@@ -229,6 +255,16 @@ Positive = Annotated[
 Ints = Annotated[
     int | Sequence[int],
     attribute(checks.check_ints, raises={"ArgumentTypeError": "When {x} holds no whole numbers."}),
+]
+Sizes = Annotated[  # of `*size`, next to `**named`: then they may be given by name, too
+    Any,
+    Domain(
+        "Whole numbers, or one sequence of them.",
+        "{x} = check_sizes(NAME, {x}, named, '{x}')",
+        raises={"ArgumentTypeError": "When {x} holds no whole numbers."},
+        uses=(checks.check_sizes,),
+        type="int or sequence of int",
+    ),
 ]
 Flag = Annotated[bool, Domain(check="{x} = bool({x})", quick="type({x}) is bool")]
 KeepDim = Annotated[

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
 
 from oneflow_lite.errors import DimError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_dim
-from oneflow_lite.functors.elementwise_checks import real
-from oneflow_lite.functors.out import write_out
-from oneflow_lite.functors.reduce import Dims, reduced
+from oneflow_lite.functors.checks import check_dim, check_dims, check_tensor, real
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import Domain, KeepDim, Real
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
-
-# `values` and `indices`, as the named tuples that PyTorch's max and min return.
-MaxResult = namedtuple("MaxResult", ["values", "indices"])
-MinResult = namedtuple("MinResult", ["values", "indices"])
 
 AMAX = op_expr("amax")
 AMIN = op_expr("amin")
@@ -26,113 +19,142 @@ MAX = op_expr("max")
 MIN = op_expr("min")
 MAXIMUM = op_expr("maximum")
 MINIMUM = op_expr("minimum")
-ARGMAX = op_expr("argmax")
-ARGMIN = op_expr("argmin")
 
 
-def _refuse_empty(op: str, input: Tensor, dims: Sequence[int], argument_given: bool) -> None:
-    """Raise when a dimension without elements is reduced by an op that has no neutral element."""
+class MaxResult(NamedTuple):
+    """What `max` returns along a dimension."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class MinResult(NamedTuple):
+    """What `min` returns along a dimension."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class AminmaxResult(NamedTuple):
+    """What `aminmax` returns."""
+
+    min: Tensor
+    max: Tensor
+
+
+def filled_dims(op: str, dim: Any, input: Tensor) -> tuple[int, ...]:
+    """Return dimensions that are not empty; without any named, no element is an error of shape."""
     shape = input._data.shape
-    if not argument_given and 0 in shape:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected="at least one element",
-            got=f"shape {shape}",
-            mend="name a dimension that is not empty with dim=",
-        )
-    for dim in dims:
-        if shape and shape[dim] == 0:
-            raise bad_argument(
-                DimError,
-                op,
-                "dim",
-                expected="a dimension that is not empty",
-                got=f"{dim} of shape {shape}",
-                mend="reduce another dimension",
-            )
+    dims = check_dims(op, dim, len(shape))
+    if 0 in shape:
+        if dim is None or dim == ():
+            raise _empty(ShapeError, op, "input", "at least one element", f"shape {shape}")
+        for each in dims:
+            _check_filled(op, shape, each)
+    return dims
 
 
-def _extremum(op: OpExpr, input: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    attrs = reduced(op.op_type_name, real(op.op_type_name, input), dim, keepdim)
-    _refuse_empty(op.op_type_name, input, attrs["dim"], not (dim is None or dim == ()))
-    return dispatch1(op, input, attrs)
+def filled_dim(op: str, dim: Any, input: Tensor) -> int:
+    """Return a dimension that is not empty."""
+    shape = input._data.shape
+    dim = check_dim(op, dim, len(shape))
+    _check_filled(op, shape, dim)
+    return dim
 
 
-@register_functor("amax")
-def amax(
-    input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
-) -> Tensor:
+def _check_filled(op: str, shape: Sequence[int], dim: int) -> None:
+    if shape and shape[dim] == 0:
+        got = f"{dim} of shape {shape}"
+        raise _empty(DimError, op, "dim", "a dimension that is not empty", got)
+
+
+def _empty(kind: Any, op: str, argument: str, expected: str, got: str) -> Exception:
+    mend = "reduce another dimension"
+    if argument == "input":
+        mend = "name a dimension that is not empty with dim="
+    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)
+
+
+FilledDims = Annotated[
+    int | Sequence[int] | None,
+    Domain(
+        "The dimensions to reduce; None and () mean all.",
+        "{x} = filled_dims(NAME, {x}, {first})",
+        raises={
+            "DimError": "When a dimension is out of range, given twice or empty.",
+            "ShapeError": "When all dimensions are reduced and there is no element.",
+        },
+        uses=(filled_dims,),
+        type="int or sequence of int, optional",
+    ),
+]
+FilledDim = Annotated[
+    int,
+    Domain(
+        "The dimension to reduce.",
+        "{x} = filled_dim(NAME, {x}, {first})",
+        raises={"DimError": "When the dimension is out of range or empty."},
+        uses=(filled_dim,),
+    ),
+]
+
+_REDUCED = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x(2, 3, 2), (0, 2); x()"
+
+
+@functor("flow Tensor", out=True, samples=_REDUCED)
+def amax(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tensor:
     """Return the maximum over the given dimensions, all of them by default.
 
-    The gradient is shared evenly among the elements that equal the maximum.
+    A NaN is larger than every number. The gradient is shared evenly among the elements that equal
+    the maximum.
 
-    Parameters
-    ----------
-    input : Tensor
-        Real. A NaN is larger than every number.
-    dim : int or sequence of int, optional
-        The dimensions to reduce; None and () mean all.
-    keepdim : bool
-        Keep the reduced dimensions, with size 1.
-    out : Tensor, optional
-        Receives the result.
-
-    Raises
-    ------
-    DTypeError
-        When `input` is complex.
-    DimError
-        When a dimension is out of range, given twice or empty.
-    ShapeError
-        When all dimensions are reduced and there is no element.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.amax(flow.tensor([[1., 5.], [7., 2.]]), dim=(0, 1))
+    >>> flow.amax(flow.tensor([[1., 5.], [7., 2.]]))
     tensor(7.)
     """
-    if out is not None:
-        return write_out("amax", out, amax, input, dim, keepdim)
-    return _extremum(AMAX, input, dim, keepdim)
 
 
-@register_functor("amin")
-def amin(
-    input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
-) -> Tensor:
+@functor("flow Tensor", out=True, samples=_REDUCED)
+def amin(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tensor:
     """Return the minimum over the given dimensions, all of them by default; see `amax`.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.amin(flow.tensor([[1., 5.], [7., 2.]]), dim=0)
+    >>> flow.amin(flow.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([1., 2.])
     """
-    if out is not None:
-        return write_out("amin", out, amin, input, dim, keepdim)
-    return _extremum(AMIN, input, dim, keepdim)
 
 
-def _extremum_along(op: OpExpr, input: Tensor, dim: int, keepdim: bool) -> Any:
-    name = op.op_type_name
-    real(name, input)
-    dim = check_dim(name, dim, input.ndim)
-    _refuse_empty(name, input, (dim,), True)
-    return dispatch(op, (input,), {"dim": dim, "keepdim": bool(keepdim)})
+@functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), dim=-1; x(2, 3), dim=0, keepdim=True")
+def aminmax(
+    input: Real, *, dim: FilledDim | None = None, keepdim: KeepDim = False
+) -> AminmaxResult:
+    """Return the minimum and the maximum, along a dimension or of all elements.
+
+    >>> flow.aminmax(flow.tensor([3.0, 1.0, 2.0]))
+    AminmaxResult(min=tensor(1.), max=tensor(3.))
+    """
+    dims = None if dim is None else (dim,)
+    return AminmaxResult(amin(input, dims, keepdim), amax(input, dims, keepdim))
 
 
-@register_functor("max")
-def max(
-    input: Tensor,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    other: Tensor | None = None,
-    out: Any = None,
+def _extremum(
+    name: str, ops: tuple[OpExpr, ...], named: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> Any:
+    """Dispatch what the arguments of max or min ask for: `ops` are of all, along, of two."""
+    input, dim, keepdim, other = arguments
+    real(name, check_tensor(name, "input", input))
+    other = dim if isinstance(dim, Tensor) else other
+    if other is not None:
+        return dispatch2(ops[2], input, real(name, other, "other"))
+    if dim is None:
+        return dispatch1(ops[0], input, {"dim": filled_dims(name, None, input), "keepdim": False})
+    attrs = {"dim": filled_dim(name, dim, input), "keepdim": bool(keepdim)}
+    return named(*dispatch(ops[1], (input,), attrs))
+
+
+_THREE = "x(2, 3); x(2, 3), 1; x(2, 3), -2, True; x(2, 3), x(2, 3); x(2, 3), other=x(3); x(), 0"
+
+
+@functor("flow Tensor", out=True, samples=_THREE)
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
     - `max(input)`: a 0-d tensor. The gradient is shared evenly among the elements that equal it.
@@ -140,142 +162,68 @@ def max(
       element at the index.
     - `max(input, other)`: `maximum(input, other)`.
 
-    Parameters
-    ----------
-    input : Tensor
-        Real. A NaN is larger than every number.
-    dim : int or Tensor, optional
-        The dimension to reduce, or the second tensor.
-    keepdim : bool
-        Keep the reduced dimension, with size 1.
-    other : Tensor, optional
-        The second tensor.
-    out : Tensor or tuple of two Tensors, optional
-        Receives the result, or the values and the indices.
+    input: a real Tensor. A NaN is larger than every number.
+    dim: the dimension to reduce, or the second tensor.
+    keepdim: keep the reduced dimension, with size 1.
+    other: the second tensor.
+    DTypeError: when a tensor is complex.
+    DimError: when the dimension is out of range or empty.
+    ShapeError: when there is no element at all, or `input` and `other` do not broadcast.
 
-    Raises
-    ------
-    DTypeError
-        When a tensor is complex.
-    DimError
-        When the dimension is out of range or empty.
-    ShapeError
-        When there is no element at all, or `input` and `other` do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1., 5.], [7., 2.]])
-    >>> values, indices = flow.max(x, 1)
-    >>> flow.max(x), values, indices
-    (tensor(7.), tensor([5., 7.]), tensor([1, 0]))
+    >>> flow.max(x), *flow.max(x, dim=0)
+    (tensor(7.), tensor([7., 5.]), tensor([1, 0]))
     """
-    if out is not None:
-        return write_out("max", out, max, input, dim, keepdim, other=other)
-    other = dim if isinstance(dim, Tensor) else other
-    if other is not None:
-        return dispatch2(MAXIMUM, real("max", input), real("max", other, "other"))
-    if dim is not None:
-        return MaxResult(*_extremum_along(MAX, input, dim, keepdim))
-    attrs = reduced("max", real("max", input), None, False)
-    _refuse_empty("max", input, (), False)
-    return dispatch1(AMAX, input, attrs)
+    return _extremum("max", (AMAX, MAX, MAXIMUM), MaxResult, (input, dim, keepdim, other))
 
 
-@register_functor("min")
-def min(
-    input: Tensor,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    other: Tensor | None = None,
-    out: Any = None,
-) -> Any:
+@functor("flow Tensor", out=True, samples=_THREE)
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """Return the smallest element, the smallest along a dimension, or the smaller of two tensors.
 
     The three forms are those of `max`.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.min(flow.tensor([[1., 5.], [7., 2.]]), dim=0).indices
+    >>> flow.min(flow.tensor([[1., 5.], [7., 2.]]), 1).indices
     tensor([0, 1])
     """
-    if out is not None:
-        return write_out("min", out, min, input, dim, keepdim, other=other)
-    other = dim if isinstance(dim, Tensor) else other
-    if other is not None:
-        return dispatch2(MINIMUM, real("min", input), real("min", other, "other"))
+    return _extremum("min", (AMIN, MIN, MINIMUM), MinResult, (input, dim, keepdim, other))
+
+
+def argument_dim(op: str, dim: Any, input: Tensor) -> int | None:
+    """Return the dimension of argmax, None for all: that no element is left is a DimError here."""
     if dim is not None:
-        return MinResult(*_extremum_along(MIN, input, dim, keepdim))
-    attrs = reduced("min", real("min", input), None, False)
-    _refuse_empty("min", input, (), False)
-    return dispatch1(AMIN, input, attrs)
+        return filled_dim(op, dim, input)
+    if 0 in input._data.shape:  # an IndexError in PyTorch, unlike that of max
+        raise _empty(DimError, op, "input", "at least one element", f"shape {input.shape}")
+    return None
 
 
-def _arg_extremum(op: OpExpr, input: Tensor, dim: int | None, keepdim: bool) -> Tensor:
-    name = op.op_type_name
-    real(name, input)
-    if dim is not None:
-        dim = check_dim(name, dim, input.ndim)
-    if dim is None and 0 in input._data.shape:
-        raise bad_argument(
-            DimError,  # an IndexError in PyTorch, unlike that of max
-            name,
-            "input",
-            expected="at least one element",
-            got=f"shape {input.shape}",
-            mend="name a dimension that is not empty with dim=",
-        )
-    _refuse_empty(name, input, () if dim is None else (dim,), True)
-    return dispatch1(op, input, {"dim": dim, "keepdim": bool(keepdim)})
+ArgumentDim = Annotated[
+    int | None,
+    Domain(
+        "The dimension to reduce; None for the flattened tensor.",
+        "{x} = argument_dim(NAME, {x}, {first})",
+        raises={"DimError": "When the dimension is out of range or there is no element."},
+        uses=(argument_dim,),
+    ),
+]
 
 
-@register_functor("argmax")
-def argmax(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
-) -> Tensor:
+@functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
+def argmax(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Tensor:
     """Return the int64 index of the first maximum, along a dimension or in the flattened tensor.
 
-    Raises
-    ------
-    DTypeError
-        When `input` is complex.
-    DimError
-        When the dimension is out of range or there is no element.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1., 5.], [7., 2.]])
     >>> flow.argmax(x), flow.argmax(x, dim=1)
     (tensor(2), tensor([1, 0]))
     """
-    if out is not None:
-        return write_out("argmax", out, argmax, input, dim, keepdim)
-    return _arg_extremum(ARGMAX, input, dim, keepdim)
 
 
-@register_functor("argmin")
-def argmin(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
-) -> Tensor:
+@functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
+def argmin(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Tensor:
     """Return the int64 index of the first minimum, along a dimension or in the flattened tensor.
 
-    Raises
-    ------
-    DTypeError
-        When `input` is complex.
-    DimError
-        When the dimension is out of range or there is no element.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.argmin(flow.tensor([[1., 5.], [7., 2.]]), dim=1, keepdim=True)
     tensor([[0],
             [1]])
     """
-    if out is not None:
-        return write_out("argmin", out, argmin, input, dim, keepdim)
-    return _arg_extremum(ARGMIN, input, dim, keepdim)

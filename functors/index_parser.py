@@ -6,6 +6,7 @@ then choose from that view. So an int never counts as an index array, as it does
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from oneflow_lite.device import CPU, to_device
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    CaptureError,
     DimError,
     FlowError,
     IndexRangeError,
@@ -60,7 +62,7 @@ def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
         For more indices than dimensions.
     """
     shape = input._data.shape
-    items = [_item(op, input, item) for item in (index if type(index) is tuple else (index,))]
+    items = [_item(op, input, item) for item in (index if _is_several(index) else (index,))]
     items = _expanded(op, _without_scalar_tensors(items), len(shape))
     basic: list[Any] = []
     tensors: list[Tensor] = []
@@ -101,6 +103,23 @@ def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
     return ParsedIndex((*basic, ...), tuple(tensors), tuple(dims))
 
 
+def _is_several(index: Any) -> bool:
+    """Return whether an index stands for several: a tuple, or as in PyTorch a list like one.
+
+    A list is one index where it holds numbers alone, or more than 31 items.
+    """
+    if isinstance(index, tuple):
+        return True
+    return isinstance(index, list) and len(index) < 32 and any(map(_is_no_number, index))
+
+
+def _is_no_number(item: Any) -> bool:
+    return item is None or item is ... or isinstance(item, _NO_NUMBERS)
+
+
+_NO_NUMBERS = (Tensor, slice, list, tuple, range, np.ndarray)
+
+
 def _consumed(item: Any) -> int:
     """Return how many dimensions of the input an item stands for."""
     if item is None or item is ...:
@@ -137,7 +156,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
     if isinstance(item, slice):
         return item if is_plain_slice(item) else _slice_of_ints(op, item)
     if isinstance(item, Tensor):
-        return _checked(op, item)
+        return _number(_checked(op, item))
     if isinstance(item, (bool, np.bool_)):
         return _tensor(input, np.array(bool(item)))
     if isinstance(item, (list, tuple, range, np.ndarray)):
@@ -156,7 +175,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
             )
         if not array.size and not isinstance(item, np.ndarray):
             array = array.astype(np.int64)
-        return _checked(op, _tensor(input, array))
+        return _number(_checked(op, _tensor(input, array)))
     if hasattr(item, "__index__"):
         return operator.index(item)
     kind: type[FlowError] = ArgumentTypeError if isinstance(item, str) else IndexRangeError
@@ -168,6 +187,18 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
         got=type(item).__name__,
         mend="convert it with int()",
     )
+
+
+def _number(index: Tensor) -> Any:
+    """Return the value of a 0-d integer tensor where it is at hand, so that indexing is a view.
+
+    On CUDA and of a variable of a Program it is not: there the tensor chooses, and copies.
+    """
+    data = index._data
+    if type(data) is np.ndarray and not data.ndim and data.dtype.kind != "b":
+        with contextlib.suppress(CaptureError):
+            return int(index)
+    return index
 
 
 def _tensor(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:

@@ -2,201 +2,219 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
-from oneflow_lite.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    DTypeError,
-    FlowError,
-    ShapeError,
-    bad_argument,
-)
-from oneflow_lite.functors.checks import check_dim, check_tensor
-from oneflow_lite.functors.out import write_out
+import numpy as np
+
+from oneflow_lite.errors import DTypeError, ShapeError
+from oneflow_lite.functors.checks import check_dim, check_tensor, check_tensors, refusal
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import Count, Domain, Flag, Tensors, Vector
 from oneflow_lite.functors.shape import expand, reshape, unsqueeze
-from oneflow_lite.interpreter import dispatch, promote
+from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.tensor import Tensor, make_constant
 
 CAT = op_expr("cat")
 STACK = op_expr("stack")
 
-Tensors = Sequence[Tensor]
+
+def _some(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
+    """Return the tensors in their common dtype; `ShapeError` when there are none."""
+    if isinstance(value, (list, tuple)) and not value:
+        raise refusal(ShapeError, op, argument, "at least one tensor", "none", "pass one")
+    return check_tensors(op, value, argument)
 
 
-@register_functor("cat")
-def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+_SOME = Domain(
+    "Tensors on one device; they are brought to their common dtype.",
+    "{x} = _some(NAME, {x}, '{x}')",
+    raises={"ShapeError": "When there is no tensor, or shapes do not fit."},
+    uses=(_some,),
+    tensor="many",
+    sample="[x(2, 3), x(2, 3)]",
+    type="sequence of Tensors",
+)
+Some = Annotated[Sequence[Tensor], _SOME]
+
+
+@functor(
+    "flow",
+    out=True,
+    alias="concat concatenate",
+    samples="[x(2, 3), x(1, 3)]; [x(2, 3), x(2, 1)], -1; [x(0), x(2)]",
+)
+def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Join tensors along a dimension that they have.
 
-    Dtypes are promoted. Vectors without elements are skipped, as in PyTorch.
+    Vectors without elements are skipped, as in PyTorch.
 
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        Of equal shapes, except in `dim`.
-    dim : int
-        The dimension that grows.
-    out : Tensor, optional
-        Receives the result.
+    dim: the dimension that grows.
+    ShapeError: when shapes do not fit, or a tensor is 0-d.
+    DimError: when there is no such dimension.
 
-    Raises
-    ------
-    ShapeError
-        When shapes do not fit, or a tensor is 0-d.
-    ArgumentError, ArgumentTypeError, DimError
-        When there is no tensor, something is no tensor, or there is no such dimension.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.cat([flow.zeros(1, 2), flow.ones(2, 2)])
     tensor([[0., 0.],
             [1., 1.],
             [1., 1.]])
     """
-    if out is not None:
-        return write_out("cat", out, cat, tensors, dim)
-    _check_tensors("cat", tensors, ArgumentError)
     return _joined("cat", tensors, dim)
 
 
-@register_functor("concat")
-def concat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Join tensors along a dimension; another name of `cat`."""
-    if out is not None:
-        return write_out("concat", out, concat, tensors, dim)
-    return cat(tensors, dim)
+concat = concatenate = cat
 
 
-@register_functor("concatenate")
-def concatenate(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Join tensors along a dimension; another name of `cat`."""
-    if out is not None:
-        return write_out("concatenate", out, concatenate, tensors, dim)
-    return cat(tensors, dim)
-
-
-@register_functor("stack")
-def stack(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+@functor("flow", out=True, samples="[x(2, 3), x(2, 3)]; [x(2), x(2)], -1; [x(), x()]")
+def stack(tensors: Some, dim: int = 0) -> Tensor:
     """Join tensors of one shape along a new dimension.
 
-    Raises
-    ------
-    ShapeError
-        When shapes differ, or there is no tensor.
-    ArgumentTypeError, DimError
-        When something is no tensor, or `dim` is out of range.
+    DimError: when `dim` is out of range.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.stack([flow.tensor([1, 2]), flow.tensor([3, 4])], dim=1)
     tensor([[1, 3],
             [2, 4]])
     """
-    if out is not None:
-        return write_out("stack", out, stack, tensors, dim)
-    _check_tensors("stack", tensors, ShapeError)
     first = tensors[0]._data.shape
     for i, tensor in enumerate(tensors):
         if tensor._data.shape != first:
-            raise bad_argument(
-                ShapeError,
-                "stack",
-                f"tensors[{i}]",
-                expected=f"the shape of the first, {first}",
-                got=f"shape {tensor.shape}",
-                mend="reshape or expand it",
+            expected, got = f"the shape of the first, {first}", f"shape {tensor.shape}"
+            raise refusal(
+                ShapeError, "stack", f"tensors[{i}]", expected, got, "reshape or expand it"
             )
     dim = check_dim("stack", dim, len(first) + 1)
-    return dispatch(STACK, tuple(_promoted("stack", tensors)), {"dim": dim})
+    return dispatch(STACK, tuple(tensors), {"dim": dim})
 
 
-@register_functor("hstack")
-def hstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
+_row_of = functools.partial(functor, "flow", out=True, samples="[x(2), x(2)]; [x(2, 3), x(2, 3)]")
+
+
+@_row_of(samples="[x(2), x(3)]; [x(2, 3), x(2, 1)]")
+def hstack(tensors: Some) -> Tensor:
     """Join tensors side by side: vectors along their dimension, others along the second.
 
-    >>> import oneflow_lite as flow
     >>> flow.hstack([flow.tensor([1, 2]), flow.tensor([3])])
     tensor([1, 2, 3])
     """
-    if out is not None:
-        return write_out("hstack", out, hstack, tensors)
-    _check_tensors("hstack", tensors, ShapeError)
-    xs = [reshape(x, 1) if not x._data.ndim else x for x in tensors]
+    xs = [_at_least_1d(x) for x in tensors]
     return _joined("hstack", xs, 0 if xs[0].ndim == 1 else 1)
 
 
-@register_functor("vstack")
-def vstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
+@_row_of(alias="row_stack")
+def vstack(tensors: Some) -> Tensor:
     """Join tensors as rows: vectors become rows first.
 
-    >>> import oneflow_lite as flow
     >>> flow.vstack([flow.tensor([1, 2]), flow.tensor([3, 4])])
     tensor([[1, 2],
             [3, 4]])
     """
-    if out is not None:
-        return write_out("vstack", out, vstack, tensors)
-    _check_tensors("vstack", tensors, ShapeError)
-    xs = [reshape(x, 1, -1) if x._data.ndim < 2 else x for x in tensors]
-    return _joined("vstack", xs, 0)
+    return _joined("vstack", [_at_least_2d(x) for x in tensors], 0)
 
 
-@register_functor("dstack")
-def dstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
+@_row_of()
+def dstack(tensors: Some) -> Tensor:
     """Join tensors along the third dimension, which is added where it is missing.
 
-    >>> import oneflow_lite as flow
     >>> flow.dstack([flow.tensor([1, 2]), flow.tensor([3, 4])])
     tensor([[[1, 3],
              [2, 4]]])
     """
-    if out is not None:
-        return write_out("dstack", out, dstack, tensors)
-    _check_tensors("dstack", tensors, ShapeError)
-    xs = [reshape(x, 1, -1) if x._data.ndim < 2 else x for x in tensors]
-    return _joined("dstack", [unsqueeze(x, 2) if x.ndim == 2 else x for x in xs], 2)
+    return _joined("dstack", [_at_least_3d(x) for x in tensors], 2)
 
 
-@register_functor("column_stack")
-def column_stack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
+@_row_of()
+def column_stack(tensors: Some) -> Tensor:
     """Join tensors as columns: vectors become columns first.
 
-    >>> import oneflow_lite as flow
     >>> flow.column_stack([flow.tensor([1, 2]), flow.tensor([3, 4])])
     tensor([[1, 3],
             [2, 4]])
     """
-    if out is not None:
-        return write_out("column_stack", out, column_stack, tensors)
-    _check_tensors("column_stack", tensors, ShapeError)
     xs = [reshape(x, -1, 1) if x._data.ndim < 2 else x for x in tensors]
     return _joined("column_stack", xs, 1)
 
 
-@register_functor("meshgrid")
+def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
+    """Check shapes and join; `op` is the functor that was called."""
+    xs, shapes = tensors, [x._data.shape for x in tensors]
+    if () in shapes:
+        which = f"tensors[{shapes.index(())}]"
+        raise refusal(
+            ShapeError, op, which, "at least one dimension", "a 0-d tensor", "use stack()"
+        )
+    first = shapes[0]
+    if (0,) in shapes:
+        xs = [x for x in xs if x._data.shape != (0,)] or xs[:1]
+        first = xs[0]._data.shape
+    dim = check_dim(op, dim, len(first))
+    for i, shape in enumerate(shapes):
+        if shape == first or shape == (0,):
+            continue
+        if len(shape) != len(first) or any(
+            n != m for k, (n, m) in enumerate(zip(shape, first, strict=True)) if k != dim
+        ):
+            expected = f"the shape of the first, {first}, except in dim {dim}"
+            got = f"shape {shape}"
+            raise refusal(ShapeError, op, f"tensors[{i}]", expected, got, "reshape or crop it")
+    return dispatch(CAT, tuple(xs), {"dim": dim})
+
+
+# --- Dimensions in front and behind ---------------------------------------------------------------
+
+
+def _at_least_1d(x: Tensor) -> Tensor:
+    return x if x._data.ndim else reshape(x, 1)
+
+
+def _at_least_2d(x: Tensor) -> Tensor:
+    return x if x._data.ndim >= 2 else unsqueeze(_at_least_1d(x), 0)
+
+
+def _at_least_3d(x: Tensor) -> Tensor:
+    return x if x._data.ndim >= 3 else unsqueeze(_at_least_2d(x), -1)
+
+
+def _of_each(op: str, tensors: tuple[Any, ...], change: Callable[[Tensor], Tensor]) -> Any:
+    """Change tensors, given one by one or as one sequence; of one alone return one."""
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return change(tensors[0])
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    return tuple(change(check_tensor(op, f"tensors[{i}]", x)) for i, x in enumerate(given))
+
+
+@functor("flow", samples="x(); x(2), x()")
+def atleast_1d(*tensors: Any) -> Any:
+    """Return each tensor with one dimension at least."""
+    return _of_each("atleast_1d", tensors, _at_least_1d)
+
+
+@functor("flow", samples="x(); x(2), x(2, 3)")
+def atleast_2d(*tensors: Any) -> Any:
+    """Return each tensor with two dimensions at least; vectors become rows."""
+    return _of_each("atleast_2d", tensors, _at_least_2d)
+
+
+@functor("flow", samples="x(); x(2), x(2, 3)")
+def atleast_3d(*tensors: Any) -> Any:
+    """Return each tensor with three dimensions at least; (n,) becomes (1, n, 1)."""
+    return _of_each("atleast_3d", tensors, _at_least_3d)
+
+
+# --- Grids, products, blocks ----------------------------------------------------------------------
+
+
+@functor("flow", samples="x(2), x(3), indexing='ij'; x(2), x(3), x(), indexing='xy'")
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Return the coordinates of a grid spanned by vectors, as views of shape (len, len, …).
 
-    Parameters
-    ----------
-    tensors : Tensor
-        Vectors or 0-d tensors of one dtype, also as one sequence.
-    indexing : {"ij", "xy"}
-        "ij" counts dimensions in the order of the vectors; "xy" exchanges the first two.
+    tensors: vectors or 0-d tensors of one dtype, also as one sequence.
+    indexing: "ij" counts dimensions in the order of the vectors; "xy" exchanges the first two.
+    ShapeError, DTypeError: when a tensor has more dimensions, there is none, `indexing` is
+        unknown, or dtypes differ.
 
-    Raises
-    ------
-    ShapeError, DTypeError
-        When a tensor has more dimensions, there is none, `indexing` is unknown, or dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> a, b = flow.meshgrid(flow.arange(2), flow.arange(3), indexing="ij")
     >>> a
     tensor([[0, 0, 0],
@@ -204,35 +222,19 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    _check_tensors("meshgrid", tensors, ShapeError)
+    _some("meshgrid", tensors)
     if indexing not in ("ij", "xy"):
-        raise bad_argument(
-            ShapeError,
-            "meshgrid",
-            "indexing",
-            expected="'ij' or 'xy'",
-            got=repr(indexing),
-            mend="name one of these",
-        )
+        got, mend = repr(indexing), "name one of these"
+        raise refusal(ShapeError, "meshgrid", "indexing", "'ij' or 'xy'", got, mend)
+    dtype = tensors[0].dtype
     for i, tensor in enumerate(tensors):
+        name = f"tensors[{i}]"
         if tensor._data.ndim > 1:
-            raise bad_argument(
-                ShapeError,
-                "meshgrid",
-                f"tensors[{i}]",
-                expected="a vector",
-                got=f"shape {tensor.shape}",
-                mend="flatten it",
-            )
-        if tensor.dtype != tensors[0].dtype:
-            raise bad_argument(
-                DTypeError,
-                "meshgrid",
-                f"tensors[{i}]",
-                expected=f"the dtype of the first, {tensors[0].dtype}",
-                got=tensor.dtype,
-                mend="convert it",
-            )
+            got = f"shape {tensor.shape}"
+            raise refusal(ShapeError, "meshgrid", name, "a vector", got, "flatten it")
+        if tensor.dtype != dtype:
+            expected = f"the dtype of the first, {dtype}"
+            raise refusal(DTypeError, "meshgrid", name, expected, tensor.dtype, "convert it")
     places = list(range(len(tensors)))
     if indexing == "xy" and len(tensors) > 1:
         places[:2] = 1, 0
@@ -245,63 +247,78 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     )
 
 
-def _check_tensors(op: str, tensors: Any, when_empty: type[FlowError]) -> None:
-    if not isinstance(tensors, (list, tuple)):
-        raise bad_argument(
-            ArgumentTypeError,
-            op,
-            "tensors",
-            expected="a list or tuple of tensors",
-            got=type(tensors).__name__,
-            mend="put the tensors in a list",
-        )
-    if not tensors:
-        raise bad_argument(
-            when_empty, op, "tensors", expected="at least one tensor", got="none", mend="pass one"
-        )
-    for i, tensor in enumerate(tensors):
-        if not isinstance(tensor, Tensor):
-            check_tensor(op, f"tensors[{i}]", tensor)
+@functor("flow", samples="x(2, 1), x(3); x(2), x()")
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Return the tensors expanded to the shape in which they meet.
+
+    ShapeError: when the shapes do not broadcast.
+    """
+    shapes = [check_tensor("broadcast_tensors", "tensors", x)._data.shape for x in tensors]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        expected, mend = "shapes that broadcast together", "make the sizes equal or 1"
+        raise refusal(ShapeError, "broadcast_tensors", "tensors", expected, shapes, mend) from None
+    return tuple(expand(x, shape) for x in tensors)
 
 
-def _joined(op: str, tensors: Tensors, dim: int) -> Tensor:
-    """Check shapes and join; `op` is the functor that was called."""
-    shapes = [x._data.shape for x in tensors]
-    if () in shapes:
-        raise bad_argument(
-            ShapeError,
-            op,
-            f"tensors[{shapes.index(())}]",
-            expected="at least one dimension",
-            got="a 0-d tensor",
-            mend="use stack()",
-        )
-    xs = _promoted(op, tensors)
-    first = shapes[0]
-    if (0,) in shapes:
-        xs = [x for x in xs if x._data.shape != (0,)] or xs[:1]
-        first = xs[0]._data.shape
-    dim = check_dim(op, dim, len(first))
-    for i, shape in enumerate(shapes):
-        if shape == first or shape == (0,):
-            continue
-        if len(shape) != len(first) or any(
-            n != m for k, (n, m) in enumerate(zip(shape, first, strict=True)) if k != dim
-        ):
-            raise bad_argument(
-                ShapeError,
-                op,
-                f"tensors[{i}]",
-                expected=f"the shape of the first, {first}, except in dim {dim}",
-                got=f"shape {shape}",
-                mend="reshape or crop it",
+@functor("flow", samples="x(2), x(3); x(2)")
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """Return all combinations of one element of each vector, as rows; of one vector itself.
+
+    >>> flow.cartesian_prod(flow.tensor([1, 2]), flow.tensor([4, 5]))
+    tensor([[1, 4],
+            [1, 5],
+            [2, 4],
+            [2, 5]])
+    """
+    for i, x in enumerate(tensors):
+        if check_tensor("cartesian_prod", f"tensors[{i}]", x)._data.ndim != 1:
+            got, mend = f"shape {x.shape}", "flatten it"
+            raise refusal(ShapeError, "cartesian_prod", f"tensors[{i}]", "a vector", got, mend)
+    if len(tensors) == 1:
+        return reshape(tensors[0], -1)
+    grids = meshgrid(*tensors)
+    return stack([reshape(x, -1) for x in grids], 1)
+
+
+@functor("flow", samples="x(4); x(4), 3; x(3), 2, True; x(3), 1")
+def combinations(input: Vector, r: Count = 2, with_replacement: Flag = False) -> Tensor:
+    """Return all ways to take r elements of a vector, each as a row, in lexicographic order.
+
+    >>> flow.combinations(flow.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(choose(range(input.numel()), r)), np.int64).reshape(-1, r)
+    index = make_constant(rows.reshape(-1)).to(input.device)
+    return reshape(FUNCTORS.get("index_select")(input, 0, index), rows.shape)
+
+
+@functor("flow", samples="x(2, 2), x(1, 3), x(); x(2)")
+def block_diag(*tensors: Any) -> Tensor:
+    """Return a matrix with these on its diagonal, and 0 elsewhere; vectors are rows.
+
+    tensors: of at most two dimensions.
+    ShapeError: when one has more.
+
+    >>> flow.block_diag(flow.tensor([[1, 2]]), flow.tensor([3]))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    for i, x in enumerate(tensors):
+        if check_tensor("block_diag", f"tensors[{i}]", x)._data.ndim > 2:
+            got, mend = f"shape {x.shape}", "flatten it"
+            raise refusal(
+                ShapeError, "block_diag", f"tensors[{i}]", "at most 2 dimensions", got, mend
             )
-    return dispatch(CAT, tuple(xs), {"dim": dim})
-
-
-def _promoted(op: str, tensors: Tensors) -> Tensors:
-    """Return the tensors in their common dtype."""
-    dtype = tensors[0]._data.dtype
-    if all([x._data.dtype is dtype for x in tensors]):
-        return tensors
-    return promote(op, *tensors)
+    blocks = [_at_least_2d(x) for x in check_tensors("block_diag", tensors)]
+    pad, before, rows = FUNCTORS.get("pad"), 0, []
+    width = sum(x._data.shape[1] for x in blocks)
+    for x in blocks:
+        after = width - before - x._data.shape[1]
+        rows.append(pad(x, (before, after)))
+        before += x._data.shape[1]
+    return cat(rows)

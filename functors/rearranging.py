@@ -5,158 +5,218 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import DimError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_dim, check_dims, check_shape, check_tensor
+from oneflow_lite.errors import DimError, ShapeError
+from oneflow_lite.functors.checks import (
+    check_dim,
+    check_dims,
+    check_int,
+    check_shape,
+    no_dimension,
+    refusal,
+    require_integer,
+)
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Int, Integer, Matrices, Sizes
+from oneflow_lite.functors.shape import expand, reshape, transpose, unsqueeze
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 REPEAT = op_expr("repeat")
 FLIP = op_expr("flip")
 ROLL = op_expr("roll")
+REPEAT_INDEX = op_expr("repeat_index")
 
-Ints = int | Sequence[int]
 
-
-@register_functor("repeat")
-def repeat(input: Tensor, repeats: Ints, *more: int) -> Tensor:
+@functor("Tensor", samples="x(2, 3), 1, 2; x(2), (2, 3)")
+def repeat(input: AnyTensor, *repeats: Sizes, **named: Any) -> Tensor:
     """Return copies of a tensor side by side.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape.
-    repeats : ints or a sequence of them
-        How many copies along each dimension, at least one number per dimension of `input`; further
-        ones in front make new dimensions.
+    repeats: how many copies along each dimension, at least one number per dimension of `input`;
+        further ones in front make new dimensions.
+    ShapeError: when there are too few numbers or one is negative.
 
-    Raises
-    ------
-    ShapeError
-        When there are too few numbers or one is negative.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.tensor([1, 2]).repeat(2, 3)
     tensor([[1, 2, 1, 2, 1, 2],
             [1, 2, 1, 2, 1, 2]])
     """
-    ndim = check_tensor("repeat", "input", input)._data.ndim
-    sizes = check_shape("repeat", (repeats, *more), "repeats")
-    if len(sizes) < ndim or any(n < 0 for n in sizes):
-        raise bad_argument(
-            ShapeError,
-            "repeat",
-            "repeats",
-            expected=f"at least {ndim} numbers, none negative, for shape {input.shape}",
-            got=sizes,
-            mend="name every dimension, or use tile()",
-        )
-    return dispatch1(REPEAT, input, {"sizes": sizes})
+    ndim = input._data.ndim
+    if len(repeats) < ndim or any(n < 0 for n in repeats):
+        expected = f"at least {ndim} numbers, none negative, for shape {input.shape}"
+        mend = "name every dimension, or use tile()"
+        raise refusal(ShapeError, "repeat", "repeats", expected, repeats, mend)
+    return dispatch1(REPEAT, input, {"sizes": repeats})
 
 
-@register_functor("tile")
-def tile(input: Tensor, dims: Ints, *more: int) -> Tensor:
+@functor("flow Tensor", samples="x(2, 3), (2,); x(2), (2, 3)")
+def tile(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """Return copies of a tensor side by side; missing numbers, in front, are 1.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+    ShapeError: when a number is negative.
+
     >>> flow.tile(flow.tensor([[1, 2], [3, 4]]), (2,))
     tensor([[1, 2, 1, 2],
             [3, 4, 3, 4]])
     """
-    ndim = check_tensor("tile", "input", input)._data.ndim
-    sizes = check_shape("tile", (dims, *more), "dims")
-    if any(n < 0 for n in sizes):
-        raise bad_argument(
-            ShapeError,
-            "tile",
-            "dims",
-            expected="no negative number",
-            got=sizes,
-            mend="pass how many copies are wanted",
-        )
-    return dispatch1(REPEAT, input, {"sizes": (1,) * (ndim - len(sizes)) + sizes})
+    if any(n < 0 for n in dims):
+        mend = "pass how many copies are wanted"
+        raise refusal(ShapeError, "tile", "dims", "no negative number", dims, mend)
+    return dispatch1(REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
 
 
-@register_functor("flip")
-def flip(input: Tensor, dims: Ints, *more: int) -> Tensor:
+@functor("flow Tensor", samples="x(2, 3), (0,); x(2, 3), (0, -1)")
+def flip(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """Return a copy with the order of entries reversed along the given dimensions.
 
-    Raises
-    ------
-    DimError
-        When a dimension is out of range or given twice.
+    DimError: when a dimension is out of range or given twice.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.flip(flow.tensor([[1, 2], [3, 4]]), (0, 1))
     tensor([[4, 3],
             [2, 1]])
     """
-    ndim = check_tensor("flip", "input", input)._data.ndim
-    given = check_shape("flip", (dims, *more), "dims")
     # check_dims takes () as all dimensions, flip as none.
-    places = check_dims("flip", given, ndim, "dims") if given else ()
+    places = check_dims("flip", dims, input._data.ndim, "dims") if dims else ()
     return dispatch1(FLIP, input, {"dims": places})
 
 
-@register_functor("roll")
-def roll(input: Tensor, shifts: Ints, dims: Any = None) -> Tensor:
+@functor("flow Tensor")
+def fliplr(input: Matrices) -> Tensor:
+    """Return a copy with the order of columns reversed."""
+    return dispatch1(FLIP, input, {"dims": (1,)})
+
+
+@functor("flow Tensor", samples="x(2, 3); x(2)")
+def flipud(input: AnyTensor) -> Tensor:
+    """Return a copy with the order of rows reversed.
+
+    ShapeError: when `input` is 0-d.
+    """
+    if not input._data.ndim:
+        raise no_dimension("flipud", "input", ShapeError)
+    return dispatch1(FLIP, input, {"dims": (0,)})
+
+
+@functor("flow Tensor", samples="x(2, 3); x(2, 3, 2), 2, (0, -1); x(2, 3), -1; x(2, 3), 4")
+def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """Return a copy turned k times by 90° from the first of two dimensions to the second.
+
+    ShapeError, DimError: when `dims` are not two dimensions of the tensor.
+
+    >>> flow.rot90(flow.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    places = check_dims("rot90", dims, input._data.ndim, "dims")
+    if len(places) != 2:
+        expected, mend = "two dimensions", "name the two that span the plane"
+        raise refusal(ShapeError, "rot90", "dims", expected, dims, mend)
+    a, b = places
+    flips = ((), (b,), (a, b), (a,))[k % 4]
+    y = dispatch1(FLIP, input, {"dims": flips})
+    return transpose(y, a, b) if k % 2 else y
+
+
+@functor("flow Tensor", samples="x(4), 1; x(2, 3), -2, 1; x(2, 3), (1, 2), (0, -1)")
+def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Tensor:
     """Return a copy with entries moved along dimensions; what falls off comes back in front.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape.
-    shifts : int or sequence of int
-        By how many places.
-    dims : int or sequence of int, optional
-        The dimension of each shift. Without it the tensor is shifted as if flattened.
+    shifts: by how many places.
+    dims: the dimension of each shift. Without it the tensor is shifted as if flattened.
+    ShapeError: when there is not one shift for each dimension.
+    DimError: when a dimension is out of range.
 
-    Raises
-    ------
-    ShapeError
-        When there is not one shift for each dimension.
-    DimError
-        When a dimension is out of range.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.roll(flow.tensor([1, 2, 3, 4]), 1)
     tensor([4, 1, 2, 3])
     """
-    ndim = check_tensor("roll", "input", input)._data.ndim
+    ndim = input._data.ndim
     steps = check_shape("roll", (shifts,), "shifts")
     given = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not steps or (len(steps) != len(given) and (given or len(steps) != 1)):
-        raise bad_argument(
-            ShapeError,
-            "roll",
-            "shifts",
-            expected=f"one shift for each of {len(given)} dims" if given else "one shift",
-            got=shifts,
-            mend="make shifts and dims equally long",
-        )
+        expected = f"one shift for each of {len(given)} dims" if given else "one shift"
+        mend = "make shifts and dims equally long"
+        raise refusal(ShapeError, "roll", "shifts", expected, shifts, mend)
     if not given:
         return dispatch1(ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:
-        raise bad_argument(
-            DimError,
-            "roll",
-            "dims",
-            expected="no dims for a 0-d tensor",
-            got=dims,
-            mend="leave them out",
-        )
-    places = [check_dim("roll", dim, ndim, "dims") for dim in given]
+        raise refusal(DimError, "roll", "dims", "no dims for a 0-d tensor", dims, "leave them out")
     # A dimension named twice is shifted by the sum.
     total: dict[int, int] = {}
-    for place, step in zip(places, steps, strict=True):
+    for dim, step in zip(given, steps, strict=True):
+        place = check_dim("roll", dim, ndim, "dims")
         total[place] = total.get(place, 0) + step
     return dispatch1(ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})
+
+
+@functor(
+    "flow Tensor",
+    samples="""x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
+        x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)""",
+)
+def repeat_interleave(
+    input: AnyTensor, repeats: Any = None, dim: Any = None, *, output_size: int | None = None
+) -> Tensor:
+    """Return each entry of a dimension as often as told, one after the other.
+
+    repeats: one count for all, or a tensor with one for each entry. Without it, `input` itself
+        holds counts, and the result says which positions they stand for.
+    dim: the dimension; without one the tensor is flattened.
+    output_size: the sum of the counts, if it is known; otherwise a device has to be asked.
+    ShapeError: when there is not one count for each entry.
+    ArgumentError: when a count is negative, or the sum is not `output_size`.
+
+    >>> flow.repeat_interleave(flow.tensor([5, 6]), flow.tensor([2, 1]))
+    tensor([5, 5, 6])
+    """
+    op = "repeat_interleave"
+    if repeats is None:
+        counts = require_integer(op, input, "input")
+        return dispatch1(REPEAT_INDEX, _counts(op, counts, None), {"output_size": output_size})
+    if dim is None:
+        input, dim = reshape(input, -1), 0
+    dim = check_dim(op, dim, input._data.ndim)
+    if not input._data.ndim:
+        input = reshape(input, 1)
+    shape = input._data.shape
+    if isinstance(repeats, Tensor) and repeats._data.size == 1 != shape[dim]:
+        repeats = expand(reshape(repeats, 1), shape[dim])
+    if isinstance(repeats, Tensor):
+        counts = _counts(op, require_integer(op, repeats, "repeats"), shape[dim])
+        index = dispatch1(REPEAT_INDEX, counts, {"output_size": output_size})
+        return FUNCTORS.get("index_select")(input, dim, index)
+    count = check_int(op, "repeats", repeats, 0)
+    wide = (*shape[: dim + 1], count, *shape[dim + 1 :])
+    y = expand(unsqueeze(input, dim + 1), wide)
+    return reshape(y, (*shape[:dim], shape[dim] * count, *shape[dim + 1 :]))
+
+
+def _counts(op: str, counts: Tensor, entries: int | None) -> Tensor:
+    shape = counts._data.shape
+    if len(shape) > 1 or (entries is not None and shape not in ((), (entries,))):
+        expected = "a vector" if entries is None else f"one count, or {entries} of them"
+        mend = "give one for each entry of the dimension"
+        raise refusal(ShapeError, op, "repeats", expected, f"shape {shape}", mend)
+    return reshape(counts, -1)
+
+
+@functor("flow", samples="i(4, n=6), (2, 3); i(2, 2, n=4), 4")
+def unravel_index(indices: Integer, shape: Any) -> tuple[Tensor, ...]:
+    """Return the coordinates of positions in a tensor of this shape, counted in C order.
+
+    shape: one or several sizes, none of them negative.
+
+    >>> flow.unravel_index(flow.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
+    sizes = check_shape("unravel_index", (shape,), "shape")
+    found, rest = [], indices
+    for n in sizes[:0:-1]:
+        found.append(rest % n)
+        rest = rest // n
+    return (rest % sizes[0], *found[::-1]) if sizes else ()
+
+
+@functor("flow", samples="x(2, 3), (1, 2); x(3), [-1, 2], 1.5")
+def constant_pad_nd(input: AnyTensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """Add entries of one value before and after the last dimensions, as `nn.functional.pad`."""
+    return FUNCTORS.get("pad")(input, pad, "constant", value)

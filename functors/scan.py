@@ -1,71 +1,76 @@
-"""Running sums and products: what users call."""
+"""Running sums, products and extremes: what users call."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
-from oneflow_lite.functors.checks import check_dim
-from oneflow_lite.functors.out import out_dtype, write_out
-from oneflow_lite.functors.reduce import to_dtype
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import register_functor
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Floating, Real
 from oneflow_lite.tensor import Tensor
 
-CUMSUM = op_expr("cumsum")
-CUMPROD = op_expr("cumprod")
+_SCANNED = "x(2, 3), 1; x(3, 2), -2; x(), 0"
 
 
-def _scan(op: OpExpr, input: Tensor, dim: int, dtype: Any) -> Tensor:
-    input = to_dtype(op.op_type_name, input, dtype)
-    return dispatch1(op, input, {"dim": check_dim(op.op_type_name, dim, input.ndim)})
+class CummaxResult(NamedTuple):
+    """The extremes so far, and where they were last seen."""
+
+    values: Tensor
+    indices: Tensor
 
 
-@register_functor("cumsum")
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
-    """Return the running sum y_i = x_0 + … + x_i along a dimension.
+class CumminResult(NamedTuple):
+    """The extremes so far, and where they were last seen."""
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape. Integers and bools are summed as int64.
-    dim : int
-        The dimension to run along.
-    dtype : dtype, optional
-        Cast the input to it first.
-    out : Tensor, optional
-        Receives the result.
+    values: Tensor
+    indices: Tensor
 
-    Raises
-    ------
-    DimError
-        When the dimension is out of range.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+@functor("flow Tensor", out=True, twin=True, samples=_SCANNED)
+def cumsum(input: AnyTensor, dim: Dim, *, dtype: CastTo = None) -> Tensor:
+    """Return the running sum y_i = x_0 + … + x_i along a dimension; of integers as int64.
+
     >>> flow.cumsum(flow.tensor([1., 2., 3.]), dim=0)
     tensor([1., 3., 6.])
     """
-    if out is not None:
-        return write_out("cumsum", out, cumsum, input, dim, dtype=out_dtype("cumsum", out, dtype))
-    return _scan(CUMSUM, input, dim, dtype)
 
 
-@register_functor("cumprod")
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
-    """Return the running product y_i = x_0 · … · x_i along a dimension.
+@functor("flow Tensor", out=True, twin=True, samples=_SCANNED)
+def cumprod(input: AnyTensor, dim: Dim, *, dtype: CastTo = None) -> Tensor:
+    """Return the running product y_i = x_0 · … · x_i along a dimension; of integers as int64.
 
-    The gradient holds where elements are zero too. Parameters and errors are those of `cumsum`.
+    The gradient holds where elements are zero too.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.cumprod(flow.tensor([2., 3., 4.]), dim=0)
     tensor([ 2.,  6., 24.])
     """
-    if out is not None:
-        return write_out(
-            "cumprod", out, cumprod, input, dim, dtype=out_dtype("cumprod", out, dtype)
-        )
-    return _scan(CUMPROD, input, dim, dtype)
+
+
+@functor("flow Tensor", out=True, samples=_SCANNED)
+def cummax(input: Real, dim: Dim) -> CummaxResult:
+    """Return the greatest element so far along a dimension, and where it was last seen.
+
+    Once there is a NaN, the result is NaN. The gradient goes to the element at the index.
+
+    >>> flow.cummax(flow.tensor([1.0, 3.0, 2.0, 3.0]), 0)
+    CummaxResult(values=tensor([1., 3., 3., 3.]), indices=tensor([0, 1, 1, 3]))
+    """
+
+
+@functor("flow Tensor", out=True, samples=_SCANNED)
+def cummin(input: Real, dim: Dim) -> CumminResult:
+    """Return the least element so far along a dimension, and where it was last seen.
+
+    >>> flow.cummin(flow.tensor([3.0, 1.0, 2.0, 1.0]), 0).indices
+    tensor([0, 1, 1, 3])
+    """
+
+
+@functor("flow Tensor", out=True, samples=_SCANNED)
+def logcumsumexp(input: Floating, dim: Dim) -> Tensor:
+    """Return log(exp(x_0) + … + exp(x_i)) along a dimension, without overflow or underflow.
+
+    Of complex numbers it is a logarithm; which one, of those that lie 2πi apart, is not said.
+
+    >>> flow.logcumsumexp(flow.tensor([1000.0, 1000.0]), 0)
+    tensor([1000.0000, 1000.6931])
+    """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -23,7 +24,11 @@ from oneflow_lite.functors.checks import (
     check_ndim,
     check_shape,
     check_tensor,
+    named_sizes,
+    no_dimension,
 )
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Dim, Sizes, attribute, tensor
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -33,17 +38,62 @@ _RESHAPE = op_expr("reshape")
 _TRANSPOSE = op_expr("transpose")
 _PERMUTE = op_expr("permute")
 _SQUEEZE = op_expr("squeeze")
-_UNSQUEEZE = op_expr("unsqueeze")
 _EXPAND = op_expr("expand")
 _SUM_TO = op_expr("sum_to")
-_CLONE = op_expr("clone")
 _REAL = op_expr("real")
-_IMAG = op_expr("imag")
+_CONJ = op_expr("conj")
 _VIEW_DTYPE = op_expr("view_dtype")
 _TO_DEVICE = op_expr("to_device")
 
 
-def _filled(
+def _complex(op: str, value: Tensor, argument: str) -> Tensor:
+    if check_tensor(op, argument, value)._data.dtype.kind == "c":
+        return value
+    raise bad_argument(
+        DTypeError,
+        op,
+        argument,
+        expected="a complex dtype",
+        got=value.dtype,
+        mend="a real tensor has no imaginary part",
+    )
+
+
+def _at_most_matrix(op: str, value: Tensor, argument: str) -> Tensor:
+    return check_ndim(op, value, (0, 1, 2), argument)
+
+
+def _matrices_or_number(op: str, value: Tensor, argument: str) -> Tensor:
+    if check_tensor(op, argument, value)._data.ndim != 1:
+        return value
+    raise bad_argument(
+        ShapeError,
+        op,
+        argument,
+        expected="matrices, or a 0-d tensor",
+        got=f"shape {value.shape}",
+        mend="unsqueeze it",
+    )
+
+
+ComplexOnly = Annotated[
+    Tensor, tensor(_complex, "c", "Complex.", "z(2, 3)", DTypeError="When {x} is real.")
+]
+AtMostMatrix = Annotated[
+    Tensor,
+    tensor(
+        _at_most_matrix,
+        "",
+        "Of at most two dimensions.",
+        ShapeError="When {x} has more dimensions.",
+    ),
+]
+Matrices = Annotated[
+    Tensor, tensor(_matrices_or_number, "", "Of matrices.", ShapeError="When {x} is a vector.")
+]
+
+
+def filled(
     op: str, argument: str, sizes: tuple[int, ...], total: int, input: Tensor
 ) -> tuple[int, ...]:
     """Fill in the one size given as -1, and check the product of the sizes."""
@@ -70,57 +120,45 @@ def _filled(
     )
 
 
-def _sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:
-    """Return what was given by position, or by one of the names; raise for other names."""
-    if not named:
-        return given
-    for name in names:
-        if name in named:
-            given = (*given, named.pop(name))
-    for name in named:
-        raise ArgumentTypeError(f"{op}() has no argument {name!r}; leave it out")
-    return given
-
-
-@register_functor("reshape")
-def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+@functor("flow Tensor", samples="x(2, 3), (3, -1)")
+def reshape(input: AnyTensor, *shape: Sizes, **named: Any) -> Tensor:
     """Return the elements in another shape: a view where the memory allows it, else a copy.
 
     One size may be -1 and is then computed.
 
-    >>> import oneflow_lite as flow
+    ShapeError: when the sizes do not keep the number of elements.
+
     >>> flow.arange(6).reshape(2, -1)
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    check_tensor("reshape", "input", input)
-    sizes = check_shape("reshape", _sizes("reshape", shape, named, "shape"), "shape")
     return dispatch1(
-        _RESHAPE, input, {"shape": _filled("reshape", "shape", sizes, input._data.size, input)}
+        _RESHAPE, input, {"shape": filled("reshape", "shape", shape, input._data.size, input)}
     )
 
 
-@register_functor("view")
-def view(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+@functor("Tensor", samples="x(2, 3), 3, -1; x(2, 3), (6,)")
+def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape, sharing memory; raise where that needs a copy.
 
     With a dtype of the same size instead of a shape, the bytes are read as that dtype; no gradient
     flows through that.
 
-    >>> import oneflow_lite as flow
+    ShapeError: when the sizes do not keep the number of elements, or need a copy.
+    DTypeError: when the dtype has another size.
+
     >>> x = flow.zeros(2, 3)
     >>> x.view(-1)[4] = 1.0
     >>> x
     tensor([[0., 0., 0.],
             [0., 1., 0.]])
     """
-    check_tensor("view", "input", input)
-    given = _sizes("view", shape, named, "size", "dtype")
+    given = named_sizes("view", shape, named, "size", "dtype")
     if len(given) == 1 and not isinstance(given[0], (int, np.integer, tuple, list)):
         return _read_as(input, given[0])
     sizes = check_shape("view", given, "shape")
     result = dispatch1(
-        _RESHAPE, input, {"shape": _filled("view", "shape", sizes, input._data.size, input)}
+        _RESHAPE, input, {"shape": filled("view", "shape", sizes, input._data.size, input)}
     )
     if input._data.size and result is not input and result._view is None:  # it was copied
         raise bad_argument(
@@ -150,65 +188,64 @@ def _read_as(input: Tensor, dtype: Any) -> Tensor:
     return result
 
 
-@register_functor("view_as")
-def view_as(input: Tensor, other: Tensor) -> Tensor:
+_like = functools.partial(functor, "Tensor", samples="x(2, 3), fixed(x(3, 2))")
+
+
+@_like()
+def view_as(input: AnyTensor, other: AnyTensor) -> Tensor:
     """Return `input` viewed in the shape of `other`."""
-    return view(input, check_tensor("view_as", "other", other).shape)
+    return view(input, other.shape)
 
 
-@register_functor("reshape_as")
-def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+@_like()
+def reshape_as(input: AnyTensor, other: AnyTensor) -> Tensor:
     """Return `input` in the shape of `other`."""
-    return reshape(input, check_tensor("reshape_as", "other", other).shape)
+    return reshape(input, other.shape)
 
 
-@register_functor("flatten")
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+@functor("flow Tensor", samples="x(2, 3, 2); x(2, 3, 2), 1; x(2, 3, 2), -3, -2")
+def flatten(input: AnyTensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     """Return the tensor with the dimensions from `start_dim` to `end_dim` made one.
 
-    >>> import oneflow_lite as flow
+    ShapeError: when `end_dim` lies before `start_dim`.
+
     >>> flow.zeros(2, 3, 4).flatten(1).shape
     (2, 12)
     """
-    shape = check_tensor("flatten", "input", input).shape
-    first = check_dim("flatten", start_dim, len(shape), "start_dim")
-    last = check_dim("flatten", end_dim, len(shape), "end_dim")
-    if first > last:
+    shape = input._data.shape
+    if start_dim > end_dim:
         raise bad_argument(
             ShapeError,
             "flatten",
             "end_dim",
-            expected=f"at least start_dim = {first}",
-            got=last,
+            expected=f"at least start_dim = {start_dim}",
+            got=end_dim,
             mend="swap the dimensions",
         )
     if not shape:
         return reshape(input, 1)
-    if first == last:
+    if start_dim == end_dim:
         return input
-    size = math.prod(shape[first : last + 1])
-    return reshape(input, (*shape[:first], size, *shape[last + 1 :]))
+    size = math.prod(shape[start_dim : end_dim + 1])
+    return reshape(input, (*shape[:start_dim], size, *shape[end_dim + 1 :]))
 
 
-@register_functor("ravel")
-def ravel(input: Tensor) -> Tensor:
-    """Return the elements in one dimension."""
-    return reshape(input, (check_tensor("ravel", "input", input).numel(),))
+@functor("flow Tensor")
+def ravel(input: AnyTensor) -> Tensor:
+    """Return the elements in one dimension, in contiguous memory; a view where it is so already."""
+    return contiguous(reshape(input, (input.numel(),)))
 
 
-@register_functor("unflatten")
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """Return the tensor with one dimension split into several; one size may be -1."""
-    shape = check_tensor("unflatten", "input", input).shape
+@functor("flow Tensor", samples="x(2, 6), 1, (2, -1); x(2, 6), -2, (1, 2)")
+def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
+    """Return the tensor with one dimension split into several; one size may be -1.
+
+    ShapeError: when the sizes do not make up the dimension.
+    DimError: when there is no such dimension.
+    """
+    shape = input._data.shape
     if not shape:
-        raise bad_argument(
-            DimError,
-            "unflatten",
-            "input",
-            expected="at least one dimension",
-            got="none",
-            mend="use reshape()",
-        )
+        raise no_dimension("unflatten", "input", DimError, "use reshape()")
     dim = check_dim("unflatten", dim, len(shape))
     if not isinstance(sizes, (tuple, list)) or not sizes:
         raise bad_argument(
@@ -220,76 +257,99 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
             mend="name the sizes that the dimension is split into",
         )
     parts = check_shape("unflatten", (sizes,), "sizes")
-    parts = _filled("unflatten", "sizes", parts, shape[dim], input)
+    parts = filled("unflatten", "sizes", parts, shape[dim], input)
     return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 
 
-@register_functor("squeeze")
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the tensor without the dimensions of size 1 (all of them, or those named)."""
-    shape = check_tensor("squeeze", "input", input).shape
+@functor("flow Tensor", reshapes=True, samples="x(1, 2, 1); x(1, 2, 1), -1; x(1, 2, 1), (0, 1)")
+def squeeze(input: AnyTensor, dim: Any = None) -> Tensor:
+    """Return the tensor without the dimensions of size 1 (all of them, or those named).
+
+    DimError: when a dimension is out of range or given twice.
+    """
+    shape = input._data.shape
     dims = check_dims("squeeze", dim, len(shape)) if dim != () else ()
     return dispatch1(_SQUEEZE, input, {"dim": tuple(d for d in dims if shape[d] == 1)})
 
 
-@register_functor("unsqueeze")
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
+_PLACE = attribute(check_dim, "")._replace(
+    says="Where the new dimension stands, counted from either end.",
+    check="{x} = check_dim(NAME, {x}, {first}._data.ndim + 1, '{x}')",
+    raises={"DimError": "When {x} is out of range."},
+)
+
+
+@functor("flow Tensor", reshapes=True, samples="x(2, 3), 1; x(2, 3), -3")
+def unsqueeze(input: AnyTensor, dim: Annotated[int, _PLACE]) -> Tensor:
     """Return the tensor with a dimension of size 1 inserted before `dim`."""
-    rank = check_tensor("unsqueeze", "input", input)._data.ndim
-    return dispatch1(_UNSQUEEZE, input, {"dim": check_dim("unsqueeze", dim, rank + 1)})
 
 
-@register_functor("transpose")
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+@functor(
+    "flow Tensor", reshapes=True, alias="swapaxes swapdims", samples="x(2, 3, 2), 0, -2; x(2), 0, 0"
+)
+def transpose(input: AnyTensor, dim0: Dim, dim1: Dim) -> Tensor:
     """Return the tensor with two dimensions exchanged."""
-    rank = check_tensor("transpose", "input", input)._data.ndim
-    first = check_dim("transpose", dim0, rank, "dim0")
-    second = check_dim("transpose", dim1, rank, "dim1")
-    if not rank:
+    if not input._data.ndim:
         return permute(input, ())
-    return dispatch1(_TRANSPOSE, input, {"dim0": first, "dim1": second})
+    return dispatch1(_TRANSPOSE, input, {"dim0": dim0, "dim1": dim1})
 
 
-@register_functor("t")
-def t(input: Tensor) -> Tensor:
+@functor("flow Tensor", reshapes=True)
+def t(input: AtMostMatrix) -> Tensor:
     """Return the transpose of a matrix; fewer dimensions stay as they are."""
-    rank = check_ndim("t", input, (0, 1, 2))._data.ndim
+    rank = input._data.ndim
     return transpose(input, 0, 1) if rank == 2 else permute(input, tuple(range(rank)))
 
 
-@register_functor("permute")
-def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+@functor("flow Tensor", samples="z(2, 3); z(2, 2, 3)")
+def adjoint(input: Matrices) -> Tensor:
+    """Return matrices transposed and conjugated; of real numbers a view."""
+    turned = transpose(input, -2, -1) if input._data.ndim else permute(input, ())
+    return dispatch1(_CONJ, turned) if input.is_complex() else turned
+
+
+def conjugate_transpose(input: Tensor) -> Tensor:
+    """The matrix transposed and conjugated; `Tensor.H`."""
+    if input._data.ndim in (0, 2):
+        return adjoint(input)
+    return adjoint(check_ndim("H", input, (0, 2)))
+
+
+@functor("flow Tensor", samples="x(2, 3, 2), (2, 0, -2)")
+def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """Return the tensor with its dimensions in another order.
 
-    >>> import oneflow_lite as flow
+    ShapeError: when not every dimension is named.
+    DimError: when a dimension is out of range or given twice.
+
     >>> flow.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    rank = check_tensor("permute", "input", input)._data.ndim
-    order = check_shape("permute", _sizes("permute", dims, named, "dims"), "dims")
-    if len(order) != rank:
+    rank = input._data.ndim
+    if len(dims) != rank:
         raise bad_argument(
             ShapeError,
             "permute",
             "dims",
             expected=f"{rank} dimensions, each once",
-            got=order,
+            got=dims,
             mend="name every dimension once",
         )
-    order = check_dims("permute", order, rank, "dims") if rank else ()
-    return dispatch1(_PERMUTE, input, {"dims": order})
+    dims = check_dims("permute", dims, rank, "dims") if rank else ()
+    return dispatch1(_PERMUTE, input, {"dims": dims})
 
 
-@register_functor("movedim")
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """Return the tensor with dimensions moved to other places; the others keep their order."""
-    rank = check_tensor("movedim", "input", input)._data.ndim
-    single = isinstance(source, int)
-    sources = check_dims("movedim", (source,) if single else source, rank, "source")
-    places = check_dims(
-        "movedim", (destination,) if isinstance(destination, int) else destination, rank,
-        "destination",
-    )  # fmt: skip
+@functor("flow Tensor", alias="moveaxis", samples="x(2, 3, 2), 0, -1; x(2, 3, 2), (0, 1), (1, 2)")
+def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
+    """Return the tensor with dimensions moved to other places; the others keep their order.
+
+    ShapeError: when there is not one place for each dimension.
+    DimError: when a dimension is out of range or given twice.
+    """
+    rank = input._data.ndim
+    lists = [(d,) if isinstance(d, int) else d for d in (source, destination)]
+    sources = check_dims("movedim", lists[0], rank, "source") if lists[0] != () else ()
+    places = check_dims("movedim", lists[1], rank, "destination") if lists[1] != () else ()
     if len(sources) != len(places):
         raise bad_argument(
             ShapeError,
@@ -305,21 +365,21 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return permute(input, tuple(order))
 
 
-@register_functor("expand")
-def expand(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+@functor("Tensor", samples="x(2, 1), -1, 3; x(3), (2, 3)")
+def expand(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
     """Return the tensor with dimensions of size 1 repeated, without using memory; -1 keeps a size.
 
-    >>> import oneflow_lite as flow
+    ShapeError: when the tensor does not broadcast to these sizes.
+
     >>> flow.tensor([[1], [2]]).expand(-1, 3)
     tensor([[1, 1, 1],
             [2, 2, 2]])
     """
-    return _expanded("expand", input, _sizes("expand", shape, named, "size", "shape"))
+    return _expanded("expand", input, size)
 
 
-def _expanded(op: str, input: Tensor, shape: tuple[Any, ...]) -> Tensor:
-    have = check_tensor(op, "input", input).shape
-    sizes = check_shape(op, shape, "size")
+def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    have = input._data.shape
     extra = len(sizes) - len(have)
     kept = [have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)]
     fits = all(n >= 0 for n in kept) and all(
@@ -337,68 +397,77 @@ def _expanded(op: str, input: Tensor, shape: tuple[Any, ...]) -> Tensor:
     return dispatch1(_EXPAND, input, {"shape": tuple(kept)})
 
 
-@register_functor("broadcast_to")
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+@functor("flow Tensor", samples="x(2, 1), (3, 2, 3)")
+def broadcast_to(input: AnyTensor, size: Any) -> Tensor:
     """Return the tensor broadcast to a size, without using memory."""
-    return _expanded("broadcast_to", input, (size,))
+    return _expanded("broadcast_to", input, check_shape("broadcast_to", (size,)))
 
 
-@register_functor("expand_as")
-def expand_as(input: Tensor, other: Tensor) -> Tensor:
+@functor("Tensor", samples="x(2, 1), fixed(x(3, 2, 3))")
+def expand_as(input: AnyTensor, other: AnyTensor) -> Tensor:
     """Return the tensor broadcast to the shape of `other`."""
-    return expand(input, check_tensor("expand_as", "other", other).shape)
+    return expand(input, other.shape)
 
 
-@register_functor("sum_to")
-def sum_to_size(input: Tensor, *shape: Any, **named: Any) -> Tensor:
-    """Return the sum over those dimensions along which `shape` broadcasts to the input's shape."""
-    have = check_tensor("sum_to_size", "input", input).shape
-    given = _sizes("sum_to_size", shape, named, "size", "shape")
-    sizes = check_shape("sum_to_size", given, "size")
-    extra = len(have) - len(sizes)
-    if extra < 0 or any(n not in (1, have[extra + i]) for i, n in enumerate(sizes)):
+@functor("Tensor", samples="x(2, 3), 1, 3; x(2, 3), (3,)")
+def sum_to_size(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
+    """Return the sum over those dimensions along which `size` broadcasts to the input's shape.
+
+    ShapeError: when it does not.
+    """
+    have = input._data.shape
+    extra = len(have) - len(size)
+    if extra < 0 or any(n not in (1, have[extra + i]) for i, n in enumerate(size)):
         raise bad_argument(
             ShapeError,
             "sum_to_size",
             "size",
             expected=f"sizes that broadcast to {have}",
-            got=sizes,
+            got=size,
             mend="use 1 where a dimension is to be summed",
         )
-    return dispatch1(_SUM_TO, input, {"shape": sizes})
+    return dispatch1(_SUM_TO, input, {"shape": size})
 
 
-@register_functor("clone")
-def clone(input: Tensor) -> Tensor:
+register_functor("sum_to")(sum_to_size)
+
+
+@functor("flow Tensor")
+def clone(input: AnyTensor) -> Tensor:
     """Return a copy that gradients flow through."""
-    return dispatch1(_CLONE, input)
 
 
-@register_functor("contiguous")
-def contiguous(input: Tensor) -> Tensor:
+@functor("Tensor")
+def contiguous(input: AnyTensor) -> Tensor:
     """Return the tensor itself when its memory is contiguous, else a contiguous copy."""
-    return input if check_tensor("contiguous", "input", input).is_contiguous() else clone(input)
+    return input if input.is_contiguous() else clone(input)
 
 
-@register_functor("real")
-def real(input: Tensor) -> Tensor:
+@functor("flow", samples="z(2, 3); x(2)")
+def real(input: AnyTensor) -> Tensor:
     """Return a view of the real parts; a real tensor is returned as it is."""
-    return dispatch1(_REAL, input) if check_tensor("real", "input", input).is_complex() else input
+    return dispatch1(_REAL, input) if input.is_complex() else input
 
 
-@register_functor("imag")
-def imag(input: Tensor) -> Tensor:
+@functor("flow")
+def imag(input: ComplexOnly) -> Tensor:
     """Return a view of the imaginary parts of a complex tensor."""
-    if not check_tensor("imag", "input", input).is_complex():
-        raise bad_argument(
-            DTypeError,
-            "imag",
-            "input",
-            expected="a complex dtype",
-            got=input.dtype,
-            mend="a real tensor has no imaginary part",
-        )
-    return dispatch1(_IMAG, input)
+
+
+@functor("flow Tensor", out=True, twin="flow Tensor", samples="z(2, 3); x(2)")
+def conj_physical(input: AnyTensor) -> Tensor:
+    """Return a copy of the complex conjugate."""
+    return dispatch1(_CONJ, input)
+
+
+for _name, _what in (("resolve_conj", "conjugation"), ("resolve_neg", "negation")):
+
+    def _itself(input: AnyTensor) -> Tensor:
+        return input
+
+    _itself.__name__ = _itself.__qualname__ = _name
+    _itself.__doc__ = f"Return the tensor itself: no {_what} is ever put off here."
+    globals()[_name] = functor("flow Tensor")(_itself)
 
 
 register_functor("cast")(cast)
@@ -414,21 +483,20 @@ def transfer(input: Tensor, target: Any, source: Any = None) -> Tensor:
     return dispatch(_TO_DEVICE, (input,), {"target": target, "source": here})
 
 
-def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
+@functor("Tensor", samples="x(2, 3); i(2, 3), float32; x(2), copy=True")
+def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
     """Convert dtype and device: `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
 
     Returns the tensor itself when nothing has to change.
 
-    >>> import oneflow_lite as flow
     >>> flow.ones(2).to(flow.int64)
     tensor([1, 1])
     """
-    check_tensor("to", "input", input)
     device, dtype = named.pop("device", None), named.pop("dtype", None)
     flags = [value for value in args if isinstance(value, bool)]  # non_blocking, copy
     copy = named.pop("copy", flags[1] if len(flags) > 1 else False)
     named.pop("non_blocking", None)
-    _sizes("to", (), named)
+    named_sizes("to", (), named)
     for value in args:
         if isinstance(value, bool):
             continue

@@ -1,68 +1,79 @@
-"""Windows along one dimension: what users call."""
+"""Windows along one dimension, and memory read by sizes and strides: what users call."""
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_dim, check_int, check_tensor
+from typing import Any
+
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.checks import check_int, check_shape, refusal
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Dim, Int
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 _UNFOLD = op_expr("unfold")
+AS_STRIDED = op_expr("as_strided")
 
 
-@register_functor("unfold")
-def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+@functor("Tensor", samples="x(5), 0, 3, 2; x(2, 4), -1, 2, 1; x(2, 4), 0, 1, 5")
+def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     """Return a view of all windows of `size` entries of one dimension, `step` entries apart.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype.
-    dimension : int
-        The dimension along which the windows slide.
-    size : int
-        Entries in a window; at most as many as the dimension has.
-    step : int
-        Entries from the beginning of one window to that of the next.
+    dimension: along which the windows slide.
+    size: entries in a window; at most as many as the dimension has.
+    step: entries from the beginning of one window to that of the next.
+    returns: the dimension counts the windows, (n - size) // step + 1 of them, and a new last
+        dimension the entries of each. Where windows overlap it cannot be written in place.
+    ArgumentError: when `size` is negative or larger than the dimension, or `step` not positive.
 
-    Returns
-    -------
-    Tensor
-        The dimension counts the windows, (n - size) // step + 1 of them, and a new last dimension
-        the entries of each. Where windows overlap it cannot be written in place.
-
-    Raises
-    ------
-    ArgumentError
-        When `size` is negative or larger than the dimension, or `step` is not positive.
-    DimError
-        When there is no such dimension.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.arange(5).unfold(0, 3, 2)
     tensor([[0, 1, 2],
             [2, 3, 4]])
     """
-    shape = check_tensor("unfold", "input", input)._data.shape
-    dimension = check_dim("unfold", dimension, len(shape), "dimension")
+    shape = input._data.shape
     entries = shape[dimension] if shape else 1
-    size = check_int("unfold", "size", size)
     if not 0 <= size <= entries:
-        raise bad_argument(
-            ArgumentError,
-            "unfold",
-            "size",
-            expected=f"0 to {entries} for dimension {dimension} of shape {shape}",
-            got=size,
-            mend="take smaller windows",
-        )
-    step = check_int("unfold", "step", step)
+        expected = f"0 to {entries} for dimension {dimension} of shape {shape}"
+        raise refusal(ArgumentError, "unfold", "size", expected, size, "take smaller windows")
     if step < 1:
-        raise bad_argument(
-            ArgumentError, "unfold", "step", expected="at least 1", got=step, mend="use 1"
-        )
+        raise refusal(ArgumentError, "unfold", "step", "at least 1", step, "use 1")
     return dispatch1(_UNFOLD, input, {"dimension": dimension, "size": size, "step": step})
+
+
+@functor(
+    "flow Tensor",
+    reshapes="flow Tensor",
+    samples="x(2, 4), (2, 2), (1, 3), 1; x(6), (2, 3), (1, 2); x(3), (), (), 2",
+)
+def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    """Return a view of the memory of a tensor by sizes and strides of its own.
+
+    Where elements share a place it cannot be written in place. What it reads has to belong to
+    `input` if a gradient is taken; PyTorch drops the gradient of the rest.
+
+    size, stride: one number a dimension; strides count elements, and are not negative.
+    storage_offset: elements from the start of the memory that the tensor shares with its base;
+        by default the view begins where the tensor does.
+    ArgumentError: when the view does not lie in that memory, or the numbers do not fit.
+
+    >>> flow.as_strided(flow.arange(6), (2, 3), (1, 2), 1)
+    tensor([[1, 3, 5],
+            [2, 4, 6]])
+    """
+    geometry = strided_geometry("as_strided", input, size, stride, storage_offset)
+    return dispatch1(AS_STRIDED, input, geometry)
+
+
+def strided_geometry(
+    op: str, input: Tensor, size: Any, stride: Any, storage_offset: Any
+) -> dict[str, Any]:
+    """Check a geometry, and return it as the op takes it."""
+    sizes, steps = check_shape(op, (size,), "size"), check_shape(op, (stride,), "stride")
+    if len(sizes) != len(steps) or min((*sizes, *steps), default=0) < 0:
+        expected = "one number for each size, none of them negative"
+        raise refusal(ArgumentError, op, "stride", expected, steps, "name a stride for each size")
+    start = 0  # counted from the first element of the tensor
+    if storage_offset is not None:
+        start = check_int(op, "storage_offset", storage_offset, 0) - input.storage_offset()
+    return {"size": sizes, "stride": steps, "storage_offset": start}

@@ -202,6 +202,54 @@ def minimum_dy(F, ctx, dz):
     return F.extreme_grad(dz, ctx.y, ctx.x, largest=False)
 
 
+# fmax and fmin give a tie to the first argument, as PyTorch; what meets a nan wins.
+
+
+@register_grad_func("fmax", wrt="x", saves="x, y")
+def fmax_dx(F, ctx, dz):
+    return F.where((ctx.x >= ctx.y) | F.isnan(ctx.y), dz, 0.0)
+
+
+@register_grad_func("fmax", wrt="y", saves="x, y")
+def fmax_dy(F, ctx, dz):
+    return F.where((ctx.x >= ctx.y) | F.isnan(ctx.y), 0.0, dz)
+
+
+@register_grad_func("fmin", wrt="x", saves="x, y")
+def fmin_dx(F, ctx, dz):
+    return F.where((ctx.x <= ctx.y) | F.isnan(ctx.y), dz, 0.0)
+
+
+@register_grad_func("fmin", wrt="y", saves="x, y")
+def fmin_dy(F, ctx, dz):
+    return F.where((ctx.x <= ctx.y) | F.isnan(ctx.y), 0.0, dz)
+
+
+@register_grad_func("copysign", wrt="x", saves="x, out")
+def copysign_dx(F, ctx, dz):
+    return dz * (F.sign(ctx.x) * F.sign(ctx.out))
+
+
+@register_grad_func("copysign", wrt="y")
+def copysign_dy(F, ctx, dz):
+    return F.zeros_like(dz)
+
+
+@register_grad_func("nextafter", wrt="x", saves="x, y")
+def nextafter_dx(F, ctx, dz):
+    return F.where(ctx.x == ctx.y, 0.0, dz)
+
+
+@register_grad_func("nextafter", wrt="y")
+def nextafter_dy(F, ctx, dz):
+    return F.zeros_like(dz)
+
+
+@register_grad_func("frexp", saves="y1")
+def frexp_grad(F, ctx, dmantissa, dexponent):
+    return dmantissa * F.exp2(-F.cast(ctx.y1, dtype=dmantissa.dtype))
+
+
 @register_grad_func("extreme_grad", wrt="dz", saves="x, y")
 def extreme_grad_ddz(F, ctx, d):
     return F.extreme_grad(d, ctx.x, ctx.y, largest=ctx.largest)

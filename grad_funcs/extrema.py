@@ -21,12 +21,12 @@ def tie_weights_grad(F, ctx, dw):
     return None, None  # constant wherever it has a derivative
 
 
-def _extremum_along_grad(F, ctx, dy, dindices):
+def chosen_grad(F, ctx, dy, dindices):
     indices = ctx.y1
     if ctx.x_shape and not ctx.keepdim:
         dy, indices = F.unsqueeze(dy, dim=ctx.dim), F.unsqueeze(indices, dim=ctx.dim)
     return F.gather_grad(dy, indices, dim=ctx.dim, shape=ctx.x_shape)
 
 
-register_grad_func("max", saves="y1, x.shape")(_extremum_along_grad)
-register_grad_func("min", saves="y1, x.shape")(_extremum_along_grad)
+register_grad_func("max", saves="y1, x.shape")(chosen_grad)
+register_grad_func("min", saves="y1, x.shape")(chosen_grad)

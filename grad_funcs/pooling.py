@@ -15,6 +15,17 @@ def max_pool_grad(F, ctx, dy, _):
     return F.plane_put(dy, ctx.y1, input_size=size, disjoint=_disjoint(ctx))
 
 
+@register_grad_func("fractional_max_pool", saves="x.shape, y1")
+def fractional_max_pool_grad(F, ctx, dy, _):
+    size = ctx.x_shape[-len(ctx.kernel_size) :]
+    return F.plane_put(dy, ctx.y1, input_size=size, disjoint=False), None
+
+
+@register_grad_func("max_unpool", saves="indices")
+def max_unpool_grad(F, ctx, dy):
+    return F.plane_take(dy, ctx.indices, spatial=len(ctx.output_size)), None
+
+
 @register_grad_func("plane_put", saves="indices")
 def plane_put_grad(F, ctx, dx):
     return F.plane_take(dx, ctx.indices, spatial=len(ctx.input_size)), None

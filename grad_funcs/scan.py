@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from oneflow_lite.autograd.grad_function import register_grad_func
 
 
@@ -45,3 +49,25 @@ def recurrence_da(F, ctx, ds):
 @register_grad_func("recurrence", wrt="b", saves="a")
 def recurrence_db(F, ctx, ds):
     return _adjoint(F, ctx, ds)
+
+
+def _running_extreme_grad(F, ctx, dy, dindices):
+    return F.gather_grad(dy, ctx.y1, dim=ctx.dim, shape=ctx.y1.shape)
+
+
+register_grad_func("cummax", saves="y1")(_running_extreme_grad)
+register_grad_func("cummin", saves="y1")(_running_extreme_grad)
+
+
+@register_grad_func("logcumsumexp", saves="x, y")
+def logcumsumexp_grad(F, ctx, dy):
+    """dx_i = exp(x_i − y_i) s_i with s_i = dy_i + exp(y_i − y_{i+1}) s_{i+1}
+
+    y does not fall, so nothing overflows; infinities become finite, as their differences are NaN.
+    """
+    y, limit = ctx.y, float(np.finfo(ctx.y.dtype).max) / 4
+    for infinity, value in ((-math.inf, -limit), (math.inf, limit)):
+        y = F.masked_fill(y, y == infinity, value=value)
+    following = F.shift(y, dim=ctx.dim, offset=-1, fill=math.inf)
+    s = F.recurrence(F.exp(y - following), dy, dim=ctx.dim, reverse=True)
+    return F.exp(ctx.x - y) * s

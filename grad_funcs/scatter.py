@@ -1,5 +1,7 @@
 """Gradients of gather and scatter: each is the other's transpose."""
 
+import math
+
 from oneflow_lite.autograd.grad_function import register_grad_func
 
 
@@ -33,3 +35,47 @@ def scatter_add_dx(F, ctx, dy):
 @register_grad_func("scatter_add", wrt="src", saves="index")
 def scatter_add_dsrc(F, ctx, dy):
     return F.gather(dy, dim=ctx.dim, index=ctx.index)
+
+
+@register_grad_func("scatter_prod", wrt="x", saves="index, src")
+def scatter_prod_dx(F, ctx, dy):
+    factors = F.scatter_prod(F.ones_like(dy), ctx.index, ctx.src, dim=ctx.dim)
+    return dy * factors
+
+
+@register_grad_func("scatter_prod", wrt="src", saves="x, index, src")
+def scatter_prod_dsrc(F, ctx, dy):
+    """Of each factor: those for its place before it times those after it, without division."""
+    shape, count = ctx.index.shape, math.prod(ctx.index.shape)
+    order, first, last = F.scatter_groups(ctx.index, dim=ctx.dim, shape=ctx.x.shape)
+    factors = F.getitem_advanced(F.reshape(ctx.src, shape=(count,)), order, dims=(0,))
+    before = _product_so_far(F, factors, first, 1)
+    after = _product_so_far(F, factors, last, -1)
+    others = F.getitem_advanced_grad(before * after, order, dims=(0,), shape=(count,))
+    own = F.gather(dy * ctx.x, dim=ctx.dim, index=ctx.index)
+    return own * F.reshape(others, shape=shape)
+
+
+def _product_so_far(F, factors, begins, offset):
+    """s_i = factors_{i - offset} s_{i - offset}, and 1 where a group begins."""
+    previous = F.masked_fill(F.shift(factors, dim=0, offset=offset, fill=0), begins, value=0)
+    ones = F.cast(begins, dtype=factors.dtype)
+    return F.recurrence(previous, ones, dim=0, reverse=offset < 0)
+
+
+def _scatter_extreme_grad(F, ctx, dy):
+    """Each extremum's gradient is shared evenly among x and src where they equal it."""
+    shares, shares_of_src = F.scatter_tie_weights(ctx.x, ctx.index, ctx.src, ctx.y, dim=ctx.dim)
+    dx = dy * shares if ctx.needs_input_grad[0] else None
+    if not ctx.needs_input_grad[2]:
+        return dx, None, None
+    return dx, None, F.gather(dy, dim=ctx.dim, index=ctx.index) * shares_of_src
+
+
+register_grad_func("scatter_amax", saves="x, index, src, y")(_scatter_extreme_grad)
+register_grad_func("scatter_amin", saves="x, index, src, y")(_scatter_extreme_grad)
+
+
+@register_grad_func("scatter_tie_weights")
+def scatter_tie_weights_grad(F, ctx, dx_shares, dsrc_shares):
+    return None, None, None, None  # constant wherever it has a derivative

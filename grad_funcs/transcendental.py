@@ -96,6 +96,16 @@ def logaddexp_dy(F, ctx, dz):
     return dz * F.sigmoid(ctx.y - ctx.x)
 
 
+@register_grad_func("logaddexp2", wrt="x", saves="x, y")
+def logaddexp2_dx(F, ctx, dz):
+    return dz * F.sigmoid((ctx.x - ctx.y) * _LN_2)
+
+
+@register_grad_func("logaddexp2", wrt="y", saves="x, y")
+def logaddexp2_dy(F, ctx, dz):
+    return dz * F.sigmoid((ctx.y - ctx.x) * _LN_2)
+
+
 @register_grad_func("xlogy", wrt="x", saves="x, y")
 def xlogy_dx(F, ctx, dz):
     # Where x is 0 the value is constantly 0 for y ≤ 0, so log y is not to be seen there.

@@ -1,13 +1,10 @@
 """Kernels of adaptive pooling over the trailing dimensions, as many as `output_size` has."""
 
-import itertools
-import math
-
 import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import pooled, pooled_with_index, unpooled
-from oneflow_lite.kernels.windows import along, last_first, split, with_size
+from oneflow_lite.kernels.windows import along, last_first, split, take_larger, with_size
 from oneflow_lite.registry import register_kernel
 
 
@@ -42,16 +39,29 @@ def adaptive_avg_pool_grad(xp, dy, *, input_size):
 
 @register_kernel("adaptive_max_pool", infer=pooled_with_index)
 def adaptive_max_pool(xp, x, *, output_size):
+    """Take maxima along one dimension after the other, and carry along where they stand."""
     lead, size = split(x.shape, len(output_size))
-    y = xp.empty((*lead, *output_size), x.dtype)
-    indices = xp.empty(y.shape, np.int64)
-    numbers = xp.arange(math.prod(size)).reshape(size)
-    ranges = [_ranges(m, n) for m, n in zip(size, output_size, strict=True)]
-    for cell, window in zip(np.ndindex(*output_size), itertools.product(*ranges), strict=True):
-        part = x[(..., *window)]
-        part = part.reshape(*lead, math.prod(part.shape[len(lead) :]))
-        y[(..., *cell)] = part.max(-1)
-        indices[(..., *cell)] = numbers[window].reshape(-1).take(part.argmax(-1))
+    y, indices, step = x, None, 1
+    for axis, n, m in last_first(lead, output_size, size):
+        ranges = _ranges(m, n)
+        where = (n, *(1,) * (x.ndim - 1 - axis))
+        first = xp.asarray([r.start for r in ranges], np.int64).reshape(where)
+        last = xp.asarray([r.stop - 1 for r in ranges], np.int64).reshape(where)
+        # A window that is shorter than others meets its last element again.
+        taps = [
+            xp.minimum(first + k, last).reshape(-1)
+            for k in range(max([r.stop - r.start for r in ranges], default=1))
+        ]
+        source = y
+        y = source.take(taps[0], axis)
+        tap = xp.zeros(y.shape, np.min_scalar_type(len(taps)))
+        take_larger(xp, y, tap, (source.take(each, axis) for each in taps[1:]))
+        chosen = xp.minimum(first + tap, last)
+        if indices is None:
+            indices = chosen
+        else:
+            indices = chosen * step + xp.take_along_axis(indices, chosen, axis)
+        step *= m
     return y, indices
 
 

@@ -17,7 +17,6 @@ from oneflow_lite.registry import register_kernel, register_ufunc
 _UNARY = {
     "neg": "negative",
     "abs": "abs",
-    "sign": "sign",
     "sqrt": "sqrt",
     "reciprocal": "reciprocal",
 }
@@ -29,12 +28,30 @@ _BINARY = {
     "pow": "power",
     "maximum": "maximum",
     "minimum": "minimum",
+    "fmax": "fmax",
+    "fmin": "fmin",
+    "copysign": "copysign",
+    "nextafter": "nextafter",
+    "gcd": "gcd",
+    "lcm": "lcm",
 }
 
 for _op, _function in _UNARY.items():
     register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
 for _op, _function in _BINARY.items():
     register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
+
+
+@register_kernel("sign", infer=in_c_order(like_first), reuses="x")
+def sign(xp, x, *, out=None):
+    """Return -1, 0 or 1: 0 of nan, as PyTorch does."""
+    if x.dtype.kind == "b":
+        return copied(x, out)
+    y = xp.sign(x, out=out)
+    if x.dtype.kind == "f":
+        y = xp.asarray(y)  # of a 0-d array NumPy makes a scalar
+        xp.copyto(y, 0, where=y != y)
+    return y
 
 
 @register_kernel("mul_scalar", infer=like_first, reuses="x")
@@ -195,6 +212,17 @@ def lerp(xp, x, end, weight, *, out=None):
     near = x + weight * difference
     far = end - difference * (1 - weight)
     return where(xp, xp.abs(weight) < 0.5, near, far, out=out)
+
+
+@register_kernel("heaviside", infer=broadcast, reuses=("x", "values"))
+def heaviside(xp, x, values, *, out=None):
+    # not by NumPy's, which takes no integers and keeps nan
+    return where(xp, x == 0, values, (x > 0).astype(x.dtype), out=out)
+
+
+@register_kernel("frexp")
+def frexp(xp, x):
+    return xp.frexp(x)
 
 
 @register_kernel("nan_to_num", infer=in_c_order(like_first), reuses="x")

@@ -10,6 +10,7 @@ _UNARY = {
     "isnan": "isnan",
     "isinf": "isinf",
     "isfinite": "isfinite",
+    "signbit": "signbit",
 }
 _BINARY = {
     "eq": "equal",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oneflow_lite.kernels.arithmetic import sign
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, register_view
 from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.kernels.statistics import safe_divide
@@ -18,7 +19,7 @@ def conj(xp, x, *, out=None):
 @register_kernel("sgn", infer=in_c_order(like_first), reuses="x")
 def sgn(xp, x, *, out=None):
     if x.dtype.kind != "c":
-        return xp.sign(x, out=out)
+        return sign(xp, x, out=out)
     # not by sign, which is that of the real part in some versions of CuPy
     return safe_divide(xp, x, xp.abs(x), out=out)
 

@@ -36,7 +36,7 @@ def amin(xp, x, *, dim, keepdim, out=None):
 def tie_weights(xp, x, y, *, dim, out=None):
     """1 / (number of ties) where x equals its extremum y (dimensions kept), 0 elsewhere."""
     ties = x == y
-    ties |= x != x  # with a NaN the extremum is NaN: the NaNs are its ties
+    ties |= (x != x) & (y != y)  # where the extremum is NaN, the NaNs are its ties
     weights = ties.astype(x.dtype) if out is None else copied(ties, out)
     weights /= ties.sum(dim, None, None, True).astype(x.dtype)
     return weights

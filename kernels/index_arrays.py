@@ -75,8 +75,11 @@ def add_at(xp, flat, positions, values):
     One-dimensional indices take the quick way through `add.at`, 4 to 8 times quicker than rows.
     """
     positions, values = positions.reshape(-1), values.reshape(-1)
-    if on_host(xp) or flat.dtype.kind in "fc":
+    if on_host(xp) or flat.dtype.kind == "f":
         xp.add.at(flat, positions, values)
+    elif flat.dtype.kind == "c":
+        xp.add.at(flat.real, positions, values.real)
+        xp.add.at(flat.imag, positions, values.imag)
     elif flat.dtype == np.int64:  # the atomics know uint64, and its sums have the same bits
         xp.add.at(flat.view(np.uint64), positions, values.view(np.uint64))
     else:

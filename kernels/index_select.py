@@ -3,7 +3,8 @@
 from math import prod
 
 from oneflow_lite.kernels.index_arrays import add_at, check_range, take
-from oneflow_lite.kernels.infer_rules import mask_of_dim, taken
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first, mask_of_dim, taken
+from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.registry import register_kernel
 
 
@@ -23,6 +24,15 @@ def index_add(xp, x, index, source, *, dim, alpha=1):
     positions = index.astype(xp.int64).reshape(-1, 1) * width + xp.arange(width)
     add_at(xp, y.reshape(-1), positions, moved if alpha == 1 else moved * x.dtype.type(alpha))
     return xp.moveaxis(y, 0, dim)
+
+
+@register_kernel("index_copy", infer=in_c_order(like_first), reuses="x")
+def index_copy(xp, x, index, source, *, dim, out=None):
+    check_range(xp, "index_copy", "index", index, x.shape[dim])
+    y = copied(x, out)
+    # In C order, so that of two values for one element the later one stays.
+    y[(slice(None),) * dim + (index,)] = xp.ascontiguousarray(source)
+    return y
 
 
 @register_kernel("index_mask", infer=mask_of_dim)

@@ -81,7 +81,7 @@ def setitem_(xp, x, value, *indices, index, dims, fill=None):
         elif value is None:
             target[numpy_index(indices, dims)] = fill
         else:  # in C order, so that of two values for one element the later one stays
-            target[numpy_index(indices, dims)] = xp.ascontiguousarray(value)
+            target[numpy_index(indices, dims)] = xp.asarray(value, order="C")
     except IndexError as error:
         raise _explained(xp, "setitem", target.shape, indices, dims, error) from None
     except ValueError as error:

@@ -150,6 +150,10 @@ def scalar_bool(*arrays, **attrs):
     return ArraySpec((), np.dtype(bool))
 
 
+def scalar_like(x, *others, **attrs):
+    return ArraySpec((), x.dtype)
+
+
 def reduced_shape(shape, dim, keepdim):
     """Return a shape without the dimensions `dim`: one, several, or None for all."""
     if dim is None:
@@ -343,12 +347,12 @@ def input_of_windows(dy, weight, *, input_size, groups, **attrs):
 
 
 @in_c_order
-def pooled(x, *, output_size, **attrs):
+def pooled(x, *others, output_size, **attrs):
     return ArraySpec((*x.shape[: x.ndim - len(output_size)], *output_size), x.dtype)
 
 
-def pooled_with_index(x, **attrs):
-    y = pooled(x, **attrs)
+def pooled_with_index(*arrays, **attrs):
+    y = pooled(*arrays, **attrs)
     return y and (y, ArraySpec(y.shape, np.dtype(np.int64)))
 
 

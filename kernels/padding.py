@@ -1,7 +1,7 @@
 """Kernels of pad.
 
 `pad` counts elements as PyTorch does: (before, after) of the last dimension, then of the one before
-it. None is negative here: the functor crops.
+it. Negative numbers cut elements off, in mode "constant" alone: for the others the functor cuts.
 """
 
 from oneflow_lite.kernels.infer_rules import padded
@@ -22,7 +22,7 @@ def pad(xp, x, *, pad, mode="constant", value=0, out=None):
         y = xp.full(shape, value, x.dtype)
     else:
         y = xp.zeros(shape, x.dtype)
-    y[_interior(x.shape, pairs)] = x
+    y[_interior(y.shape, pairs)] = x[_interior(x.shape, [(-b, -a) for b, a in pairs])]
     if mode != "constant":
         for dim, (before, after) in enumerate(pairs):
             for band, source in _bands(dim, before, after, x.shape[dim], mode):
@@ -40,7 +40,7 @@ def pad_grad(xp, dy, *, pad, mode):
         before, after = pairs[dim]
         for band, source in _bands(dim, before, after, shape[dim], mode):
             dx[source] += dx[band].sum(dim, keepdims=True) if mode == "replicate" else dx[band]
-    return dx[_interior(shape, pairs)].copy()
+    return dx[_interior(dx.shape, pairs)].copy()
 
 
 def _pairs(ndim, pad):
@@ -50,7 +50,8 @@ def _pairs(ndim, pad):
 
 
 def _interior(shape, pairs):
-    return tuple([slice(b, b + n) for n, (b, _) in zip(shape, pairs, strict=True)])
+    """Return the slices that leave out what stands before and after."""
+    return tuple([slice(max(b, 0), n - max(a, 0)) for n, (b, a) in zip(shape, pairs, strict=True)])
 
 
 def _bands(dim, before, after, size, mode):

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.index_arrays import add_at, take
+from oneflow_lite.kernels.index_arrays import add_at, check_range, take
 from oneflow_lite.kernels.infer_rules import gathered, pooled, pooled_with_index, unpooled
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
@@ -19,6 +19,7 @@ from oneflow_lite.kernels.windows import (
     overhang,
     padded,
     split,
+    take_larger,
     taps,
     with_size,
 )
@@ -42,18 +43,56 @@ def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
         first = _first_inside(kernel_size, stride, padding, dilation, output_size)
         tap += xp.asarray(first, tap.dtype)
     candidate = xp.empty_like(y)
-    for number, place in enumerate(places, 1):
-        candidate[...] = source[(..., *place)]
-        better = candidate > y
-        if x.dtype.kind == "f":
-            better |= candidate != candidate  # NaN
-        xp.maximum(y, candidate, out=y)
-        xp.maximum(tap, better * tap.dtype.type(number), out=tap)
+
+    def candidates():
+        for place in places:
+            candidate[...] = source[(..., *place)]
+            yield candidate
+
+    take_larger(xp, y, tap, candidates())
     no_padding = (0,) * len(size)
     of_tap = xp.asarray(_positions(kernel_size, dilation, no_padding, size).reshape(-1))
     indices = of_tap.take(tap)
     indices += xp.asarray(_positions(output_size, stride, padding, size))
     return y, indices
+
+
+@register_kernel("fractional_max_pool", infer=pooled_with_index)
+@in_float32
+def fractional_max_pool(xp, x, samples, *, kernel_size, output_size):
+    """Maxima of windows that lie about as far apart as they must, moved by `samples` in [0, 1).
+
+    samples (N, C, spatial) shift each plane's windows along each dimension: width and height in two
+    dimensions, depth, height and width in three (PyTorch's orders).
+    B. Graham, "Fractional Max-Pooling", 2014.
+    """
+    lead, size = split(x.shape, len(kernel_size))
+    if len(size) == 2:
+        samples = samples[..., ::-1]
+    starts = _starts(xp, lead, size)
+    for axis, (m, k, n) in enumerate(zip(size, kernel_size, output_size, strict=True)):
+        shift = samples[..., axis].reshape(*lead, 1).astype(x.dtype)
+        step = x.dtype.type(m - k) / x.dtype.type(max(n - 1, 1))
+        first = xp.floor((xp.arange(n, dtype=x.dtype) + shift) * step) - xp.floor(shift * step)
+        first[..., -1] = m - k
+        rest = size[axis + 1 :]
+        where = (*lead, *(1,) * axis, n, *(1,) * len(rest))
+        starts = starts + first.astype(np.int64).reshape(where) * math.prod(rest)
+    once = (1,) * len(size)
+    offsets = _positions(kernel_size, once, (0,) * len(size), size).reshape(-1)
+    flat = x.reshape(x.size)
+    y = flat.take(starts)
+    tap = xp.zeros(y.shape, np.min_scalar_type(offsets.size))
+    take_larger(xp, y, tap, (flat.take(starts + int(offset)) for offset in offsets[1:]))
+    return y, starts - _starts(xp, lead, size) + xp.asarray(offsets).take(tap)
+
+
+@register_kernel("max_unpool", infer=pooled)
+def max_unpool(xp, x, indices, *, output_size):
+    """Return planes of zeros with x at these positions, the last of those that share one."""
+    op = f"max_unpool{len(output_size)}d"
+    check_range(xp, op, "indices", indices, math.prod(output_size))
+    return plane_put(xp, x, indices, input_size=output_size, disjoint=True)
 
 
 @register_kernel("plane_take", infer=gathered)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from oneflow_lite.kernels.infer_rules import accumulated, in_c_order, like_first, like_input
+import functools
+import math
+
+import numpy as np
+
+from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.index_arrays import on_host
+from oneflow_lite.kernels.infer_rules import (
+    accumulated,
+    in_c_order,
+    like_first,
+    like_input,
+    ordered,
+)
 from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.kernels.reduce import accumulator
 from oneflow_lite.registry import register_kernel
@@ -37,6 +50,54 @@ def cumsum_grad(xp, dy, *, dim, out=None):
 def cumprod(xp, x, *, dim):
     y = x.cumprod(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
     return y.astype(x.dtype) if x.dtype.char == "e" else y
+
+
+def running(xp, combine, x, dim):
+    """Return, for each element, what `combine` makes of it and all before it along `dim`."""
+    if not x.ndim:
+        return x.copy()
+    if on_host(xp) and isinstance(combine, np.ufunc):
+        return combine.accumulate(x, dim)
+    y = x.copy()
+    width = 1
+    while width < y.shape[dim]:  # in pairs of windows: log2 n passes over memory
+        later, earlier = _along(dim, slice(width, None)), _along(dim, slice(None, -width))
+        y[later] = combine(y[later], y[earlier])
+        width *= 2
+    return y
+
+
+def _register_running_extreme(op_type_name, function):
+    @register_kernel(op_type_name, infer=ordered)
+    def running_extreme(xp, x, *, dim):
+        """The extremum so far, and where it was last seen."""
+        values = running(xp, getattr(xp, function), x, dim)
+        if not x.ndim:
+            return values, xp.zeros((), np.int64)
+        places = xp.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - 1 - dim))
+        seen = xp.where((x == values) | (x != x), places, 0)
+        return values, running(xp, xp.maximum, seen, dim)
+
+
+_register_running_extreme("cummax", "maximum")
+_register_running_extreme("cummin", "minimum")
+
+
+@register_kernel("logcumsumexp", infer=in_c_order(like_first))
+@in_float32
+def logcumsumexp(xp, x, *, dim):
+    """y_i = log Σ_{k ≤ i} exp(x_k)"""
+    if x.dtype.kind != "c":
+        return running(xp, xp.logaddexp, x, dim)
+    with np.errstate(all="ignore"):
+        return running(xp, functools.partial(_complex_logaddexp, xp), x, dim)
+
+
+def _complex_logaddexp(xp, x, y):
+    larger = x.real >= y.real
+    high, low = xp.where(larger, x, y), xp.where(larger, y, x)
+    sum = high + xp.log(1 + xp.exp(low - high))
+    return xp.where(high.real == -math.inf, high, sum)
 
 
 @register_kernel("shift", infer=like_input)

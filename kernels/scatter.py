@@ -2,6 +2,10 @@
 
 from math import prod
 
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.errors import ShapeError, bad_argument
 from oneflow_lite.kernels.index_arrays import (
     add_at,
     check_range,
@@ -66,6 +70,110 @@ def scatter_multiply(xp, x, index, src, *, dim, out=None):
     return y
 
 
+# The same under a name that has a gradient: scatter(reduce="multiply") has none, as in PyTorch.
+register_kernel("scatter_prod", infer=in_c_order(like_first), reuses="x")(scatter_multiply)
+
+
+def _register_extreme(op_type_name, function):
+    @register_kernel(op_type_name, infer=in_c_order(like_first), reuses="x")
+    def scatter_extreme(xp, x, index, src, *, dim, out=None):
+        y, positions = _target(xp, "scatter_reduce", x, index, dim, out)
+        flat, positions, src = y.reshape(-1), positions.reshape(-1), src.reshape(-1)
+        combine = getattr(xp, function)
+        if on_host(xp):
+            combine.at(flat, positions, src)
+            return y
+        # Not all dtypes have such atomics: sorted by position and value, the ends of each group
+        # are its extremes; a NaN, which counts, is always last.
+        order, first, last = _groups(xp, positions, xp.argsort(src))
+        low, high = src[order[first]], src[order[last]]
+        if function == "minimum":
+            high = xp.where(high == high, low, high)
+        places = positions[order[first]]
+        flat[places] = combine(flat[places], high)
+        return y
+
+
+_register_extreme("scatter_amax", "maximum")
+_register_extreme("scatter_amin", "minimum")
+
+
+def _as_both(x, index, src, y, **attrs):
+    return ArraySpec(x.shape, x.dtype), ArraySpec(index.shape, x.dtype)
+
+
+@register_kernel("scatter_tie_weights", infer=in_c_order(_as_both))
+def scatter_tie_weights(xp, x, index, src, y, *, dim):
+    """1 / (number of ties) where x, and src at its places, equal the extremum y; 0 elsewhere."""
+    positions = positions_along(xp, index, dim, x.shape)
+    ties, ties_of_src = _equal(x, y), _equal(src, take(xp, y.reshape(-1), positions, None))
+    number = xp.array(ties, x.dtype)
+    add_at(xp, number.reshape(-1), positions, ties_of_src.astype(x.dtype))
+    shares = ties_of_src / take(xp, number.reshape(-1), positions, None)
+    return ties / xp.maximum(number, 1), shares
+
+
+def _equal(x, y):
+    return (x == y) | ((x != x) & (y != y))  # with a NaN the extremum is NaN: the NaNs are its ties
+
+
+def _order_and_masks(index, **attrs):
+    shape, truth = (prod(index.shape),), np.dtype(bool)
+    return ArraySpec(shape, np.dtype(np.int64)), ArraySpec(shape, truth), ArraySpec(shape, truth)
+
+
+@register_kernel("scatter_groups", infer=_order_and_masks)
+def scatter_groups(xp, index, *, dim, shape):
+    """Return an order in which values for one place stand together, and where places change.
+
+    The order is one of the flattened index; the masks are True at the first and at the last value
+    of each place.
+    """
+    return _groups(xp, positions_along(xp, index, dim, shape).reshape(-1))
+
+
+def _groups(xp, positions, order=None):
+    """Return a stable order by position (of values in this order already) and its boundaries."""
+    if order is None:
+        order = xp.argsort(positions, kind="stable")
+    else:
+        order = order[xp.argsort(positions[order], kind="stable")]
+    places = positions[order]
+    first = xp.ones(places.shape, bool)
+    first[1:] = places[1:] != places[:-1]
+    last = xp.ones(places.shape, bool)
+    last[:-1] = first[1:]
+    return order, first, last
+
+
+def _along_axis(lengths, *, size, **attrs):
+    return ArraySpec((*lengths.shape[:-1], size), np.dtype(np.int64))
+
+
+@register_kernel("segment_ids", infer=_along_axis)
+def segment_ids(xp, lengths, *, size, op, checked):
+    """Return to which segment each of `size` elements belongs; beyond the last one, their number.
+
+    `lengths` (..., segments) gives (..., size). `checked` wants them to sum to `size`.
+    """
+    if checked and on_host(xp) and lengths.size:
+        totals = lengths.sum(-1)
+        if lengths.min() < 0 or (totals != size).any():
+            raise bad_argument(
+                ShapeError,
+                op,
+                "lengths",
+                expected=f"lengths of at least 0 that sum to {size}, the size of data along axis",
+                got=lengths.tolist(),
+                mend="let the segments cover data exactly",
+            )
+    ends = xp.minimum(lengths.cumsum(-1), size).reshape(-1, lengths.shape[-1])
+    marks = xp.zeros((len(ends), size + 1), np.int64)
+    rows = xp.arange(len(ends)).reshape(-1, 1) * (size + 1)
+    add_at(xp, marks.reshape(-1), rows + ends, xp.ones(ends.shape, np.int64))
+    return marks[:, :size].cumsum(1).reshape(*lengths.shape[:-1], size)
+
+
 @register_kernel("scatter_mask", infer=mask_of_shape)
 def scatter_mask(xp, index, *, dim, shape):
     """Return a mask of `shape` that is True where scatter writes."""
@@ -82,9 +190,9 @@ def scatter_overwritten(xp, index, *, dim, shape):
 
 
 @register_kernel("index_from_zero", infer=indices_like)
-def index_from_zero(xp, index, *, size, op, argument):
+def index_from_zero(xp, index, *, size, op, argument, negative=True):
     """Return indices counted from 0; `argument` of the functor `op` gave them."""
-    check_range(xp, op, argument, index, size, negative=True)
+    check_range(xp, op, argument, index, size, negative)
     return wrapped(xp, index, size)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import broadcast, like_first, of_ufunc
 from oneflow_lite.kernels.numerics import erf as erf_of, quiet_overflow
@@ -14,19 +16,36 @@ _UNARY = {
     "exp2": "exp2",
     "expm1": "expm1",
     "log": "log",
-    "log1p": "log1p",
     "log2": "log2",
     "log10": "log10",
     "tanh": "tanh",
 }
 _BINARY = {
     "logaddexp": "logaddexp",
+    "logaddexp2": "logaddexp2",
 }
 
 for _op, _function in _UNARY.items():
     register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
 for _op, _function in _BINARY.items():
     register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
+
+
+@register_kernel("log1p", infer=of_ufunc("log1p"), reuses="x")
+def log1p(xp, x, *, out=None):
+    if x.dtype.kind != "c":
+        return xp.log1p(x, out=out)
+    # log|1 + z| is log1p(|1 + z|² - 1)/2; near 0 NumPy's loses the digits that 1 + z rounds away.
+    real, imag = x.real, x.imag
+    near = xp.abs(x) < 0.5
+    small = xp.where(near, x, 0)
+    rest = small.real * (2 + small.real) + small.imag * small.imag
+    inner = xp.where(rest == 0, small.real, xp.log1p(rest) / 2)  # which keeps -0.0
+    with np.errstate(divide="ignore"):  # the pole at -1
+        size = xp.where(near, inner, xp.log(xp.hypot(1 + real, imag)))
+    y = xp.empty_like(x) if out is None else out
+    y.real, y.imag = size, xp.arctan2(imag, 1 + real)
+    return y
 
 
 @register_kernel("tanh_grad", infer=like_first)

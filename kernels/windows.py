@@ -64,6 +64,16 @@ def taps(kernel_size, output_size, stride, dilation):
         )
 
 
+def take_larger(xp, y, tap, candidates):
+    """Write into y what is larger in the candidates, and into tap which (from 1 on) it was."""
+    for number, candidate in enumerate(candidates, 1):
+        better = candidate > y
+        if y.dtype.kind == "f":
+            better |= candidate != candidate  # NaN
+        xp.maximum(y, candidate, out=y)
+        xp.maximum(tap, better * tap.dtype.type(number), out=tap)
+
+
 def overhang(size, kernel_size, stride, before, dilation, output_size):
     """Return how many elements each spatial dimension must be padded with at its end."""
     return [

@@ -82,3 +82,31 @@ def in_c_order(shape: tuple[int, ...], itemsize: int, strides: Strides) -> bool:
         return True
     expected = c_strides(shape, itemsize)
     return all(n == 1 or s == e for n, s, e in zip(shape, strides, expected, strict=True))
+
+
+def overlaps(array: Any) -> bool:
+    """Return whether an element may share memory with another one. CuPy has no flag for it."""
+    reach = array.itemsize  # how much memory the dimensions with smaller strides take
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if size > 1:
+            if stride < reach:
+                return True
+            reach += stride * (size - 1)
+    return False
+
+
+def address(array: Any) -> int:
+    """Return where the first element of an array lies in memory, of the host or of a device."""
+    if isinstance(array, np.ndarray):
+        return int(array.__array_interface__["data"][0])
+    return int(array.data.ptr)
+
+
+def owner(array: Any) -> Any:
+    """Return the array that owns the memory of an array, as far as that is known."""
+    kind, base = type(array), array.base
+    while base is not None:
+        if isinstance(base, kind):
+            array = base
+        base = getattr(base, "base", None)  # as_strided puts an object of its own in between
+    return array

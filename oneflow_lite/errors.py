@@ -21,6 +21,10 @@ class DeviceError(FlowError, RuntimeError):
     """Tensors on different devices were mixed, or a device is not there."""
 
 
+class LinAlgError(FlowError, RuntimeError):
+    """A matrix has no inverse, no such factorization, or an algorithm did not converge."""
+
+
 class DimError(FlowError, IndexError, RuntimeError):
     """A dimension is out of range (IndexError in PyTorch) or given twice (RuntimeError)."""
 
@@ -51,6 +55,10 @@ class UnknownOpError(FlowError, RuntimeError):
 
 class GradientError(FlowError, RuntimeError):
     """A backward call cannot be served: wrong gradients, unused inputs, nothing recorded."""
+
+
+class ExportError(GradientError, BufferError):
+    """A tensor that requires a gradient was to be exported through DLPack."""
 
 
 class NotDifferentiableError(GradientError):

@@ -26,7 +26,7 @@ from oneflow_lite.autograd.function_node import (
 from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local, with_grad_mode
 from oneflow_lite.device import CPU, Device, on_device
-from oneflow_lite.dtype import SCALAR_TYPES, result_dtype
+from oneflow_lite.dtype import SCALAR_TYPES, float16, float32, result_dtype
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -37,7 +37,7 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.scalars import scalar_tensor, scalars as _scalars
+from oneflow_lite.scalars import is_half, scalar_tensor, scalars as _scalars
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin
 from oneflow_lite.tensor import Tensor, make_tensor
 from oneflow_lite.views import (
@@ -53,6 +53,7 @@ ndarray = np.ndarray
 NO_ATTRS: dict[str, Any] = {}
 _new = Tensor.__new__
 _CAST = op_expr("cast")
+_WIDE, _HALF = {"dtype": float32}, {"dtype": float16}
 _COPY_SLICES = op_expr("copy_slices")
 
 
@@ -316,7 +317,10 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
         if a.dtype is not b.dtype:
             raise AttributeError
     except AttributeError:
-        x, y = promote_operands(op, x, y)
+        operands = promote_operands(op, x, y)
+        if operands is None:
+            return rounded_once(dispatch2, op, x, y, attrs)
+        x, y = operands
         a = x._data
         b = y._data
     run = op.run_on_cpu
@@ -550,20 +554,44 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
     return True
 
 
-def promote_operands(op: OpExpr, x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Make tensors of two operands and bring them to the dtype in which they meet."""
+def promote_operands(op: OpExpr, x: Any, y: Any) -> tuple[Tensor, Tensor] | None:
+    """Make tensors of two operands and bring them to the dtype in which they meet.
+
+    None says that the op computes them in float32: see `rounded_once`.
+    """
     if isinstance(x, Tensor) and (type(y) is float or type(y) is int):
         dtype = x._data.dtype
-        if dtype.kind == "f" or dtype.kind == "c" or (type(y) is int and dtype.kind in "iu"):
+        if dtype.char in "fdFD" or (type(y) is int and dtype.kind in "iu"):
             return x, scalar_tensor(y, dtype, CPU if type(x._data) is ndarray else x.device)
     operands = promote(op.op_type_name, x, y)
-    return operands[0], operands[1]
+    return (operands[0], operands[1]) if operands else None
+
+
+# The ops that PyTorch computes in float32 where a half meets a number.
+_SCALES = ("mul", "div")
+
+
+def _rounded(x: Any) -> bool:
+    """Return whether an operand is a number, or a 0-d tensor, that float16 may have to round."""
+    if isinstance(x, Tensor):
+        return bool(x._data.ndim == 0 and x._data.dtype.char not in "?e")
+    return not is_half(x)
+
+
+def rounded_once(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """Call a function with tensors of float16 as float32, and round its result.
+
+    So a number beside a half need not be one: 100 / 1e5 is 0.001, though in float16 1e5 is inf.
+    """
+    wide = [dispatch1(_CAST, x, _WIDE) if isinstance(x, Tensor) else x for x in operands]
+    return dispatch1(_CAST, function(*wide, **options), _HALF)
 
 
 def promote(op: str, *operands: Any) -> list[Tensor]:
     """Make tensors of operands (tensors, arrays, scalars) and cast them to their common dtype.
 
-    PyTorch's rules: tensors with dimensions outrank 0-d tensors, which outrank scalars.
+    PyTorch's rules: tensors with dimensions outrank 0-d tensors, which outrank scalars. An empty
+    list says that the op is for `rounded_once`.
     """
     tensors: list[Any] = []
     scalars = []
@@ -584,6 +612,8 @@ def promote(op: str, *operands: Any) -> list[Tensor]:
         tensors.append(x)
     arrays = [(x._data.dtype, x._data.ndim) for x in tensors if isinstance(x, Tensor)]
     dtype = result_dtype(arrays, scalars)
+    if dtype is float16 and op in _SCALES and any(map(_rounded, tensors)):
+        return []
     device = next((x.device for x in tensors if isinstance(x, Tensor)), CPU)
     return [
         scalar_tensor(x, dtype, device)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import CPU, Device, to_device
-from oneflow_lite.dtype import SUPPORTED, DType, scalar_dtype
+from oneflow_lite.dtype import SUPPORTED, DType, float16, scalar_dtype
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.tensor import Tensor, as_constant, make_constant, make_tensor
 
@@ -34,10 +34,17 @@ def _wrapped(value: Any, dtype: DType, device: Device) -> Any:
     )
 
 
+def is_half(value: Any) -> bool:
+    """Return whether float16 holds a number without rounding."""
+    with np.errstate(over="ignore"):
+        return bool(float(np.float16(value)) == value or value != value)
+
+
 def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) -> Tensor:
     """Return a 0-d tensor for a number; on the CPU from a bounded cache, with a read-only array.
 
-    Zeros are not kept, because 0.0 == -0.0, nor is NaN, which does not equal itself.
+    Zeros are not kept, because 0.0 == -0.0, nor is NaN, which does not equal itself, nor what a
+    half does not hold: there some ops compute with the number itself.
     """
     if dtype is None:
         dtype = scalar_dtype(value)
@@ -50,6 +57,8 @@ def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) 
     found = scalars.get((value, dtype))
     if found is None:
         array = np.array(value, dtype=dtype)
+        if dtype is float16 and not is_half(value):
+            return make_constant(array)
         array.flags.writeable = False
         if len(scalars) >= _SCALARS_KEPT:
             scalars.clear()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.array_spec import address, overlaps
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.storage import SEVERAL_INPUTS, Origin, ViewInfo
@@ -90,23 +91,12 @@ def check_history(op: str, x: Tensor, needs_grad: bool = False) -> None:
 def check_memory(op: str, x: Tensor) -> None:
     """Raise `InplaceError` when the memory of `x` cannot be written, recorded or not."""
     array = x._data
-    if array.flags.writeable if isinstance(array, ndarray) else not _overlaps(array):
+    if array.flags.writeable if isinstance(array, ndarray) else not overlaps(array):
         return
     raise InplaceError(
         f"{op}(): the memory of the tensor (shape {x.shape}) is read-only or shared between "
         "its own elements, as after expand(); clone() it first"
     )
-
-
-def _overlaps(array: Any) -> bool:
-    """Return whether an element may share memory with another one. CuPy has no flag for it."""
-    reach = array.itemsize  # how much memory the dimensions with smaller strides take
-    for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
-        if size > 1:
-            if stride < reach:
-                return True
-            reach += stride * (size - 1)
-    return False
 
 
 def out_of_date(x: Tensor, origin: Origin) -> InplaceError:
@@ -132,7 +122,6 @@ def same_memory(a: Any, b: Any) -> bool:
 
 
 def _place(array: Any) -> tuple[Any, ...]:
-    address = array.ctypes.data if isinstance(array, ndarray) else array.data.ptr
     # The stride of a dimension of size 1 means nothing.
     strides = [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
-    return address, array.shape, strides
+    return address(array), array.shape, strides

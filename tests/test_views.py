@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.array_spec import overlaps as overlap
 from oneflow_lite.errors import ArgumentTypeError, InplaceError
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
-from oneflow_lite.views import _overlaps, same_memory
+from oneflow_lite.views import same_memory
 
 A = np.arange(24.0).reshape(2, 3, 4)
 
@@ -327,7 +328,7 @@ class TestMemory:
     )
     def test_overlap_is_told_from_strides(self, shape, strides, overlaps):
         array = np.lib.stride_tricks.as_strided(np.zeros(64)[32:], shape, strides)
-        assert _overlaps(array) is overlaps
+        assert overlap(array) is overlaps
 
     def test_same_memory(self):
         x = np.arange(6.0)

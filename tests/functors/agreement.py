@@ -70,6 +70,9 @@ def _derivatives(
     return found
 
 
+_LEAST = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
+
+
 def compare(
     ours: Callable[..., Any],
     theirs: Callable[..., Any],
@@ -93,7 +96,9 @@ def compare(
             for x, y in zip(got[order], expected[order], strict=True):
                 assert x.shape == y.shape, f"order {order}: shape {x.shape}, PyTorch {y.shape}"
                 assert x.dtype == y.dtype, f"order {order}: dtype {x.dtype}, PyTorch {y.dtype}"
-                np.testing.assert_allclose(x, y, rtol, atol, err_msg=f"order {order}")
+                least = _LEAST.get(y.dtype.name, 0.0)  # of a result in less precision
+                near = max(rtol, least), max(atol, least / 10)
+                np.testing.assert_allclose(x, y, *near, err_msg=f"order {order}")
         else:  # one side has no graph left: the other's derivatives must be zero
             for x in got[order] if order < len(got) else expected[order]:
                 np.testing.assert_array_equal(x, np.zeros_like(x), err_msg=f"order {order}")

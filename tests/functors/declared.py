@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,15 +39,16 @@ class Call:
         self._map(lambda a: found.append(a), lambda a: None)
         return found
 
-    def run(self, lib: Any, function: Callable[..., Any], *leaves: Any) -> Any:
+    def run(self, lib: Any, function: Callable[..., Any], *leaves: Any, device: str = "cpu") -> Any:
         """Call a function of a library with its leaves in the place of the arrays."""
         given = iter(leaves)
-        args, kwargs = self._map(lambda a: next(given), lib.tensor, lib)
+        fixed = functools.partial(lib.tensor, device=device)
+        args, kwargs = self._map(lambda a: next(given), fixed, lib)
         return function(*args, **kwargs)
 
     def written_out(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a plain function of the leaves, as a user would write the call."""
-        scope: dict[str, Any] = {"function": function}
+        scope: dict[str, Any] = {"function": function, "inf": np.inf, "nan": np.nan}
 
         def name(value: Any) -> str:
             scope[f"v{len(scope)}"] = value
@@ -57,7 +60,8 @@ class Call:
             if isinstance(value, (list, tuple)):
                 inner = "".join(f"{spell(v)}, " for v in value)
                 return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-            return name(value) if isinstance(value, (flow.Tensor, np.dtype)) else repr(value)
+            named = isinstance(value, (flow.Tensor, np.dtype)) or value in (np.inf, -np.inf)
+            return name(value) if named else repr(value)
 
         counter = iter(range(len(self.arrays)))
         args, kwargs = self._map(lambda a: _Leaf(next(counter)), flow.tensor)
@@ -108,3 +112,20 @@ def counterpart(torch: Any, declaration: Declaration) -> Any:
         if callable(found):
             return found
     return None
+
+
+def exposures() -> list[tuple[str, str, Any]]:
+    """Return where users find functors: namespace, name there, and function; each function once."""
+    # PyTorch documents most losses and layers there, and has others of these names at its top.
+    roots = {"functional": flow.nn.functional, "flow": flow, "Tensor": flow.Tensor}
+    for name in ("linalg", "special", "fft", "masked"):
+        if hasattr(flow, name):
+            roots[name] = getattr(flow, name)
+    found: dict[tuple[Any, str], tuple[str, str, Any]] = {}
+    for place, root in roots.items():
+        for name, value in sorted(vars(root).items()):
+            home = str(getattr(value, "__module__", ""))
+            public = not name.startswith("_") and isinstance(value, types.FunctionType)
+            if public and ".functors." in home:
+                found.setdefault((value, name), (place, name, value))
+    return list(found.values())

@@ -141,6 +141,82 @@ def test_scalar_tensors(device):
     assert x[i : i + 2, 0].shape == (2, 5)
 
 
+# Where PyTorch's rules are its own: 0-d tensors count as ints, a short list may be a tuple.
+VIEWS = {
+    "0-d": np.array(1),
+    "0-d negative": (slice(None), np.array(-1)),
+    "0-d of another width": np.array(1, np.int32),
+    "0-d each": (np.array(1), np.array(0), np.array(2)),
+    "0-d and an int": (np.array(1), slice(None), 2),
+    "0-d in a list": [np.array(1)],
+    "0-d after none": (None, np.array(0)),
+    "0-d last": (..., np.array(0)),
+    "0-d bounds": slice(np.array(0), np.array(2)),
+    "list with a slice": [0, slice(None), 1],
+    "list with none": [None, 0],
+    "list with an ellipsis": [..., 0],
+}
+COPIES = {
+    "list of lists": [[0, 1], [1, 0]],
+    "list of tuples": [(0, 1), (1, 0)],
+    "list of a list": [[0, 1]],
+    "list of a deep list": [[[0, 1]]],
+    "list of tensors": [np.array([0, 1]), np.array([1, 0])],
+    "list and an int": [0, [0, 1]],
+    "long list of lists": [[0]] * 32,
+    "0-d and rows": (np.array(0), np.array([0, 1])),
+    "rows and 0-d apart": (np.array([0, 1]), slice(None), np.array(0)),
+}
+
+
+def tensors_in(lib, index):
+    """Return an index with its arrays as tensors, inside lists and slices too."""
+    if isinstance(index, slice):
+        return slice(*[tensors_in(lib, part) for part in (index.start, index.stop, index.step)])
+    if isinstance(index, (tuple, list)):
+        return type(index)(tensors_in(lib, item) for item in index)
+    return lib.tensor(index) if isinstance(index, np.ndarray) else index
+
+
+@pytest.mark.parametrize("name", [*VIEWS, *COPIES])
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+def test_ints_in_tensors_and_lists_like_tuples(name):
+    torch = pytest.importorskip("torch")
+    index = {**VIEWS, **COPIES}[name]
+    x, theirs = flow.tensor(X), torch.tensor(X)
+    y = x[tensors_in(flow, index)]
+    np.testing.assert_array_equal(y.numpy(), theirs[tensors_in(torch, index)].numpy())
+    assert y.is_view() == (name in VIEWS) == np.shares_memory(y.numpy(), x.numpy())
+    x[tensors_in(flow, index)] = 7.0
+    theirs[tensors_in(torch, index)] = 7.0
+    np.testing.assert_array_equal(x.numpy(), theirs.numpy())
+
+
+def test_a_write_through_a_view_at_a_scalar_tensor():
+    x = flow.tensor(X, requires_grad=True)
+    y = x * 1
+    y[flow.tensor(1)].mul_(3)
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy()[:, 0, 0], [1, 3, 1])
+
+
+@pytest.mark.filterwarnings("ignore:flow.compile")
+def test_scalar_tensors_in_a_capture():
+    rows = flow.arange(6.0).reshape(3, 2)
+
+    @flow.compile
+    def row(i):
+        y = rows[i]
+        y += 1
+        return y * 2
+
+    expected = rows.clone()
+    for i in (0, 2, 2, 1):
+        expected[i] += 1
+        assert row(flow.tensor(i)).tolist() == (expected[i] * 2).tolist()
+    assert rows.tolist() == expected.tolist()
+
+
 def test_scalar_tensor_is_not_read():
     from tests import strict_cupy
 
@@ -201,8 +277,8 @@ def test_gradient_into_repeated_rows_is_a_sum():
         (1.5, IndexRangeError, "float"),
         ("a", ArgumentTypeError, "str"),
         ([0.5], IndexRangeError, "float64"),
-        ([[0], [1, 2]], IndexRangeError, "ragged"),
-        ([slice(0, 1)], IndexRangeError, "tuple"),
+        ([[[0], [1, 2]]], IndexRangeError, "ragged"),
+        ([object()], IndexRangeError, "tuple"),
         (np.array([0], np.uint8), IndexRangeError, "uint8"),
         (slice(None, None, 0), ArgumentError, "step"),
         (slice(0.5, None), ArgumentTypeError, "int"),
@@ -251,6 +327,20 @@ def test_select_agrees_with_pytorch(args):
 
     compare(lambda x: flow.select(x * x, *args), lambda x: torch.select(x * x, *args), X)
     assert flow.tensor(X).select(*args).is_view()
+
+
+def test_scalar_tensors_are_sizes_dims_and_starts():
+    x, one = flow.tensor(X), flow.tensor(1)
+    assert x.narrow(one, one, flow.tensor(2)).tolist() == X[:, 1:3].tolist()
+    assert x.select(one, one).tolist() == X[:, 1].tolist()
+    assert x.sum(one).shape == x.sum((one,)).shape == (3, 5)
+    assert x.size(one) == 4 and x.stride(one) == 5
+    assert x.reshape(flow.tensor(4), -1).shape == (4, 15)
+    assert flow.zeros(flow.tensor(2), 3).shape == flow.zeros((flow.tensor(2), 3)).shape == (2, 3)
+    assert x.topk(flow.tensor(2))[0].shape == (3, 4, 2)
+    for wrong in (flow.tensor(1.0), flow.tensor([1]), flow.tensor(True)):
+        with pytest.raises(ArgumentTypeError, match="'start'"):
+            x.narrow(0, wrong, 1)
 
 
 def test_narrow_and_select_derivatives(device):

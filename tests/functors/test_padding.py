@@ -90,10 +90,14 @@ def test_derivatives(device):
     check_op("pad", samples, degenerate=False, device=device)
 
 
-def test_result_is_new_memory_unless_it_only_cuts():
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_result_is_new_memory(mode):
     x = flow.tensor(X2)
-    assert not np.shares_memory(pad(x, (0, 0)).numpy(), x.numpy())
-    assert pad(x, (-1, 0)).is_view()
+    for sizes in ((0, 0), (-1, 0), (-1, -2, 0, -1), (-1, 2), (0, 0, -1, 1)):
+        y = pad(x, sizes, mode)
+        assert not y.is_view()
+        assert not np.shares_memory(y.numpy(), x.numpy())
+        assert y.is_contiguous()
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "float16"])

@@ -284,3 +284,15 @@ def test_in_place_twins_write_nothing_on_errors():
     assert not x.any() and x._version == 0
     x.scatter_(1, flow.tensor([[0], [2]]), 1.0)
     assert x.tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0), (5, 0)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_an_empty_index_writes_nothing(shape, dim, device):
+    x = flow.ones(3, 4, device=device, requires_grad=True)
+    index = flow.zeros(shape, dtype=flow.int64, device=device)
+    for src in (flow.zeros(shape, device=device), flow.zeros(3, 4, device=device)):
+        for y in (x.scatter(dim, index, src), x.scatter_add(dim, index, src)):
+            (dx,) = flow.autograd.grad(y.sum(), x)
+            assert y.tolist() == dx.tolist() == x.tolist()
+    assert x.scatter(dim, index, 5.0).tolist() == x.tolist()

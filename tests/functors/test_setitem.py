@@ -104,6 +104,30 @@ def test_values_of_any_kind(device):
     assert z.tolist() == [True, False]
 
 
+def test_at_a_scalar_tensor(device):
+    x = flow.zeros(3, 2, device=device)
+    i, j = flow.tensor(1, device=device), flow.tensor(-1, device=device)
+    x[i] += 1
+    x[i, 0] = flow.tensor(5.0, device=device)
+    x[i, j] = 7
+    x[0, j] = flow.tensor([3.0], device=device)
+    line = flow.zeros(3, device=device)
+    line[i] += 1
+    line[j] = flow.tensor([2.0], device=device)
+    assert x.tolist() == [[0, 3], [5, 7], [0, 0]] and line.tolist() == [0, 1, 2]
+    with pytest.raises(ShapeError, match="value"):
+        line[i] = flow.ones(2, device=device)
+
+
+def test_gradients_at_a_scalar_tensor(device):
+    x = flow.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    v = flow.tensor(4.0, device=device, requires_grad=True)
+    y = x * x
+    y[flow.tensor(1, device=device)] = v * v
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 0, 6] and v.grad.item() == 8
+
+
 def test_overlapping_memory():
     x = flow.arange(5)
     x[1:] = x[:-1]

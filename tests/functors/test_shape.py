@@ -362,3 +362,12 @@ def test_errors_leave_everything_as_it_was(call, kind, name, argument):
     assert isinstance(caught.value, flow.errors.FlowError)
     np.testing.assert_array_equal(x.numpy(), A)
     assert x._version == 0 and x.grad is None
+
+
+def test_ravel_of_a_strided_column_is_contiguous():
+    x = flow.arange(12.0).reshape(3, 4)
+    for y in (x[:, 1], x[:, 1:2], x[:, ::2]):
+        z = y.ravel()
+        assert z.is_contiguous() and not np.shares_memory(z.numpy(), x.numpy())
+        np.testing.assert_array_equal(z.numpy(), y.numpy().ravel())
+    assert np.shares_memory(x[1].ravel().numpy(), x.numpy())

@@ -215,3 +215,26 @@ def test_errors(call, kind, op, argument):
         call(x)
     assert isinstance(caught.value, flow.errors.FlowError)
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_complex_log1p_keeps_the_digits_near_zero(device):
+    x = np.array([1e-10 + 1e-10j, 1e-20j, -1e-9 + 1e-7j, 1e-300 - 0j, 0.1 - 0.2j, -0.9 + 0.01j])
+    # log|1 + z| = x + (y² - x²)/2 + ..., of which NumPy's log1p keeps nothing below 1e-16
+    real = [
+        1e-10,
+        5e-41,
+        -1e-9 + 5e-15 - 5e-19,
+        1e-300,
+        math.log(abs(1.1 - 0.2j)),
+        -2.297609927567462,
+    ]
+    y = flow.log1p(flow.tensor(x, device=device)).cpu().numpy()
+    np.testing.assert_allclose(y.real, real, rtol=1e-12)
+    np.testing.assert_allclose(y.imag, np.arctan2(x.imag, 1 + x.real), rtol=1e-15)
+    ends = np.array([-1, -0.0 + 0j, complex(-1.5, -0.0), complex(INF, 1), complex(NAN, 1), 3 + 4j])
+    torch = pytest.importorskip("torch")
+    expected = torch.log1p(torch.tensor(ends)).numpy()
+    got = flow.log1p(flow.tensor(ends)).numpy()
+    np.testing.assert_allclose(got.real, expected.real, rtol=1e-14)
+    np.testing.assert_allclose(got.imag, expected.imag, rtol=1e-14)
+    assert (np.signbit(got.view(float)) == np.signbit(expected.view(float)))[:10].all()

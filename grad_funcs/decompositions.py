@@ -1,0 +1,279 @@
+"""Gradients of factorizations, in the form of the literature: with adjoints, such as Lᴴ.
+
+Around an op with complex outputs the engine conjugates what comes in and what goes out. So each
+rule conjugates what was saved instead: f(conj a, conj b) is conj f(a, b) for all that is done here.
+
+M. B. Giles, "An extended collection of matrix derivative results" (2008), has the real cases;
+L. Wan and S. Zhang, "Automatic differentiation for complex valued SVD" (2019), the complex ones.
+"""
+
+from __future__ import annotations
+
+from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.errors import NotDifferentiableError
+
+
+def conj(F, x):
+    return F.conj(x) if x.dtype.kind == "c" else x
+
+
+def transposed(F, x):
+    return F.transpose(x, dim0=x.ndim - 2, dim1=x.ndim - 1)
+
+
+def adjoint(F, x):
+    return conj(F, transposed(F, x))
+
+
+def diagonal(F, x):
+    return F.diagonal(x, offset=0, dim1=x.ndim - 2, dim2=x.ndim - 1)
+
+
+def diagonal_matrix(F, x):
+    return F.diag_embed(x, offset=0, dim1=x.ndim - 1, dim2=x.ndim)
+
+
+def rows(F, x):
+    """(..., N) as rows to scale columns with."""
+    return F.unsqueeze(x, dim=x.ndim - 1)
+
+
+def columns(F, x):
+    """(..., N) as columns to scale rows with."""
+    return F.unsqueeze(x, dim=x.ndim)
+
+
+def solve_triangular(F, a, b, upper, left=True, unitriangular=False):
+    """a⁻¹ b, or b a⁻¹ unless left"""
+    return F.linalg_solve_triangular(a, b, upper=upper, left=left, unitriangular=unitriangular)
+
+
+def block(F, x, i, m, j, n):
+    """x[..., i : i + m, j : j + n]"""
+    x = F.narrow(x, dim=x.ndim - 2, start=i, length=m)
+    return F.narrow(x, dim=x.ndim - 1, start=j, length=n)
+
+
+def placed(F, x, i, m, j, n):
+    """Zeros (..., m, n) with x at row i and column j."""
+    rows, columns = x.shape[-2:]
+    return F.pad(x, pad=(j, n - j - columns, i, m - i - rows), mode="constant")
+
+
+def _skew(F, x):
+    return x - adjoint(F, x)
+
+
+def _gaps(F, values):
+    """v_j − v_i off the diagonal, 1 on it"""
+    return rows(F, values) - columns(F, values) + diagonal_matrix(F, F.ones_like(values))
+
+
+# --- Cholesky, LU, QR ---------------------------------------------------------------------------
+
+
+@register_grad_func("linalg_cholesky_ex", saves="y0")
+def linalg_cholesky_ex_dx(F, ctx, dy, _):
+    """L⁻ᴴ Φ(Lᴴ dL) L⁻¹, made Hermitian, where Φ is the lower triangle with half the diagonal"""
+    y = conj(F, ctx.y0)
+    if ctx.upper:
+        y, dy = adjoint(F, y), adjoint(F, dy)
+    yh = adjoint(F, y)
+    inner = F.tril(F.matmul(yh, dy), diagonal=0)
+    inner = inner + adjoint(F, F.tril(inner, diagonal=-1))
+    if y.dtype.kind == "c":  # the diagonal of L is real
+        inner = (inner + adjoint(F, inner)) * 0.5
+    inner = solve_triangular(F, yh, inner, upper=True)
+    return solve_triangular(F, y, inner, upper=False, left=False) * 0.5
+
+
+@register_grad_func("linalg_lu_factor_ex", saves="y0, y1")
+def linalg_lu_factor_ex_dx(F, ctx, dy, *_):
+    """P L⁻ᴴ (tril(Lᴴ dL, −1) + triu(dU Uᴴ)) U⁻ᴴ, and what lies beyond the square part"""
+    y = conj(F, ctx.y0)
+    m, n = y.shape[-2:]
+    k = min(m, n)
+    square, d = block(F, y, 0, k, 0, k), block(F, dy, 0, k, 0, k)
+    lh, uh = adjoint(F, square), adjoint(F, F.triu(square, diagonal=0))
+    one = diagonal_matrix(F, F.ones_like(diagonal(F, square)))
+    lower = F.matmul(F.triu(lh, diagonal=1) + one, d)
+    upper = F.matmul(d, uh)
+    if n > k:  # U₂ = L⁻¹ A₂
+        dright = block(F, dy, 0, k, k, n - k)
+        lower = lower - F.matmul(dright, adjoint(F, block(F, y, 0, k, k, n - k)))
+        dright = solve_triangular(F, lh, dright, upper=True, unitriangular=True)
+    if m > k:  # L₂ = A₂ U⁻¹
+        dbelow = block(F, dy, k, m - k, 0, k)
+        upper = upper - F.matmul(adjoint(F, block(F, y, k, m - k, 0, k)), dbelow)
+        dbelow = solve_triangular(F, uh, dbelow, upper=False, left=False)
+    inner = F.tril(lower, diagonal=-1) + F.triu(upper, diagonal=0)
+    inner = solve_triangular(F, lh, inner, upper=True, unitriangular=True)
+    dx = solve_triangular(F, uh, inner, upper=False, left=False)
+    if m != n:
+        dx = placed(F, dx, 0, m, 0, n)
+        dx = dx + (placed(F, dright, 0, m, k, n) if n > k else placed(F, dbelow, k, m, 0, n))
+    order = F.argsort(F.lu_permutation(ctx.y1, size=m), dim=ctx.y1.ndim - 1, descending=False)
+    order = F.expand(columns(F, order), shape=dx.shape)
+    return F.gather(dx, dim=dx.ndim - 2, index=order)
+
+
+@register_grad_func("linalg_qr", saves="y0, y1")
+def linalg_qr_dx(F, ctx, dq, dr):
+    if ctx.mode == "r":
+        raise NotDifferentiableError(
+            "linalg.qr: the gradient needs Q, which mode 'r' does not compute; use mode='reduced'"
+        )
+    q, r = conj(F, ctx.y0), conj(F, ctx.y1)
+    k, n = r.shape[-2:]
+    if k > n:
+        raise NotDifferentiableError(
+            "linalg.qr: with mode 'complete' the last columns of Q are arbitrary for a matrix of "
+            "more rows than columns, so they have no gradient; use mode='reduced'"
+        )
+    if k == n:
+        return _square_qr(F, q, r, dq, dr)
+    # A = Q (U V): V = Qᴴ Y is linear in Y, the other columns.
+    dright, right = block(F, dr, 0, k, k, n - k), block(F, r, 0, k, k, n - k)
+    dq = dq + F.matmul(F.matmul(q, right), adjoint(F, dright))
+    dleft = _square_qr(F, q, block(F, r, 0, k, 0, k), dq, block(F, dr, 0, k, 0, k))
+    return placed(F, dleft, 0, k, 0, n) + placed(F, F.matmul(q, dright), 0, k, k, n)
+
+
+def _square_qr(F, q, r, dq, dr):
+    """(dQ + Q Ψ(dR Rᴴ − Qᴴ dQ)) R⁻ᴴ, Ψ(X) the Hermitian matrix with the upper triangle of X"""
+    inner = F.triu(F.matmul(dr, adjoint(F, r)) - F.matmul(adjoint(F, q), dq), diagonal=0)
+    inner = inner + adjoint(F, F.triu(inner, diagonal=1))
+    if inner.dtype.kind == "c":  # the diagonal of R is real
+        inner = inner - diagonal_matrix(F, F.imag(diagonal(F, inner)) * 1j)
+    inner = dq + F.matmul(q, inner)
+    return solve_triangular(F, adjoint(F, r), inner, upper=False, left=False)
+
+
+# --- Singular values ----------------------------------------------------------------------------
+
+
+@register_grad_func("linalg_svd", saves="y0, y1, y2", materialize=False)
+def linalg_svd_dx(F, ctx, du, ds, dvh):
+    """U ((X S + S Y) / E + dS) Vᴴ + W S⁻¹ Vᴴ + U S⁻¹ Zᴴ
+
+    X and Y are how the first vectors turn among themselves, W and Z how they turn out of their
+    space, and E_ij = s_j² − s_i².
+    """
+    u, s, v = conj(F, ctx.y0), ctx.y1, transposed(F, ctx.y2)
+    k = s.shape[-1]
+    inner = None if ds is None else diagonal_matrix(F, ds)
+    turns, out_of_u, out_of_v = [], None, None
+    if du is not None:
+        turn, out_of_u = _turns(F, u, du, k)
+        turns.append(turn)
+        inner = _added(inner, turn * rows(F, s) / _gaps(F, s * s))
+    if dvh is not None:
+        turn, out_of_v = _turns(F, v, adjoint(F, dvh), k)
+        turns.append(turn)
+        inner = _added(inner, columns(F, s) * turn / _gaps(F, s * s))
+    if turns and u.dtype.kind == "c":
+        phase = sum(F.imag(diagonal(F, turn)) for turn in turns)
+        inner = F.free_of_phase(inner, phase, of="linalg.svd")
+        if len(turns) == 2:
+            inner = inner + diagonal_matrix(F, diagonal(F, turns[0]) / (s * 2))
+    u, v = (F.narrow(x, dim=x.ndim - 1, start=0, length=k) for x in (u, v))
+    vh = adjoint(F, v)
+    left = F.matmul(u, inner)
+    if out_of_u is not None:
+        left = left + out_of_u / rows(F, s)
+    dx = F.matmul(left, vh)
+    if out_of_v is not None:
+        dx = dx + F.matmul(u / rows(F, s), adjoint(F, out_of_v))
+    return dx
+
+
+def _added(x, y):
+    return y if x is None else x + y
+
+
+def _turns(F, u, du, k):
+    """Return how du turns the first k columns of u among themselves, and out of their space."""
+    turn = F.matmul(adjoint(F, u), du)
+    m, n = u.shape[-2:]
+    if n > k:  # u is a whole basis
+        turn = _skew(F, turn)
+        rest = F.narrow(u, dim=u.ndim - 1, start=k, length=n - k)
+        return block(F, turn, 0, k, 0, k), F.matmul(rest, block(F, turn, k, n - k, 0, k))
+    out = du - F.matmul(u, turn) if m > k else None
+    return _skew(F, turn), out
+
+
+@register_grad_func("linalg_svdvals", saves="x")
+def linalg_svdvals_dx(F, ctx, ds):
+    u, _, vh = F.linalg_svd(ctx.x, full_matrices=False)
+    return F.matmul(u * rows(F, ds), vh)
+
+
+# --- Eigenvalues --------------------------------------------------------------------------------
+
+
+@register_grad_func("linalg_eigh", saves="y0, y1", materialize=False)
+def linalg_eigh_dx(F, ctx, dw, dv):
+    """V (dw + Vᴴ dV / E) Vᴴ with E_ij = w_j − w_i"""
+    w, v = ctx.y0, conj(F, ctx.y1)
+    vh = adjoint(F, v)
+    if dv is None:
+        return F.matmul(v * rows(F, dw), vh)
+    turn = F.matmul(vh, dv)
+    along = diagonal(F, turn)
+    if v.dtype.kind == "c":
+        turn = F.free_of_phase(turn, F.imag(along), of="linalg.eigh")
+    inner = (turn - diagonal_matrix(F, along)) / _gaps(F, w)
+    if dw is not None:
+        inner = inner + diagonal_matrix(F, dw)
+    return F.matmul(F.matmul(v, inner), vh)
+
+
+@register_grad_func("linalg_eigvalsh", saves="x")
+def linalg_eigvalsh_dx(F, ctx, dw):
+    _, v = F.linalg_eigh(ctx.x, UPLO=ctx.UPLO)
+    return F.matmul(v * rows(F, dw), adjoint(F, v))
+
+
+@register_grad_func("linalg_eig", saves="y0, y1", materialize=False)
+def linalg_eig_dx(F, ctx, dw, dv):
+    """V⁻ᴴ (dw + (Vᴴ dV − Vᴴ V re diag(Vᴴ dV)) / E̅) Vᴴ with E_ij = w_j − w_i"""
+    v = conj(F, ctx.y1)
+    vh = adjoint(F, v)
+    if dv is None:
+        return _similar(F, vh, columns(F, dw) * vh)
+    turn = F.matmul(vh, dv)
+    along = diagonal(F, turn)
+    turn = F.free_of_phase(turn, F.imag(along), of="linalg.eig")
+    turn = turn - F.matmul(vh, v * rows(F, F.real(along)))  # eigenvectors have length 1
+    turn = turn - diagonal_matrix(F, diagonal(F, turn))
+    inner = turn / _gaps(F, ctx.y0)  # conjugated already
+    if dw is not None:
+        inner = inner + diagonal_matrix(F, dw)
+    return _similar(F, vh, F.matmul(inner, vh))
+
+
+def _similar(F, vh, x):
+    return F.linalg_solve_ex(vh, x, check_errors=True)[0]
+
+
+@register_grad_func("linalg_eigvals", saves="x")
+def linalg_eigvals_dx(F, ctx, dw):
+    vh = transposed(F, F.linalg_eig(ctx.x)[1])  # of the conjugate of x: what follows takes V̅
+    return _similar(F, vh, columns(F, dw) * vh)
+
+
+@register_grad_func("free_of_phase")
+def free_of_phase_dx(F, ctx, d):
+    return d, None
+
+
+# --- LDL ----------------------------------------------------------------------------------------
+
+
+@register_grad_func("linalg_ldl_solve", wrt="b", saves="factors, pivots")
+def linalg_ldl_solve_db(F, ctx, dy):
+    factors = ctx.factors
+    if ctx.hermitian:  # x̅ is xᵀ
+        factors = conj(F, factors)
+    return F.linalg_ldl_solve(factors, ctx.pivots, dy, hermitian=ctx.hermitian)

@@ -1,0 +1,297 @@
+"""Kernels that take matrices apart: Cholesky, LU, LDL, QR, singular values, eigenvalues.
+
+They take stacks of matrices (..., M, N). An `info` is 0 for each matrix that has the factorization.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.errors import NotDifferentiableError
+from oneflow_lite.kernels.index_arrays import on_host
+from oneflow_lite.kernels.infer_rules import in_c_order, like_input, real_dtype
+from oneflow_lite.kernels.lapack import attempt, converged, each, fail, first_on_diagonal, lapack
+from oneflow_lite.registry import register_kernel
+
+_INT = np.dtype(np.int32)
+
+
+def transposed(x):
+    return x.swapaxes(-1, -2)
+
+
+def in_order(xp, x):
+    return xp.ascontiguousarray(x)
+
+
+@in_c_order
+def _with_info(x, **attrs):
+    return ArraySpec(x.shape, x.dtype), ArraySpec(x.shape[:-2], _INT)
+
+
+@in_c_order
+def _with_pivots(x, **attrs):
+    pivots = ArraySpec((*x.shape[:-2], min(x.shape[-2:])), _INT)
+    return ArraySpec(x.shape, x.dtype), pivots, ArraySpec(x.shape[:-2], _INT)
+
+
+# --- Cholesky -----------------------------------------------------------------------------------
+
+
+@register_kernel("linalg_cholesky_ex", infer=_with_info)
+def linalg_cholesky_ex(xp, x, *, upper, check_errors):
+    """L with x = L Lᴴ, read from the lower triangle of x; with upper, Lᴴ from the upper one."""
+    lower = transposed(x).conj() if upper else x
+    y = attempt(xp, xp.linalg.cholesky, lower)
+    if y is not None:
+        info = xp.zeros(x.shape[:-2], np.int32)
+    else:
+        y = _partial_cholesky(xp, lower)
+        info = first_on_diagonal(xp, y, lambda d: ~(d.real > 0))
+        if check_errors:
+            fail(
+                "linalg.cholesky",
+                info,
+                expected="positive definite matrices",
+                got="one whose leading minor of order {} is not positive",
+                mend="add a small multiple of the identity, or use linalg.cholesky_ex",
+            )
+    return (in_order(xp, transposed(y).conj()) if upper else y), info
+
+
+def _partial_cholesky(xp, x):
+    """Return factors that end where a matrix turns out not to be positive definite."""
+    if not on_host(xp):
+        return xp.linalg.cholesky(x)
+    y = np.zeros(x.shape, x.dtype)
+    potrf = lapack("potrf", x.dtype.char)
+    for matrix, factor in each(x, y):
+        factor[...] = potrf(matrix, lower=1)[0]
+    return y
+
+
+# --- LU and LDL ---------------------------------------------------------------------------------
+
+
+@register_kernel("linalg_lu_factor_ex", infer=_with_pivots)
+def linalg_lu_factor_ex(xp, x, *, pivot, check_errors):
+    """L (without its unit diagonal) and U in one matrix, and the rows exchanged, from 1."""
+    *batch, m, n = x.shape
+    y = xp.empty(x.shape, x.dtype)
+    pivots = xp.empty((*batch, min(m, n)), np.int32)
+    if x.size:
+        if on_host(xp):
+            getrf = lapack("getrf", x.dtype.char)
+        else:
+            getrf = _cuda_getrf
+        for matrix, factors, rows in each(x, y, pivots):
+            factors[...], rows[...] = getrf(matrix)[:2]
+        pivots += 1
+    info = first_on_diagonal(xp, y, lambda d: d == 0)
+    if check_errors and (info != 0).any():
+        fail(
+            "linalg.lu_factor",
+            info,
+            expected="matrices that lu_solve can divide by",
+            got="a singular one: element {} on the diagonal of U is 0",
+            mend="use linalg.lu or linalg.lu_factor_ex for the factors alone",
+        )
+    return y, pivots, info
+
+
+def _cuda_getrf(matrix):
+    import cupyx.scipy.linalg
+
+    return cupyx.scipy.linalg.lu_factor(matrix, check_finite=False)
+
+
+def _rows_of(pivots, *, size):
+    return ArraySpec((*pivots.shape[:-1], size), np.dtype(np.int64))
+
+
+@register_kernel("lu_permutation", infer=_rows_of)
+def lu_permutation(xp, pivots, *, size):
+    """The rows of a matrix in the order in which L U has them."""
+    batch = pivots.shape[:-1]
+    count = math.prod(batch)
+    rows = xp.broadcast_to(xp.arange(size), (count, size)).copy()
+    swaps = pivots.reshape(count, pivots.shape[-1])
+    which = xp.arange(count)
+    for i in range(swaps.shape[1]):
+        k = swaps[:, i] - 1
+        kept = rows[:, i].copy()
+        rows[:, i] = rows[which, k]
+        rows[which, k] = kept
+    return rows.reshape(*batch, size)
+
+
+@register_kernel("linalg_ldl_factor_ex", device="cpu", infer=_with_pivots)
+def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
+    """The lower triangle of L and D with x = L D Lᵀ (Lᴴ if hermitian), and LAPACK's pivots."""
+    y = np.empty(x.shape, x.dtype)
+    pivots = np.empty(x.shape[:-1], np.int32)
+    info = np.zeros(x.shape[:-2], np.int32)
+    factor = lapack(_of_symmetry("trf", x, hermitian), x.dtype.char)
+    codes = info.reshape(-1)
+    for i, (matrix, factors, rows) in enumerate(each(x, y, pivots)):
+        factors[...], rows[...], codes[i] = factor(matrix, lower=1)
+    if check_errors and info.any():
+        fail(
+            "linalg.ldl_factor",
+            info,
+            expected="matrices that ldl_solve can divide by",
+            got="a singular one: element {} on the diagonal of D is 0",
+            mend="use linalg.ldl_factor_ex for the factors alone",
+        )
+    return np.tril(y), pivots, info
+
+
+def _of_symmetry(name, x, hermitian):
+    return ("he" if hermitian and x.dtype.kind == "c" else "sy") + name
+
+
+@in_c_order
+def _solution(factors, pivots, b, **attrs):
+    batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
+    return ArraySpec((*batch, *b.shape[-2:]), b.dtype)
+
+
+@register_kernel("linalg_ldl_solve", device="cpu", infer=_solution)
+def linalg_ldl_solve(xp, factors, pivots, b, *, hermitian):
+    batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
+    n = factors.shape[-1]
+    y = np.empty((*batch, *b.shape[-2:]), b.dtype)
+    solve = lapack(_of_symmetry("trs", factors, hermitian), b.dtype.char)
+    spread = [
+        np.broadcast_to(factors, (*batch, n, n)),
+        np.broadcast_to(pivots, (*batch, n)),
+        np.broadcast_to(b, y.shape),
+    ]
+    if y.size:
+        for matrix, rows, right, solution in each(*spread, y):
+            solution[...] = solve(matrix, rows, right, lower=1)[0]
+    return y
+
+
+# --- QR -----------------------------------------------------------------------------------------
+
+
+@in_c_order
+def _q_and_r(x, *, mode):
+    *batch, m, n = x.shape
+    k = m if mode == "complete" else min(m, n)
+    q = ArraySpec((0,) if mode == "r" else (*batch, m, k), x.dtype)
+    return q, ArraySpec((*batch, k, n), x.dtype)
+
+
+@register_kernel("linalg_qr", infer=_q_and_r)
+def linalg_qr(xp, x, *, mode):
+    if mode == "r":
+        r = converged(xp, "linalg.qr", xp.linalg.qr, x, mode)
+        return xp.empty((0,), x.dtype), in_order(xp, r)
+    q, r = converged(xp, "linalg.qr", xp.linalg.qr, x, mode)
+    return in_order(xp, q), in_order(xp, r)
+
+
+@in_c_order
+def _reflectors(x):
+    return x, ArraySpec((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
+
+
+@register_kernel("geqrf", infer=_reflectors)
+def geqrf(xp, x):
+    """LAPACK's QR: R above reflectors below the diagonal, and their factors tau."""
+    reflectors, tau = converged(xp, "geqrf", xp.linalg.qr, x, "raw")
+    return in_order(xp, transposed(reflectors)), tau
+
+
+# --- Singular values ----------------------------------------------------------------------------
+
+
+@in_c_order
+def _singular(x, *, full_matrices):
+    *batch, m, n = x.shape
+    k = min(m, n)
+    return (
+        ArraySpec((*batch, m, m if full_matrices else k), x.dtype),
+        ArraySpec((*batch, k), real_dtype(x.dtype)),
+        ArraySpec((*batch, n if full_matrices else k, n), x.dtype),
+    )
+
+
+@register_kernel("linalg_svd", infer=_singular)
+def linalg_svd(xp, x, *, full_matrices):
+    u, s, vh = converged(xp, "linalg.svd", xp.linalg.svd, x, full_matrices)
+    return in_order(xp, u), s, in_order(xp, vh)
+
+
+@in_c_order
+def _singular_values(x):
+    return ArraySpec((*x.shape[:-2], min(x.shape[-2:])), real_dtype(x.dtype))
+
+
+@register_kernel("linalg_svdvals", infer=_singular_values)
+def linalg_svdvals(xp, x):
+    return converged(xp, "linalg.svdvals", xp.linalg.svd, x, compute_uv=False)
+
+
+# --- Eigenvalues --------------------------------------------------------------------------------
+
+
+def _eigen(values_of, with_vectors):
+    """Return the rule of an op that gives eigenvalues, and eigenvectors if it does."""
+
+    @in_c_order
+    def rule(x, **attrs):
+        values = ArraySpec(x.shape[:-1], values_of(x.dtype))
+        vectors = x.dtype if values.dtype.kind == "f" else values.dtype
+        return (values, ArraySpec(x.shape, vectors)) if with_vectors else values
+
+    return rule
+
+
+def complex_dtype(dtype):
+    """Return the dtype of a complex number with such parts."""
+    return np.result_type(dtype, np.complex64)
+
+
+@register_kernel("linalg_eigh", infer=_eigen(real_dtype, True))
+def linalg_eigh(xp, x, *, UPLO):
+    values, vectors = converged(xp, "linalg.eigh", xp.linalg.eigh, x, UPLO)
+    return values, in_order(xp, vectors)
+
+
+@register_kernel("linalg_eigvalsh", infer=_eigen(real_dtype, False))
+def linalg_eigvalsh(xp, x, *, UPLO):
+    return converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO)
+
+
+@register_kernel("linalg_eig", infer=_eigen(complex_dtype, True))
+def linalg_eig(xp, x):
+    values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x)
+    dtype = complex_dtype(x.dtype)  # NumPy gives real ones where all of them are real
+    return values.astype(dtype, copy=False), in_order(xp, vectors.astype(dtype, copy=False))
+
+
+@register_kernel("linalg_eigvals", infer=_eigen(complex_dtype, False))
+def linalg_eigvals(xp, x):
+    values = converged(xp, "linalg.eigvals", xp.linalg.eigvals, x)
+    return values.astype(complex_dtype(x.dtype), copy=False)
+
+
+@register_kernel("free_of_phase", infer=in_c_order(lambda x, phase, **attrs: like_input(x)))
+def free_of_phase(xp, x, phase, *, of):
+    """A copy of x, part of a gradient; raises where the loss depends on the phase of a vector.
+
+    Singular vectors and eigenvectors are as good after a turn by e^(iφ). `phase` is the derivative
+    of the loss by φ: unless it vanishes the loss is no function of the matrix.
+    """
+    if phase.size and abs(phase).max() > 1e-2:
+        raise NotDifferentiableError(
+            f"{of}: the loss depends on the phase of complex vectors, which is arbitrary, so it "
+            "has no derivative; use their absolute values, or products in which the phase cancels"
+        )
+    return x.copy()

@@ -1,0 +1,78 @@
+"""The kernel of distances between all rows of two matrices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.kernels.infer_rules import in_c_order
+from oneflow_lite.registry import register_kernel
+
+# Differences are taken of so many rows at a time that no more elements lie in memory at once.
+_BLOCK = 1 << 22
+
+
+@in_c_order
+def _pairs(x, y, **attrs):
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    return ArraySpec((*batch, x.shape[-2], y.shape[-2]), x.dtype)
+
+
+@register_kernel("cdist", infer=_pairs)
+def cdist(xp, x, y, *, p, mm):
+    """(Σ |x_ik − y_jk|^p)^(1/p) for all i and j; with mm, p = 2, by a product of matrices."""
+    if mm:
+        return _by_product(xp, x, y)
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    z = xp.empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
+    rows = max(1, _BLOCK // max(1, math.prod(batch) * math.prod(y.shape[-2:])))
+    for start in range(0, x.shape[-2], rows):
+        part = slice(start, start + rows)
+        z[..., part, :] = _norms(xp, x[..., part, None, :] - y[..., None, :, :], p)
+    return z
+
+
+def _norms(xp, difference, p):
+    if not difference.shape[-1]:
+        return 0
+    if p == 0:
+        return (difference != 0).sum(-1)
+    size = xp.abs(difference, out=difference)
+    if p == math.inf:
+        return size.max(-1)
+    if p == 1:
+        return size.sum(-1)
+    if p == 2:
+        size *= size
+        return xp.sqrt(size.sum(-1))
+    size **= p
+    return size.sum(-1) ** (1 / p)
+
+
+def _by_product(xp, x, y):
+    """√(|x|² − 2 x·y + |y|²)"""
+    z = x @ y.swapaxes(-1, -2)
+    z *= -2
+    z += (x * x).sum(-1)[..., :, None]
+    z += (y * y).sum(-1)[..., None, :]
+    xp.maximum(z, 0, out=z)
+    return xp.sqrt(z, out=z)
+
+
+def _condensed(x):
+    return ArraySpec((x.shape[0] * (x.shape[0] - 1) // 2,), x.dtype)
+
+
+@register_kernel("upper_pairs", infer=_condensed)
+def upper_pairs(xp, x):
+    """The elements above the diagonal of a square matrix, row by row."""
+    return x[xp.triu_indices(len(x), 1)]
+
+
+@register_kernel("upper_pairs_grad", infer=lambda dy, *, n: ArraySpec((n, n), dy.dtype))
+def upper_pairs_grad(xp, dy, *, n):
+    dx = xp.zeros((n, n), dy.dtype)
+    dx[xp.triu_indices(n, 1)] = dy
+    return dx

@@ -1,0 +1,91 @@
+"""What kernels of linear algebra share: calls that may fail, and LAPACK one matrix at a time.
+
+NumPy and CuPy run most of LAPACK over stacks of matrices. Where they have no such routine, SciPy's
+wrapper of LAPACK is called for one matrix after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from oneflow_lite.errors import LinAlgError, bad_argument
+from oneflow_lite.kernels.index_arrays import on_host
+
+
+def attempt(xp, routine, *args, **options):
+    """Return what a routine of `xp.linalg` gives, or None where it fails for one of the matrices.
+
+    CuPy looks whether a routine failed only when it is told to: a look waits for the device.
+    """
+    try:
+        if on_host(xp):
+            return routine(*args, **options)
+        import cupyx
+
+        with cupyx.errstate(linalg="raise"):
+            return routine(*args, **options)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def converged(xp, op, routine, *args, **options):
+    """Return what an iterative routine of `xp.linalg` gives; raise where it does not converge."""
+    result = attempt(xp, routine, *args, **options)
+    if result is not None:
+        return result
+    raise bad_argument(
+        LinAlgError,
+        op,
+        "A",
+        expected="matrices for which the algorithm converges",
+        got=f"shape {args[0].shape} with a matrix for which it does not",
+        mend="look for inf and nan in it",
+    )
+
+
+def fail(op, info, *, expected, got, mend):
+    """Raise for the first matrix whose `info`, the number of the bad diagonal element, is not 0."""
+    where = [int(i[0]) for i in info.nonzero()] if info.ndim else []
+    number = int(info[tuple(where)])
+    batch = f" (batch element {', '.join(map(str, where))})" if where else ""
+    raise bad_argument(
+        LinAlgError, op, "A", expected=expected, got=got.format(number) + batch, mend=mend
+    )
+
+
+def first_on_diagonal(xp, matrices, wrong):
+    """Return, for each matrix, the number of the first diagonal element that is wrong, or 0."""
+    if not min(matrices.shape[-2:]):
+        return xp.zeros(matrices.shape[:-2], np.int32)
+    wrong = xp.asarray(wrong(matrices.diagonal(0, -2, -1)))
+    return xp.asarray((wrong.argmax(-1) + 1) * wrong.any(-1)).astype(np.int32)
+
+
+def each(*stacks):
+    """Yield the matrices of stacks of equal batch shape one by one; vectors of those that have."""
+    count = math.prod(stacks[0].shape[:-2])
+    batch = stacks[0].ndim - 2
+    flat = [x.reshape(count, *x.shape[batch:]) for x in stacks]
+    return zip(*flat, strict=True)
+
+
+@functools.lru_cache
+def lapack(name, char):
+    """Return LAPACK's routine for a dtype, as ("getrf", "d")."""
+    import scipy.linalg.lapack
+
+    return getattr(scipy.linalg.lapack, _PREFIX[char] + name)
+
+
+@functools.lru_cache
+def blas(name, char):
+    """Return a routine of BLAS for a dtype, as ("trsm", "d")."""
+    import scipy.linalg.blas
+
+    return getattr(scipy.linalg.blas, _PREFIX[char] + name)
+
+
+_PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}

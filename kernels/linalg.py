@@ -1,0 +1,329 @@
+"""Kernels that solve with matrices and invert them, determinants, the exponential, and products."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.kernels.decompositions import in_order, linalg_lu_factor_ex, transposed
+from oneflow_lite.kernels.index_arrays import on_host
+from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, real_dtype
+from oneflow_lite.kernels.lapack import attempt, blas, converged, each, fail
+from oneflow_lite.registry import register_kernel
+
+_INFO = np.dtype(np.int32)
+
+# --- Solving ------------------------------------------------------------------------------------
+
+
+@in_c_order
+def _solution(a, b, **attrs):
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return ArraySpec((*batch, *b.shape[-2:]), b.dtype)
+
+
+@in_c_order
+def _solution_and_info(a, b, **attrs):
+    return _solution(a, b), ArraySpec(a.shape[:-2], _INFO)
+
+
+@register_kernel("linalg_solve_ex", infer=_solution_and_info)
+def linalg_solve_ex(xp, a, b, *, check_errors):
+    """x with a x = b, for a (..., N, N) and b (..., N, K); nan where a is singular."""
+    return _unless_singular(xp, "linalg.solve", a, check_errors, lambda a: _solve(xp, a, b))
+
+
+def _solve(xp, a, b):
+    return xp.linalg.solve(*_spread(xp, a, b))
+
+
+def _spread(xp, a, b):
+    """Broadcast the batches, which CuPy leaves to its caller."""
+    if a.shape[:-2] == b.shape[:-2]:
+        return a, b
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)]
+
+
+@in_c_order
+def _inverse_and_info(a, **attrs):
+    return ArraySpec(a.shape, a.dtype), ArraySpec(a.shape[:-2], _INFO)
+
+
+@register_kernel("linalg_inv_ex", infer=_inverse_and_info)
+def linalg_inv_ex(xp, a, *, check_errors):
+    return _unless_singular(xp, "linalg.inv", a, check_errors, xp.linalg.inv)
+
+
+def _unless_singular(xp, op, a, check_errors, routine):
+    """Return what a routine gives, nan where a is singular, and the infos."""
+    y = attempt(xp, routine, a)
+    if y is not None:
+        return in_order(xp, y), xp.zeros(a.shape[:-2], _INFO)
+    info = linalg_lu_factor_ex(xp, a, pivot=True, check_errors=False)[2]
+    if check_errors:
+        fail(
+            op,
+            info,
+            expected="invertible matrices",
+            got="a singular one: element {} on the diagonal of its U is 0",
+            mend="use linalg.lstsq or linalg.pinv, or add a small multiple of the identity",
+        )
+    bad = (info != 0)[..., None, None]
+    y = routine(xp.where(bad, xp.eye(a.shape[-1], dtype=a.dtype), a))
+    return xp.where(bad, y.dtype.type(np.nan), y), info
+
+
+@in_c_order
+def _triangular_solution(a, b, *, left, **attrs):
+    return _solution(a, b)
+
+
+@register_kernel("linalg_solve_triangular", infer=_triangular_solution)
+def linalg_solve_triangular(xp, a, b, *, upper, left=True, unitriangular=False):
+    """x with a x = b, or x a = b unless left; nothing is read on the other side of the diagonal."""
+    if not left:  # aᵀ xᵀ = bᵀ
+        y = _substitute(xp, transposed(a), transposed(b), not upper, unitriangular)
+        return in_order(xp, transposed(y))
+    return in_order(xp, _substitute(xp, a, b, upper, unitriangular))
+
+
+# Up to this size of matrix a stack is quicker in one call that factors in vain.
+_SMALL = 16
+
+
+def _substitute(xp, a, b, upper, unit):
+    a, b = _spread(xp, a, b)
+    if not on_host(xp):
+        import cupyx.scipy.linalg
+
+        return cupyx.scipy.linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unit)
+    if a.ndim > 2 and a.shape[-1] <= _SMALL:
+        y = _substitute_stack(a, b, upper, unit)
+        if y is not None:
+            return y
+    y = b.copy("C")
+    trsm = blas("trsm", y.dtype.char)
+    for matrix, right in each(a, y) if y.size else ():
+        # BLAS counts by columns, for which what lies here by rows is transposed: yᵀ aᵀ = bᵀ.
+        if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+            trsm(1, matrix, right.T, 1, not upper, 1, unit, overwrite_b=1)
+        else:
+            trsm(1, matrix.T, right.T, 1, upper, 0, unit, overwrite_b=1)
+    return y
+
+
+def _substitute_stack(a, b, upper, unit):
+    """Solve with an LU routine: an upper triangle is its own U, and there is nothing to pivot."""
+    if not upper:
+        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
+    a = np.triu(a)
+    if unit:
+        np.einsum("...ii->...i", a)[...] = 1
+    y = attempt(np, np.linalg.solve, a, b)
+    return y if upper or y is None else y[..., ::-1, :]
+
+
+# --- Least squares ------------------------------------------------------------------------------
+
+
+@in_c_order
+def _turned(x, *others, **attrs):
+    return ArraySpec((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+
+
+@register_kernel("pinv", infer=_turned)
+def pinv(xp, x, atol, rtol, *, hermitian):
+    """The pseudoinverse, where singular values up to max(atol, rtol · the largest) count as 0.
+
+    Both are numbers for each matrix. By default rtol is the relative rounding error of x.
+    """
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * float(xp.finfo(x.dtype).eps)
+    else:
+        rtol = rtol[..., None]
+    atol = 0 if atol is None else atol[..., None]
+    if hermitian:
+        s, u = converged(xp, "linalg.pinv", xp.linalg.eigh, x)
+        vh = transposed(u).conj()
+    else:
+        u, s, vh = converged(xp, "linalg.pinv", xp.linalg.svd, x, False)
+    inverse = _reciprocals(xp, s, atol, rtol)
+    return (transposed(vh).conj() * inverse[..., None, :]) @ transposed(u).conj()
+
+
+def _reciprocals(xp, s, atol, rtol):
+    """Return 1/s, and 0 where |s| is at most max(atol, rtol · the largest)."""
+    if not s.shape[-1]:
+        return s
+    size = abs(s)
+    kept = size > xp.maximum(atol, rtol * size.max(-1, keepdims=True))
+    return xp.where(kept, 1 / xp.where(kept, s, 1), 0).astype(s.dtype, copy=False)
+
+
+@in_c_order
+def _least_squares(a, b, *, rcond, driver):
+    *batch, m, n = a.shape
+    rank = (0,) if driver == "gels" else tuple(batch)
+    s = (*batch, min(m, n)) if driver in ("gelsd", "gelss") else (0,)
+    solution = ArraySpec((*batch, n, b.shape[-1]), b.dtype)
+    return solution, ArraySpec(rank, np.dtype(np.int64)), ArraySpec(s, real_dtype(a.dtype))
+
+
+@register_kernel("linalg_lstsq", infer=_least_squares)
+def linalg_lstsq(xp, a, b, *, rcond, driver):
+    """The shortest x that minimises |a x − b|, the rank of a and its singular values.
+
+    All of LAPACK's drivers are one here, by singular values; each returns what its namesake does.
+    """
+    u, s, vh = converged(xp, "linalg.lstsq", xp.linalg.svd, a, False)
+    inverse = _reciprocals(xp, s, 0, 0 if driver == "gels" else rcond)
+    x = transposed(vh).conj() @ (inverse[..., None] * (transposed(u).conj() @ b))
+    nothing = s.reshape(-1)[:0]
+    rank = nothing.astype(np.int64) if driver == "gels" else xp.asarray((inverse != 0).sum(-1))
+    return x, rank, s if driver in ("gelsd", "gelss") else nothing.copy()
+
+
+# --- Determinants -------------------------------------------------------------------------------
+
+
+@in_c_order
+def _determinant(x):
+    return ArraySpec(x.shape[:-2], x.dtype)
+
+
+@register_kernel("linalg_det", infer=_determinant)
+def linalg_det(xp, x):
+    return xp.asarray(xp.linalg.det(x))
+
+
+@in_c_order
+def _sign_and_logarithm(x):
+    return _determinant(x), ArraySpec(x.shape[:-2], real_dtype(x.dtype))
+
+
+@register_kernel("linalg_slogdet", infer=_sign_and_logarithm)
+def linalg_slogdet(xp, x):
+    sign, logarithm = xp.linalg.slogdet(x)
+    return xp.asarray(sign), xp.asarray(logarithm)
+
+
+def _by_inverse(of_one, formula):
+    """Let a kernel try `formula(xp, inverse, determinant, …)` before what singular ones need.
+
+    The inverse is what most matrices allow; near a singular one it is wrong where the result, a
+    polynomial of the elements, is not. Of 1 by 1 matrices the result is a constant.
+    """
+
+    def decorator(kernel):
+        @functools.wraps(kernel)
+        def chosen(xp, *arrays):
+            x = arrays[-1]
+            if x.shape[-1] == 1:
+                return xp.full(x.shape, of_one, x.dtype)
+            inverse = attempt(xp, xp.linalg.inv, x)
+            if inverse is None:
+                return kernel(xp, *arrays)
+            y = formula(xp, *arrays[:-1], transposed(inverse), linalg_det(xp, x)[..., None, None])
+            rough = abs(x).sum((-1, -2)) * abs(inverse).sum((-1, -2)) > _ILL / xp.finfo(x.dtype).eps
+            if x.size and rough.any():
+                y = xp.where(rough[..., None, None], kernel(xp, *arrays), y)
+            return in_order(xp, y)
+
+        return chosen
+
+    return decorator
+
+
+_ILL = 1e-4
+
+
+@register_kernel("cofactor", infer=in_c_order(like_first))
+@_by_inverse(1, lambda xp, inverse, det: det * inverse)
+def cofactor(xp, x):
+    """The derivative of det x by each element of x: det(x) x⁻ᵀ."""
+    turn, u, s, vh = _turned_apart(xp, x)
+    return turn * (u.conj() * _products_without_one(xp, s)[..., None, :]) @ vh.conj()
+
+
+@register_kernel("cofactor_grad", infer=in_c_order(like_first))
+@_by_inverse(
+    0,
+    lambda xp, g, y, det: det * ((y * g).sum((-1, -2), keepdims=True) * y - y @ transposed(g) @ y),
+)
+def cofactor_grad(xp, g, x):
+    """The derivative of Σ g · cofactor(x) by each element of x."""
+    turn, u, s, vh = _turned_apart(xp, x)
+    g = transposed(u).conj() @ g @ transposed(vh).conj()
+    products = _products_without_two(xp, s)
+    y = -products * transposed(g)
+    diagonal = xp.arange(x.shape[-1])
+    y[..., diagonal, diagonal] = (products * g.diagonal(0, -2, -1)[..., None, :]).sum(-1)
+    return turn * (u.conj() @ y @ vh.conj())
+
+
+def _turned_apart(xp, x):
+    u, s, vh = converged(xp, "linalg.det", xp.linalg.svd, x)
+    return (linalg_det(xp, u) * linalg_det(xp, vh))[..., None, None], u, s, vh
+
+
+def _products_without_one(xp, s):
+    """Return for each i the product of all s but s_i."""
+    others = ~xp.eye(s.shape[-1], dtype=bool)
+    return xp.where(others, s[..., None, :], 1).prod(-1)
+
+
+def _products_without_two(xp, s):
+    """Return for each i and j the product of all s, which fall, but s_i and s_j; 0 where i = j."""
+    n = s.shape[-1]
+    places = xp.arange(n)
+    smaller = _products_without_one(xp, s)[..., xp.maximum(places[:, None], places)]
+    larger = s[..., xp.minimum(places[:, None], places)]
+    y = xp.where(larger == 0, 0, smaller / xp.where(larger == 0, 1, larger))
+    if n > 1:  # the one product that may be left where both are 0
+        y[..., n - 2, n - 1] = y[..., n - 1, n - 2] = s[..., : n - 2].prod(-1)
+    return xp.where(xp.eye(n, dtype=bool), 0, y)
+
+
+# --- Functions of a matrix, products ------------------------------------------------------------
+
+# Padé's approximant of degree 13 is exact to double precision up to this norm. N. J. Higham, "The
+# scaling and squaring method for the matrix exponential revisited", SIAM Review 51 (2009).
+_NORM = 5.371920351148152
+_PADE = [math.comb(13, k) * math.factorial(26 - k) // math.factorial(13) for k in range(14)]
+
+
+@register_kernel("matrix_exp", infer=in_c_order(like_first))
+def matrix_exp(xp, x):
+    """Σ xⁿ / n!: scaled down to a small norm, approximated, and squared as often as halved."""
+    if not x.size:
+        return x.copy()
+    b = [float(c) / _PADE[0] for c in _PADE]
+    norm = abs(x).sum(-2).max(-1)
+    times = xp.ceil(xp.log2(xp.maximum(norm, _NORM) / _NORM))
+    times = xp.where(xp.isfinite(times), times, 0)
+    x = x * (0.5**times).astype(norm.dtype)[..., None, None]
+    one = xp.eye(x.shape[-1], dtype=x.dtype)
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x2 @ x4
+    odd = x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2
+    odd = x @ (odd + b[1] * one)
+    even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + one
+    y = xp.linalg.solve(even - odd, even + odd)
+    for i in range(int(times.max())):
+        y = xp.where((times > i)[..., None, None], y @ y, y)
+    return y
+
+
+@in_c_order
+def _crossed(x, y, *, dim):
+    return broadcast(x, y)
+
+
+@register_kernel("linalg_cross", infer=_crossed)
+def linalg_cross(xp, x, y, *, dim):
+    return in_order(xp, xp.cross(x, y, axis=dim))
