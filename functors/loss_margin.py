@@ -35,8 +35,8 @@ def _mismatch(op: str, input: Tensor, target: Tensor) -> Exception:
 @functor(
     "functional",
     samples="""
-    x(4, 3), i(4, n=3), reduction='none'; x(3), i(n=3), 2; x(4, 3), i(4, n=3), 1, 0.3, reduction='sum'
-    x(4, 3), i(4, n=3), weight=fixed(pos(3))
+    x(4, 3), i(4, n=3), reduction='none'; x(3), i(n=3), 2; x(4, 3), i(4, n=3), reduction='sum'
+    x(4, 3), i(4, n=3), 1, 0.3, weight=fixed(pos(3))
     """,
 )
 def multi_margin_loss(
@@ -95,7 +95,7 @@ def multilabel_margin_loss(
     reduce: Legacy = None,
     reduction: LegacyReduction = "mean",
 ) -> Tensor:
-    """Return Σ_t Σ_c max(0, 1 - input[t] + input[c]) / C over labels t, and classes c that are none.
+    """Return Σ_t Σ_c max(0, 1 - input[t] + input[c]) / C over labels t and all other classes c.
 
     input: scores (N, C) or (C,), real floating.
     target: the labels, of the input's shape: class numbers up to the first negative one.
@@ -123,7 +123,7 @@ def multilabel_margin_loss(
     "functional",
     samples="""
     x(2, 3), fixed(2 * b(2, 3) - 1); x(2, 3), fixed(2 * b(3) - 1), reduction='none'
-    x(2, 3), x(2, 3), reduction='sum'
+    x(2, 3), fixed(x(2, 3)), reduction='sum'
     """,
 )
 def soft_margin_loss(
@@ -147,7 +147,7 @@ def soft_margin_loss(
 @functor(
     "functional",
     samples="""
-    x(2, 3), share(2, 3), reduction='none'; x(3), share(3)
+    x(2, 3), share(2, 3), reduction='none'; x(2, 2, 3), share(2, 2, 3)
     x(2, 3), fixed(b(2, 3) * 1.0), fixed(pos(3)), reduction='sum'
     """,
 )

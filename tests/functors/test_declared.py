@@ -32,6 +32,7 @@ DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
     "as_strided_scatter": "PyTorch's gradient by input fails PyTorch's own gradcheck",
     "view_as_complex_copy": "PyTorch does not differentiate it",
+    "ctc_loss": "PyTorch's gradient is that by scores before a log_softmax",
     "native_layer_norm": "PyTorch does not differentiate the statistics",
     "native_group_norm": "PyTorch does not differentiate the statistics",
     "native_batch_norm": "PyTorch does not differentiate the statistics",
@@ -67,6 +68,7 @@ FALLS_BACK: dict[str, str] = {
         ["masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "bincount"],
         "the shape of the result depends on values",
     ),
+    "ctc_loss": "labellings in a row: how long the longest is, is a value",
     "svd_lowrank": "returns some outputs of svd, and others changed",
     "pca_lowrank": "returns some outputs of svd, and others changed",
 }
