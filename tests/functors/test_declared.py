@@ -74,6 +74,7 @@ FALLS_BACK: dict[str, str] = {
 }
 # Where PyTorch has another function of that name.
 ANOTHER: dict[str, str] = {
+    "flow.embedding_bag": "it takes the weight first, and returns its bookkeeping",
     "functional.unfold": "it cuts images into columns",
     "linalg.diagonal": "it has other dimensions by default",
     "linalg.vander": "it knows batches, and no order",
