@@ -1,52 +1,31 @@
-"""A call for every registered op, in float64 and float32: `SAMPLES[name]`.
+"""A call for every registered op, in float64 and float32: `samples(name)`.
 
-`tests/test_op_samples.py` holds that each call dispatches its op, so that what sweeps over the
-samples misses none. Inputs lie well inside the domains, away from kinks and ties.
+Most come from the samples of declared functors, whose calls and derivatives dispatch the ops; the
+table has the others. `tests/test_op_samples.py` holds that each call dispatches its op, so that
+what sweeps over the samples misses none. Inputs lie inside the domains, away from kinks and ties.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import attrs
 import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors.optim import adam_update, sgd_update
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import KERNELS
+from tests.declared_samples import Call, Sample, floats, gradient, samples_of
+
+__all__ = ["SAMPLES", "Sample", "every_op", "floats", "gradient", "samples"]
 
 F = flow.nn.functional
-Call = Callable[..., Any]
 
-
-@attrs.frozen
-class Sample:
-    """A call that dispatches `op`; tensors of `inputs` at `differentiable` require a gradient."""
-
-    op: str
-    call: Call
-    inputs: tuple[np.ndarray, ...]
-    differentiable: tuple[int, ...]
-    needs_cuda: bool = False
-    control_flow: bool = False  # plain Python, unless a Program is captured
-
-    def arrays(self, variant: int = 0) -> list[np.ndarray]:
-        """Return the inputs, or for another variant other values of the same shape and domain."""
-        arrays = [np.flip(x, -1).copy("K") if variant % 2 and x.ndim else x for x in self.inputs]
-        factor = 1 + variant / 64  # exact, so that both precisions see the same numbers
-        return [(x * factor).astype(x.dtype) if x.dtype.kind in "fc" else x for x in arrays]
-
-    def tensors(self, variant: int = 0, device: str = "cpu") -> list[flow.Tensor]:
-        """Return fresh tensors of the inputs."""
-        tensors = [flow.tensor(x, device=device) for x in self.arrays(variant)]
-        for i in self.differentiable:
-            tensors[i].requires_grad_()
-        return tensors
-
-
+# By hand: what declarations do not say.
 SAMPLES: dict[str, list[Sample]] = {}
 _NARROW = {"f": np.float32, "c": np.complex64}
 
@@ -62,29 +41,27 @@ def _add(op: str, call: Call, *inputs: Any, grads: tuple[int, ...] | None = None
         SAMPLES[op].append(Sample(op, call, narrow, grads))
 
 
-def samples(op: str, device: str) -> list[Sample]:
+@functools.cache
+def every_op() -> list[str]:
+    """Return the names of all registered ops of the package."""
+    for room in ROOMS:
+        load_all(room)
+    return sorted(name for name in KERNELS if all(map(_is_ours, _kernels(name))))
+
+
+def _kernels(op: str) -> list[Any]:
+    return list(KERNELS.get(op).by_device.values())
+
+
+def _is_ours(kernel: Any) -> bool:
+    """Whether it is not what tests of other files register and forget."""
+    return str(kernel.__module__).startswith("oneflow_lite.")
+
+
+def samples(op: str, device: str = "cpu") -> list[Sample]:
     """Return the samples of an op that run with their inputs on this device."""
-    return [sample for sample in SAMPLES[op] if device == "cuda" or not sample.needs_cuda]
-
-
-def gradient(forward: Call) -> Call:
-    """Return a call of the gradients of `forward`, which are recorded themselves."""
-
-    def call(*tensors: flow.Tensor) -> tuple[flow.Tensor, ...]:
-        squares = [part.square().sum() for part in floats(forward(*tensors))]
-        total = functools.reduce(flow.add, squares)
-        inputs = [x for x in tensors if x.requires_grad]
-        return flow.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
-
-    return call
-
-
-def floats(result: Any) -> list[flow.Tensor]:
-    """Return the real floating tensors of a result, complex ones seen as real."""
-    parts = result if isinstance(result, (tuple, list)) else (result,)
-    tensors = [part for part in parts if isinstance(part, flow.Tensor)]
-    tensors = [flow.view_as_real(x) if x.dtype.kind == "c" else x for x in tensors]
-    return [x for x in tensors if x.dtype.kind == "f"]
+    found = SAMPLES.get(op) or samples_of(op, _kernels(op)[0].__module__.rpartition(".")[2])
+    return [sample for sample in found if device == "cuda" or not sample.needs_cuda]
 
 
 X = np.array([[-1.75, 0.375, 2.25], [1.25, -0.625, 3.125]])
