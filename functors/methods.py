@@ -7,11 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.array_protocols import (
+    array_function,
+    array_namespace,
+    array_ufunc,
+    operator,
+)
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
 from oneflow_lite.functors import arithmetic, inplace, shape
 from oneflow_lite.functors.declare import exposed
 from oneflow_lite.functors.matmul import matmul
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -81,6 +88,8 @@ OPERATORS = {
     "truediv": "div",
     "xor": "bitwise_xor",
 }
+
+NOT_BINARY = ("abs", "getitem", "invert", "neg", "pos", "setitem")
 
 REFLECTED: dict[str, Callable[..., Any]] = {
     "radd": FUNCTORS.get("add"),
@@ -174,6 +183,11 @@ def cuda(self: Tensor, device: Any = "cuda") -> Tensor:
     return shape.transfer(self, device)
 
 
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on a device; the array API standard's name of `to`."""
+    return shape.transfer(self, device)
+
+
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """Return the tensor with the dtype and on the device of another one."""
     return shape.to(self, other)
@@ -206,20 +220,28 @@ def attach_methods() -> None:
     table: dict[str, Any] = {name: FUNCTORS.get(name) for name in METHODS}
     table.update({f"{name}_": FUNCTORS.get(f"{name}_") for name in inplace.TWINS})
     table.update({name: FUNCTORS.get(functor) for name, functor in RENAMED.items()})
-    table.update({f"__{name}__": FUNCTORS.get(functor) for name, functor in OPERATORS.items()})
-    table.update({f"__{name}__": function for name, function in REFLECTED.items()})
-    table.update({f"__{name}__": FUNCTORS.get(functor) for name, functor in AUGMENTED.items()})
+    binary: dict[str, Any] = {name: FUNCTORS.get(op) for name, op in OPERATORS.items()}
+    binary.update(REFLECTED)
+    binary.update({name: FUNCTORS.get(twin) for name, twin in AUGMENTED.items()})
+    binary.update(matmul=_matmul, rmatmul=_rmatmul)
+    others = {name: binary.pop(name) for name in NOT_BINARY}
+    table.update({f"__{name}__": function for name, function in others.items()})
+    plain = {"add": "add", "radd": "add", "mul": "mul", "rmul": "mul"}
+    for name, function in binary.items():
+        table[f"__{name}__"] = operator(function, op_expr(plain[name]) if name in plain else None)
     table.update({name: _caster(dtype) for name, dtype in CASTS.items()})
     table.update(
         __eq__=_comparison(FUNCTORS.get("eq")),
         __ne__=_comparison(FUNCTORS.get("ne")),
         __hash__=object.__hash__,
-        __matmul__=_matmul,
-        __rmatmul__=_rmatmul,
+        __array_function__=array_function,
+        __array_namespace__=array_namespace,
+        __array_ufunc__=array_ufunc,
         backward=_backward,
         to=shape.to,
         cpu=cpu,
         cuda=cuda,
+        to_device=to_device,
         type_as=type_as,
         T=property(reversed_dims),
         mT=property(matrix_transpose),

@@ -192,7 +192,10 @@ def _take_shape(input: Tensor, result: Tensor) -> None:
         input._view = view
     else:  # views that were taken before begin with what leads back to the old shape
         undo = (view.op_expr, view.attrs)  # a transposition undoes itself
-        if result.ndim != input.ndim:
+        if "storage_offset" in view.attrs:  # the old sizes and strides, from the old first element
+            attrs = {"size": input.shape, "stride": input.stride()}
+            undo = (view.op_expr, {**attrs, "storage_offset": -view.attrs["storage_offset"]})
+        elif result.ndim != input.ndim:
             undo = (_RESHAPE, {"shape": input.shape})
         input._layout = (input._layout, *undo)
     input._data = result._data

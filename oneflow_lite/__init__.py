@@ -54,7 +54,11 @@ from oneflow_lite.dtype import (
     promote_types as promote_types,
     set_default_dtype as set_default_dtype,
     uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
 )
+from oneflow_lite.einops_backend import watch as _watch_for_einops
 from oneflow_lite.extend import register_op as register_op
 from oneflow_lite.functors.activation import (
     celu as celu,
@@ -419,6 +423,7 @@ globals().update(exposed("flow"))
 
 cuda = make_cuda_module()
 keep_freed_memory()
+_watch_for_einops()
 
 __version__ = "0.1.0"
 

@@ -97,6 +97,8 @@ def scope() -> dict[str, Any]:
 def derived(declaration: Declaration) -> tuple[str, ...]:
     """Return the arguments of a sample that follows from the domains; none where one is missing."""
     words = []
+    if declaration.result is bool:  # no tensor to compare
+        return ()
     for p in declaration.parameters:
         if not p.required:
             continue

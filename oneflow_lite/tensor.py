@@ -33,6 +33,7 @@ from oneflow_lite.errors import (
     CaptureError,
     DimError,
     DTypeError,
+    ExportError,
     GradientError,
     InplaceError,
     ShapeError,
@@ -65,7 +66,7 @@ class Tensor:
     _meta: AutogradMeta | None = None  # of a leaf, once someone looked
     _name: str | None = None  # of the variable of a Program that a tensor with values became
 
-    # NumPy leaves `array + tensor` to the tensor's reflected operator.
+    # CuPy leaves `array + tensor` to the tensor's reflected operator; NumPy asks __array_ufunc__.
     __array_priority__: ClassVar[int] = 1000
 
     def __init__(self, *data: Any, device: Any = None) -> None:
@@ -174,16 +175,34 @@ class Tensor:
                 f"a tensor on {self.device} is not converted to a NumPy array implicitly; "
                 "call .cpu() or .numpy() first"
             )
+        if self.requires_grad:
+            raise GradientError(
+                "__array__(): a tensor that requires a gradient is not converted to a NumPy array "
+                "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
+            )
         self._leave("__array__")
         return np.array(self._data, dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        if self._edge is not None:
-            raise GradientError(
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Export the memory to another library, without a copy.
+
+        One that requires a gradient has to be detached first.
+        """
+        if self.requires_grad:
+            raise ExportError(
                 "__dlpack__(): a tensor that requires a gradient is not exported; detach() it first"
             )
         self._leave("__dlpack__")
-        return self._data.__dlpack__(**options)
+        options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        given = {name: value for name, value in options.items() if value is not None}
+        return self._data.__dlpack__(stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()  # type: ignore[no-any-return]
@@ -568,6 +587,12 @@ class Tensor:
         extra = {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
         device = None if not self.is_cuda else str(self.device)
         return _rebuild, (type(self), self.numpy(), self.requires_grad, device, extra)
+
+    def __copy__(self) -> Tensor:
+        if not self.is_leaf:  # a copy that shares memory and history is a view
+            return self.view_as(self)  # type: ignore[no-any-return]
+        rebuild, parts = self.__reduce_ex__(4)
+        return rebuild(*parts)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         self._require_leaf("copy.deepcopy")

@@ -56,7 +56,8 @@ class TestConstruction:
         x = flow.ones(2, requires_grad=True)
         assert x.numpy().tolist() == [1.0, 1.0]
         assert (x * 2).numpy().tolist() == [2.0, 2.0]
-        assert np.asarray(x * 2).tolist() == [2.0, 2.0]
+        with pytest.raises(GradientError, match=r"call detach\(\) first"):
+            np.asarray(x * 2)
 
     def test_a_leaf_of_its_own_has_no_history(self):
         x = flow.tensor([1.0], requires_grad=True)
@@ -689,3 +690,54 @@ class TestAssignment:
     def test_an_attribute_that_is_not_there(self):
         with pytest.raises(AttributeError, match="no_such"):
             _ = flow.ones(1).no_such
+
+
+class Stranger:
+    """A class that knows how to meet tensors, which know nothing of it."""
+
+    def answer(self, other):
+        return "the stranger's answer"
+
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = answer
+    __rmatmul__ = __rand__ = __ror__ = __rxor__ = answer
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = answer
+    __hash__ = object.__hash__
+
+
+class TestStrangers:
+    """An operator asks the other operand where this one cannot answer."""
+
+    @pytest.mark.parametrize("sign", "+ - * / // % ** @ & | ^ < <= > >= == !=".split())
+    def test_the_other_operand_is_asked(self, sign):
+        for t in (flow.ones(2), flow.ones(2, dtype=flow.int64)):
+            found = eval(f"t {sign} stranger", {"t": t, "stranger": Stranger()})
+            assert found == "the stranger's answer"
+
+    @pytest.mark.parametrize("sign", "+ - * / // % ** @ & | ^ < <= > >=".split())
+    @pytest.mark.parametrize("value", [None, object(), [1.0, 2.0], {}])
+    def test_nobody_answers(self, sign, value):
+        t = flow.ones(2)
+        with pytest.raises(TypeError):
+            eval(f"t {sign} value", {"t": t, "value": value})
+        with pytest.raises(TypeError):
+            eval(f"value {sign} t", {"t": t, "value": value})
+
+    def test_augmented_assignment(self):
+        t = flow.ones(2)
+        t += Stranger()
+        assert t == "the stranger's answer"
+
+    @pytest.mark.parametrize("name", ["add", "radd", "mul", "sub", "matmul", "lt", "iadd", "pow"])
+    def test_the_method_itself(self, name):
+        assert getattr(flow.ones(2), f"__{name}__")(object()) is NotImplemented
+
+    def test_functors_keep_raising(self):
+        for call in (flow.add, flow.mul, flow.lt, flow.matmul):
+            with pytest.raises(ArgumentTypeError, match="Tensor"):
+                call(flow.ones(2), object())
+
+    def test_other_errors_are_told(self):
+        with pytest.raises(ShapeError):
+            flow.ones(2) + flow.ones(3)
+        with pytest.raises(FlowError):
+            flow.tensor([True]) - flow.tensor([True])

@@ -48,7 +48,7 @@ class Call:
 
     def written_out(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a plain function of the leaves, as a user would write the call."""
-        scope: dict[str, Any] = {"function": function}
+        scope: dict[str, Any] = {"function": function, "inf": np.inf, "nan": np.nan}
 
         def name(value: Any) -> str:
             scope[f"v{len(scope)}"] = value
