@@ -270,6 +270,9 @@ class Tensor:
             raise ArgumentTypeError("iteration over a 0-d tensor; use item()")
         return iter(self.unbind(0))
 
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self._data.ndim else self  # type: ignore[no-any-return]
+
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
@@ -511,6 +514,15 @@ class Tensor:
                 expected="a Tensor",
                 got=type(value).__name__,
                 mend="wrap the value with flow.tensor(...)",
+            )
+        if self._edge is not None and value.dtype.kind not in "fc":
+            raise bad_argument(
+                DTypeError,
+                "data",
+                "value",
+                expected="a floating point or complex dtype, as the tensor requires a gradient",
+                got=value.dtype,
+                mend="convert the value with .float()",
             )
         self._data = value._data
         self._storage = value.storage

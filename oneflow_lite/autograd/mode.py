@@ -174,7 +174,8 @@ def _generator_in_mode(function: Callable[..., Any], enabled: bool) -> Callable[
             try:
                 sent = yield value
             except GeneratorExit:
-                generator.close()
+                with _GradMode(enabled):
+                    generator.close()
                 raise
             except BaseException as error:
                 step = functools.partial(generator.throw, error)
