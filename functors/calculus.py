@@ -198,26 +198,6 @@ def cumulative_trapezoid(
 # --- Products -------------------------------------------------------------------------------------
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples="x(2, 3), x(2), x(3); x(3), x(2), x(3), beta=0.5, alpha=2.0",
-)
-def addr(input: AnyTensor, vec1: Vector, vec2: Vector, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return beta · input + alpha · the outer product of two vectors.
-
-    beta: 0 leaves `input` out, with any nan in it.
-    ShapeError: when the shapes do not fit.
-    """
-    product = FUNCTORS.get("outer")(vec1, vec2)
-    product = product if alpha == 1 else product * alpha
-    input = expand(input, product.shape)
-    if beta == 0:
-        return product
-    return FUNCTORS.get("add")(input if beta == 1 else input * beta, product)
-
-
 @functor("flow Tensor", out=True, samples="x(2, 2), x(1, 3); x(2), x(2, 2); x(), x(2)")
 def kron(input: AnyTensor, other: AnyTensor) -> Tensor:
     """Return the Kronecker product: each element of `input` times all of `other`, as blocks.

@@ -276,10 +276,34 @@ def to_dtype(op: str, input: Tensor, dtype: Any) -> Tensor:
     return input if input.dtype == wanted else dispatch1(_CAST, input, {"dtype": wanted})
 
 
+def check_matrix(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a matrix in single or double precision, real or complex, or a batch of them."""
+    data = check_tensor(op, argument, value)._data
+    if data.dtype.char not in "fdFD":
+        raise bad_argument(
+            DTypeError,
+            op,
+            argument,
+            expected="float32, float64, complex64 or complex128",
+            got=value.dtype,
+            mend="convert it with .float()",
+        )
+    if data.ndim >= 2:
+        return value
+    raise bad_argument(
+        ShapeError,
+        op,
+        argument,
+        expected="a matrix, or a batch of them",
+        got=f"shape {value.shape}",
+        mend="unsqueeze it",
+    )
+
+
 def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return a floating or complex matrix with as many rows as columns, or a batch of them."""
-    shape = require_floating(op, value, argument)._data.shape
-    if len(shape) >= 2 and shape[-1] == shape[-2]:
+    """Return a matrix, as `check_matrix`, with as many rows as columns, or a batch of them."""
+    shape = check_matrix(op, value, argument)._data.shape
+    if shape[-1] == shape[-2]:
         return value
     raise bad_argument(
         ShapeError,
@@ -389,3 +413,11 @@ def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
         return value
     got, mend = f"shape {value.shape}", "reshape or unsqueeze it"
     raise refusal(ShapeError, op, argument, "at least 2 dimensions", got, mend)
+
+
+def wrong(
+    op: str, argument: str, expected: str, got: Any, mend: str, kind: type[FlowError] = ShapeError
+) -> FlowError:
+    """Return the error for an argument; of a tensor its shape is shown."""
+    got = f"shape {got.shape}" if isinstance(got, Tensor) else got
+    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)

@@ -2,143 +2,99 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Int, attribute, tensor
 from oneflow_lite.functors.padding import pad
 from oneflow_lite.functors.shape import squeeze, unsqueeze
-from oneflow_lite.functors.spatial import check_sizes
+from oneflow_lite.functors.spatial import (
+    SIZE_WORDS,
+    Padding,
+    Planes,
+    Sizes,
+    number_of,
+    spatial_sizes,
+    spatially,
+)
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 CONV = op_expr("conv")
+CONV_INPUT_GRAD = op_expr("conv_input_grad")
+
+Ints = tuple[int, ...]
 
 
-@register_functor("conv1d")
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
+def filters(op: str, weight: Tensor, argument: str = "weight") -> Tensor:
+    """Return a tensor (O, I, *size)."""
+    return check_ndim(op, weight, (number_of(op) + 2,), argument)
+
+
+def named_padding(op: str, argument: str, value: Any) -> Any:
+    """Return sizes, or a word."""
+    return value if isinstance(value, str) else spatial_sizes(op, argument, value, 0)
+
+
+Filters = Annotated[
+    Tensor,
+    tensor(filters, "", "Of the input's dtype.", ShapeError="When {x} has other dimensions."),
+]
+NamedPadding = Annotated[
+    Any,
+    attribute(named_padding, **{**SIZE_WORDS, "type": 'int, tuple of ints, "same" or "valid"'}),
+]
+
+
+@spatially(
+    "flow functional",
+    samples=(
+        """x(2, 5), x(2, 2, 3), x(2); x(1, 2, 5), x(2, 1, 2), None, 2, 1, 2, 2
+        x(1, 4), x(1, 1, 2), padding="same" """,
+        "x(1, 3, 4), x(2, 1, 2, 2), x(2); x(2, 2, 3, 3), x(2, 1, 2, 2), None, 2, 1, 2, 2",
+        """x(1, 2, 2, 3), x(1, 1, 2, 2, 2), x(1)
+        x(1, 2, 2, 2, 2), x(2, 1, 1, 2, 1), x(2), 1, (0, 1, 0), 1, 2""",
+    ),
+)
+def conv_nd(
+    input: Planes,
+    weight: Filters,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Sizes = 1,
+    padding: NamedPadding = 0,
+    dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Correlate sequences with filters.
+    """Correlate sequences, images or volumes with filters.
 
     y[n, o, s] = Σ_c Σ_k weight[o, c, k] input[n, c, s·stride + k·dilation - padding] + bias[o]
 
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, L), or (C, L) for one sequence.
-    weight : Tensor
-        (O, C / groups, K), of the same dtype.
-    bias : Tensor, optional
-        (O,)
-    stride, dilation : int or tuple of one int
-        Step of the filter, and spacing of its elements.
-    padding : int, tuple of one int, "same" or "valid"
-        Zeros added on both sides. "same" keeps L (with an odd total, the last zero goes to the
-        end) and needs stride 1; "valid" is 0.
-    groups : int
-        Blocks of channels that are correlated apart.
+    weight: of shape (O, C / groups, *kernel), and of the input's dtype.
+    bias: of shape (O,).
+    stride, dilation: the step of the filter, and the spacing of its elements.
+    padding: zeros added on both sides; "same" keeps the sizes (with an odd total, the last zero
+      goes to the end) and needs stride 1, "valid" is 0.
+    groups: blocks of channels that are correlated apart.
+    returns: (N, O, *size) or (O, *size), each size ⌊(L + 2·padding - dilation·(K - 1) - 1) /
+      stride⌋ + 1.
+    DTypeError: when the dtypes differ.
+    ShapeError: when shapes, sizes or groups do not fit.
 
-    Returns
-    -------
-    Tensor
-        (N, O, L') or (O, L') with L' = ⌊(L + 2·padding - dilation·(K - 1) - 1) / stride⌋ + 1.
-
-    Raises
-    ------
-    ShapeError
-        When shapes, sizes or groups do not fit.
-    DTypeError
-        When the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> x = flow.tensor([[1., 2., 4., 8.]])
-    >>> flow.conv1d(x, flow.tensor([[[-1., 1.]]]))
-    tensor([[1., 2., 4.]])
-    """
-    return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
-
-
-@register_functor("conv2d")
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Correlate images with filters.
-
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, H, W), or (C, H, W) for one image.
-    weight : Tensor
-        (O, C / groups, KH, KW), of the same dtype.
-    bias : Tensor, optional
-        (O,)
-    stride, padding, dilation : int or tuple of two ints
-        As in `conv1d`, for height and width; `padding` may be "same" or "valid".
-    groups : int
-        Blocks of channels that are correlated apart.
-
-    Returns
-    -------
-    Tensor
-        (N, O, H', W') or (O, H', W'), with sizes as in `conv1d`.
-
-    Raises
-    ------
-    ShapeError
-        When shapes, sizes or groups do not fit.
-    DTypeError
-        When the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> x = flow.arange(9.).reshape(1, 1, 3, 3)
-    >>> flow.conv2d(x, flow.ones(1, 1, 2, 2))
+    >>> flow.conv2d(flow.arange(9.).reshape(1, 1, 3, 3), flow.ones(1, 1, 2, 2))
     tensor([[[[ 8., 12.],
               [20., 24.]]]])
     """
-    return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
-
-
-def _conv(
-    op: str,
-    spatial: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    check_ndim(op, input, (spatial + 1, spatial + 2))
-    check_ndim(op, weight, (spatial + 2,), "weight")
-    kernel_size = weight.shape[2:]
-    stride = check_sizes(op, "stride", stride, spatial)
-    dilation = check_sizes(op, "dilation", dilation, spatial)
-    _check_channels(op, input.shape[-1 - spatial], weight, bias, groups)
+    spatial = len(stride)
+    op, kernel_size = f"conv{spatial}d", weight.shape[2:]
+    _check_groups(op, groups, weight)
+    _check_channels(op, input, spatial, weight.shape[1] * groups, weight, groups)
+    _check_bias(op, bias, weight.shape[0])
     _check_dtypes(op, input, weight, bias)
     if isinstance(padding, str):
         input, padding = _pad_by_name(op, input, padding, kernel_size, stride, dilation)
-    else:
-        padding = check_sizes(op, "padding", padding, spatial, 0)
     for size, p, k, d in zip(input.shape[-spatial:], padding, kernel_size, dilation, strict=True):
         if size + 2 * p < d * (k - 1) + 1:
             raise bad_argument(
@@ -156,34 +112,126 @@ def _conv(
     return squeeze(dispatch(CONV, (unsqueeze(input, 0), weight, bias), attrs), 0)
 
 
-def _check_channels(
-    op: str, channels: int, weight: Tensor, bias: Tensor | None, groups: int
-) -> None:
+@spatially(
+    "flow functional",
+    samples=(
+        "x(2, 4), x(2, 2, 3), x(2); x(1, 2, 3), x(2, 1, 2), x(2), 2, 1, 1, 2, 2",
+        "x(1, 2, 3), x(1, 2, 2, 2), x(2); x(1, 2, 2, 2), x(2, 1, 2, 2), None, 2, 1, 1, 2, 2",
+        """x(1, 2, 1, 2), x(1, 1, 2, 2, 1), x(1)
+        x(1, 2, 1, 1, 2), x(2, 1, 1, 2, 1), None, 2, 0, 1, 2""",
+    ),
+)
+def conv_transpose_nd(
+    input: Planes,
+    weight: Filters,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    output_padding: Padding = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """Spread each element over a window of the result: the transposed map of a convolution.
+
+    It is the gradient by its input of `conv1d`, `conv2d` or `conv3d` with these filters.
+
+    weight: of shape (C, O / groups, *kernel), and of the input's dtype.
+    bias: of shape (O,).
+    padding: what is cut off on both sides of the result.
+    output_padding: what is added at its end, less than the stride or the dilation: several sizes
+      convolve to one.
+    groups: blocks of channels that are treated apart.
+    returns: (N, O, *size) or (O, *size), each size (L - 1)·stride - 2·padding + dilation·(K - 1) +
+      output_padding + 1.
+    DTypeError: when the dtypes differ.
+    ShapeError: when shapes, sizes or groups do not fit.
+
+    >>> flow.conv_transpose1d(flow.tensor([[1., 10.]]), flow.tensor([[[1., 2., 3.]]]), stride=2)
+    tensor([[ 1.,  2., 13., 20., 30.]])
+    """
+    spatial = len(stride)
+    op, kernel_size = f"conv_transpose{spatial}d", weight.shape[2:]
+    _check_groups(op, groups, weight)
+    _check_channels(op, input, spatial, weight.shape[0], weight, groups)
+    _check_bias(op, bias, weight.shape[1] * groups)
+    _check_dtypes(op, input, weight, bias)
+    size = []
+    for n, k, s, p, d, more in zip(
+        input.shape[-spatial:], kernel_size, stride, padding, dilation, output_padding, strict=True
+    ):
+        size.append((n - 1) * s - 2 * p + d * (k - 1) + more + 1)
+        if more >= max(s, d) or size[-1] < 1:
+            raise bad_argument(
+                ShapeError,
+                op,
+                "output_padding" if more >= max(s, d) else "padding",
+                expected=f"less than stride {s} or dilation {d}"
+                if more >= max(s, d)
+                else "a result that is not empty",
+                got=more if more >= max(s, d) else p,
+                mend="pad less",
+            )
+    attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    attrs["input_size"] = tuple(size)
+    whole = input if input.ndim == spatial + 2 else unsqueeze(input, 0)
+    y = dispatch(CONV_INPUT_GRAD, (whole, weight), attrs)
+    if bias is not None:
+        y = y + bias.reshape(-1, *(1,) * spatial)
+    return y if whole is input else squeeze(y, 0)
+
+
+@functor("flow functional", samples="x(4, 2, 3), x(2, 3, 2), x(2), 1; x(3, 1, 2), x(3, 2, 1), x(1)")
+def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0) -> Tensor:
+    """Correlate sequences (T, N, C) with filters (K, C, O).
+
+    bias: of shape (O,).
+    pad: zeros added on both sides.
+    ShapeError: when shapes do not fit.
+
+    >>> flow.conv_tbc(flow.ones(3, 1, 2), flow.ones(2, 2, 1), flow.zeros(1)).flatten()
+    tensor([4., 4.])
+    """
+    check_ndim("conv_tbc", input, (3,))
+    check_ndim("conv_tbc", weight, (3,), "weight")
+    y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return y.permute(2, 0, 1)
+
+
+def _check_groups(op: str, groups: int, weight: Tensor) -> None:
     if check_int(op, "groups", groups) < 1 or weight.shape[0] % groups:
+        which = "input" if "transpose" in op else "output"
         raise bad_argument(
             ShapeError,
             op,
             "groups",
-            expected=f"a positive divisor of the {weight.shape[0]} output channels",
+            expected=f"a positive divisor of the {weight.shape[0]} {which} channels",
             got=groups,
             mend="change the groups, or the filters",
         )
-    if channels != weight.shape[1] * groups:
+
+
+def _check_channels(
+    op: str, input: Tensor, spatial: int, wanted: int, weight: Tensor, groups: int
+) -> None:
+    channels = input.shape[-1 - spatial]
+    if channels != wanted:
         raise bad_argument(
             ShapeError,
             op,
             "input",
-            expected=f"{weight.shape[1] * groups} channels, for weight of shape {weight.shape} "
-            f"and groups={groups}",
+            expected=f"{wanted} channels, for weight of shape {weight.shape} and groups={groups}",
             got=f"{channels} channels",
             mend="match the channels",
         )
-    if bias is not None and check_tensor(op, "bias", bias).shape != weight.shape[:1]:
+
+
+def _check_bias(op: str, bias: Tensor | None, channels: int) -> None:
+    if bias is not None and check_tensor(op, "bias", bias).shape != (channels,):
         raise bad_argument(
             ShapeError,
             op,
             "bias",
-            expected=f"shape {weight.shape[:1]}, one element for each output channel",
+            expected=f"shape {(channels,)}, one element for each output channel",
             got=f"shape {bias.shape}",
             mend="match the output channels",
         )
@@ -203,13 +251,8 @@ def _check_dtypes(op: str, input: Tensor, weight: Tensor, bias: Tensor | None) -
 
 
 def _pad_by_name(
-    op: str,
-    input: Tensor,
-    padding: str,
-    kernel_size: tuple[int, ...],
-    stride: tuple[int, ...],
-    dilation: tuple[int, ...],
-) -> tuple[Tensor, tuple[int, ...]]:
+    op: str, input: Tensor, padding: str, kernel_size: Ints, stride: Ints, dilation: Ints
+) -> tuple[Tensor, Ints]:
     """Return the input, and the padding that is left for the op to add on both sides."""
     if padding == "valid":
         return input, (0,) * len(stride)
@@ -227,3 +270,6 @@ def _pad_by_name(
         ends = [size for total in reversed(totals) for size in (0, total % 2)]
         input = pad(input, tuple(ends))
     return input, tuple([total // 2 for total in totals])
+
+
+conv1d, conv2d, _ = conv_nd

@@ -28,7 +28,7 @@ from oneflow_lite.tensor import Tensor
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The namespaces whose prefix a functor's name carries: `linalg_norm` is exposed as `linalg.norm`.
-PREFIXED = ("linalg", "special", "fft", "masked")
+PREFIXED = ("linalg", "special", "fft", "masked", "functional")
 
 
 class Parameter(NamedTuple):
@@ -85,7 +85,8 @@ class Declaration:
         self.author = author
         self.name: str = author.__name__
         head, _, tail = self.name.partition("_")
-        self.spoken = f"{head}.{tail}" if head in PREFIXED and tail else self.name
+        dotted = head in PREFIXED and head in on.split() and tail  # masked_fill is in no namespace
+        self.spoken = f"{head}.{tail}" if dotted else self.name
         self.family = author.__module__.rpartition(".")[2]
         self.op = op or self.name
         self.out, self.inplace = out, inplace

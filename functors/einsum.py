@@ -14,11 +14,11 @@ import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
+from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.matmul import check_same_dtype
-from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 CONTRACT = op_expr("contract")
@@ -184,30 +184,21 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
     return size
 
 
-@register_functor("einsum")
+@functor(
+    "flow",
+    samples="'bij,bjk->bik', x(2, 2, 3), x(2, 3, 2); 'ii->', x(2, 2); '...i,i', x(2, 3), x(3)",
+)
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements along dimensions named by labels (Einstein's convention).
 
-    Parameters
-    ----------
-    equation : str
-        Labels of each operand, such as `"bij,bjk->bik"`. A label that the result lacks is summed
-        over; one repeated within an operand takes the diagonal; `...` stands for any leading
+    equation: labels of each operand, such as `"bij,bjk->bik"`. A label that the result lacks is
+        summed over; one repeated within an operand takes the diagonal; `...` stands for any leading
         dimensions, which broadcast. Without `->` the result has the ellipsis and then, sorted, the
         labels that occur once.
-    *operands : Tensor
-        Of one dtype. `einsum(x, [0, 1], y, [1, 2], [0, 2])` is accepted too.
+    operands: of one dtype. `einsum(x, [0, 1], y, [1, 2], [0, 2])` is accepted too.
+    ShapeError: when the equation is malformed or does not fit the shapes.
+    DTypeError: when the dtypes differ.
 
-    Raises
-    ------
-    ShapeError
-        When the equation is malformed or does not fit the shapes.
-    DTypeError
-        When the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1., 2.], [3., 4.]])
     >>> flow.einsum("ii->", x), flow.einsum("ij,j->i", x, flow.ones(2))
     (tensor(5.), tensor([3., 7.]))
@@ -248,39 +239,24 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
     return dispatch1(PERMUTE, x, {"dims": tuple(labels.index(c) for c in result)})
 
 
-@register_functor("tensordot")
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+@functor(
+    "flow", out=True, samples="x(2, 3), x(3, 2), 1; x(2, 3), x(4, 3), ([1], [1]); x(2), x(3), 0"
+)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Return the products of a and b summed over pairs of dimensions.
 
-    Parameters
-    ----------
-    a, b : Tensor
-        Of one dtype.
-    dims : int or (sequence of int, sequence of int)
-        The number of last dimensions of `a` and first of `b` to sum over, or the dimensions of
+    a, b: of one dtype.
+    dims: the number of last dimensions of `a` and first of `b` to sum over, or the dimensions of
         each by name.
-    out : Tensor, optional
-        Receives the result.
+    ShapeError: when paired dimensions differ in size.
+    DimError: when a dimension is out of range or given twice.
+    DTypeError: when the dtypes differ.
 
-    Raises
-    ------
-    ShapeError
-        When paired dimensions differ in size.
-    DimError
-        When a dimension is out of range or given twice.
-    DTypeError
-        When the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.tensordot(flow.ones(2, 3, 4), flow.ones(3, 4, 5)).shape
     (2, 5)
     >>> flow.tensordot(flow.ones(2, 3), flow.ones(4, 3), dims=([1], [1])).shape
     (2, 4)
     """
-    if out is not None:
-        return write_out("tensordot", out, tensordot, a, b, dims)
     check_same_dtype("tensordot", a, "b", b)
     x, y = a._data.shape, b._data.shape
     if isinstance(dims, (tuple, list)):

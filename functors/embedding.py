@@ -2,69 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor, require_integer
+from oneflow_lite.functors.checks import check_int, check_ndim
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Flag, Integer, attribute
 from oneflow_lite.functors.indexing import setitem
-from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 EMBEDDING = op_expr("embedding")
-ONE_HOT = op_expr("one_hot")
 
 
-@register_functor("embedding")
+@functor("functional flow", samples="i(2, 3, n=4), x(4, 2); i(2, n=4), fixed(x(4, 2)), 1")
 def embedding(
-    input: Tensor,
-    weight: Tensor,
+    input: Integer,
+    weight: AnyTensor,
     padding_idx: int | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
+    scale_grad_by_freq: Flag = False,
     sparse: bool = False,
 ) -> Tensor:
     """Return the rows of `weight` that `input` names.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of an integer dtype and any shape.
-    weight : Tensor
-        Shape (number of rows, size of a row).
-    padding_idx : int, optional
-        This row gets no gradient.
-    max_norm : float, optional
-        Rows that are looked up and have a larger norm are first scaled down to it, in place.
-    norm_type : float
-        Which p-norm `max_norm` means.
-    scale_grad_by_freq : bool
-        Divide the gradient of a row by how often it was looked up.
-    sparse : bool
-        Only False: gradients are dense.
+    weight: of shape (number of rows, size of a row).
+    padding_idx: this row gets no gradient.
+    max_norm: rows that are looked up and have a larger norm are first scaled down to it, in place.
+    norm_type: which p-norm `max_norm` means.
+    scale_grad_by_freq: divide the gradient of a row by how often it was looked up.
+    sparse: only False: gradients are dense.
+    ArgumentError: when `padding_idx` names no row, or `sparse` is asked for.
+    IndexRangeError: when a row number is negative or too large (on CUDA nobody looks).
+    ShapeError: when `weight` has not two dimensions.
 
-    Returns
-    -------
-    Tensor of shape (*input.shape, size of a row)
-
-    Raises
-    ------
-    IndexRangeError
-        When a row number is negative or too large (on CUDA the values are not looked at).
-    ShapeError, DTypeError, ArgumentError
-        When `weight` has not two dimensions, `input` is not of integers, `padding_idx` names no
-        row, or `sparse` is asked for.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> weight = flow.tensor([[0., 0.], [1., 2.], [3., 4.]])
     >>> flow.nn.functional.embedding(flow.tensor([2, 1]), weight)
     tensor([[3., 4.],
             [1., 2.]])
     """
-    require_integer("embedding", input, "input")
     rows = check_ndim("embedding", weight, (2,), "weight").shape[0]
     if sparse:
         raise ArgumentError("embedding(): argument 'sparse': gradients are dense; pass False")
@@ -80,9 +60,9 @@ def embedding(
                 mend="name a row of weight",
             )
         padding_idx %= rows
-    attrs = {"padding_idx": padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq)}
     if max_norm is not None:
         _shrink_rows(input, weight, float(max_norm), float(norm_type))
+    attrs = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
     return dispatch(EMBEDDING, (input, weight), attrs)
 
 
@@ -96,36 +76,18 @@ def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: floa
         setitem(weight, input, FUNCTORS.get("where")(norms > max_norm, shrunk, rows))
 
 
-@register_functor("one_hot")
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return class numbers as vectors that are 1 at the class and 0 elsewhere.
+@functor("functional", samples="i(2, 3), 5")
+def one_hot(
+    tensor: Integer, num_classes: Annotated[int, attribute(check_int, ", -1")] = -1
+) -> Tensor:
+    """Return class numbers as vectors of int64 that are 1 at the class and 0 elsewhere.
 
-    Parameters
-    ----------
-    tensor : Tensor
-        Of an integer dtype and any shape.
-    num_classes : int
-        The length of the vectors; -1 takes the largest class number plus one, and on CUDA waits
-        for the device to know it.
+    num_classes: the length of the vectors; -1 takes the largest class number plus one, and on CUDA
+      waits for the device to know it.
+    IndexRangeError: when a class number is negative or too large (on CUDA such a row is all zeros).
+    ShapeError: when an empty tensor leaves the number of classes open.
 
-    Returns
-    -------
-    Tensor of int64, shape (*tensor.shape, num_classes)
-
-    Raises
-    ------
-    IndexRangeError
-        When a class number is negative or too large (on CUDA such a row is all zeros).
-    ShapeError
-        When an empty tensor leaves the number of classes open.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.nn.functional.one_hot(flow.tensor([0, 2]), num_classes=3)
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    require_integer("one_hot", check_tensor("one_hot", "tensor", tensor), "tensor")
-    attrs = {"num_classes": check_int("one_hot", "num_classes", num_classes, -1)}
-    return dispatch1(ONE_HOT, tensor, attrs)

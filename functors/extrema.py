@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from oneflow_lite.errors import DimError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dim, check_dims, check_tensor, real
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Dims, Domain, KeepDim, Real
+from oneflow_lite.functors.domains import Domain, KeepDim, Real
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor

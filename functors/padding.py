@@ -3,67 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_tensor
+from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, choice
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 PAD = op_expr("pad")
-MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@register_functor("pad")
+@functor(
+    "functional",
+    samples="""
+        x(2, 3), (1, 2), value=1.5; x(2, 3, 4), (-1, 2, 0, 1); x(2, 3), (0, -1)
+        x(1, 3, 4), (2, 1), mode="reflect"; x(1, 2, 3, 4), (1, 2, 2, -1), "replicate"
+        x(1, 2, 3), (3, 1), "circular"; x(1, 1, 2, 3, 2), (1, 0, 2, 1, 1, 1), "replicate"
+    """,
+)
 def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+    input: AnyTensor,
+    pad: Sequence[int],
+    mode: Annotated[str, choice("constant", "reflect", "replicate", "circular")] = "constant",
+    value: float | None = None,
 ) -> Tensor:
     """Add entries before and after the entries of the last dimensions.
 
     Negative numbers cut entries off. Where PyTorch restricts the number of dimensions of the modes
     other than "constant", any number is taken here.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape.
-    pad : sequence of int
-        (before, after) of the last dimension, then of the one before it, and so on.
-    mode : {"constant", "reflect", "replicate", "circular"}
-        What is added: a number, the entries mirrored at the first and last, the first and last
-        themselves, or the entries from the other end.
-    value : number, optional
-        What "constant" adds; 0 by default.
+    pad: (before, after) of the last dimension, then of the one before it, and so on.
+    mode: what is added: a number, the entries mirrored at the first and last, the first and last
+      themselves, or the entries from the other end.
+    value: what "constant" adds; 0 by default.
+    ShapeError: when `pad` has an odd length or too many numbers, or asks for more than there is to
+      mirror, to repeat or to cut.
+    ArgumentError: when `mode` is unknown, or `value` is given for another mode than "constant".
 
-    Raises
-    ------
-    ShapeError
-        When `pad` has an odd length or too many numbers, or asks for more than there is to mirror,
-        to repeat or to cut.
-    ArgumentError
-        When `mode` is unknown, or `value` is given for another mode than "constant".
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1., 2., 3.]])
     >>> flow.nn.functional.pad(x, (1, 2)), flow.nn.functional.pad(x, (1, 2), mode="reflect")
     (tensor([[0., 1., 2., 3., 0., 0.]]), tensor([[2., 1., 2., 3., 2., 1.]]))
     """
-    shape = check_tensor("pad", "input", input)._data.shape
-    sizes = _check_pad(shape, pad)
-    if mode not in MODES:
-        raise bad_argument(
-            ArgumentError,
-            "pad",
-            "mode",
-            expected=" or ".join(map(repr, MODES)),
-            got=repr(mode),
-            mend="name one of these",
-        )
+    sizes = _check_pad(input._data.shape, pad)
     if mode != "constant" and value:
         raise bad_argument(
             ArgumentError,
@@ -76,12 +61,12 @@ def pad(
     cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
     if mode == "constant" or not any(grows):
         return _dispatch(input, sizes, value=value or 0)
-    # What is cut off can still be mirrored, but not be repeated from the other end.
-    if mode != "reflect" and any(cuts):
+    # What is cut off can still be mirrored or repeated, but not from the other end.
+    if mode == "circular" and any(cuts):
         input = _dispatch(input, cuts)
     _check_enough(input._data.shape, grows, mode)
     input = _dispatch(input, grows, mode)
-    return _dispatch(input, cuts) if mode == "reflect" and any(cuts) else input
+    return _dispatch(input, cuts) if mode != "circular" and any(cuts) else input
 
 
 def _dispatch(

@@ -2,281 +2,227 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Annotated, Any
 
-from oneflow_lite.errors import ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_int, require_floating
-from oneflow_lite.functors.elementwise_checks import real
-from oneflow_lite.functors.out import write_out
-from oneflow_lite.functors.spatial import check_planes, check_sizes
+from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
+from oneflow_lite.functors.padding import pad
+from oneflow_lite.functors.spatial import (
+    FloatingPlanes,
+    Padding,
+    RealPlanes,
+    Sizes,
+    Stride,
+    channels,
+    check_sizes,
+    spatially,
+)
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
-MAX_POOL = op_expr("max_pool")
 AVG_POOL = op_expr("avg_pool")
+FRACTIONAL_MAX_POOL = op_expr("fractional_max_pool")
+MAX_POOL = op_expr("max_pool")
+MAX_UNPOOL = op_expr("max_unpool")
 
-Sizes = tuple[int, ...]
+Ints = tuple[int, ...]
 
 
-@register_functor("max_pool1d")
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
+@spatially(
+    "functional flow",
+    samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, ceil_mode=True; x(1, S), 2, 1, return_indices=True",
+)
+def max_pool_nd(
+    input: RealPlanes,
+    kernel_size: Sizes,
+    stride: Stride = None,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    ceil_mode: Flag = False,
+    return_indices: Flag = False,
 ) -> Any:
-    """Return the maximum of each window of a sequence.
+    """Return the maximum of each window.
 
-    Among equals the first one takes the gradient; a NaN is larger than every number.
+    Among equals the first one takes the gradient; a NaN is larger than every number. A dimension of
+    L elements gets ⌊(L + 2·padding - dilation·(kernel_size - 1) - 1) / stride⌋ + 1 windows.
 
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, L) or (C, L).
-    kernel_size, stride, padding, dilation : int or tuple of one int
-        The window, its step (its own size by default), the elements of -inf added on both sides
-        (at most half of the window), and the spacing of its elements.
-    ceil_mode : bool
-        Whether a last window counts that does not lie wholly inside.
-    return_indices : bool
-        Whether the positions of the maxima are returned too.
+    padding: elements of -inf added on both sides, at most half of the window.
+    dilation: the spacing of the window's elements.
+    ceil_mode: whether a last window counts that does not lie wholly inside.
+    return_indices: whether the positions of the maxima are returned too, counted in C order.
 
-    Returns
-    -------
-    Tensor or tuple of two Tensors
-        (N, C, L') or (C, L'), L' = ⌊(L + 2·padding - dilation·(kernel_size - 1) - 1) / stride⌋ + 1,
-        rounded up with `ceil_mode`; the positions are int64.
-
-    Raises
-    ------
-    ShapeError
-        When sizes do not fit.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.max_pool1d(flow.tensor([[1., 3., 2., 5.]]), 2, return_indices=True)
     (tensor([[3., 5.]]), tensor([[1, 3]]))
     """
-    pooled = _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode)
+    pooled = _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
     return pooled if return_indices else pooled[0]
 
 
-@register_functor("max_pool2d")
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Return the maximum of each window of an image.
-
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, H, W) or (C, H, W).
-    kernel_size, stride, padding, dilation : int or tuple of two ints
-        As in `max_pool1d`, for height and width.
-    ceil_mode, return_indices : bool
-        As in `max_pool1d`; a position counts the elements of one image, row by row.
-
-    Returns
-    -------
-    Tensor or tuple of two Tensors
-        (N, C, H', W') or (C, H', W'), with sizes as in `max_pool1d`.
-
-    Raises
-    ------
-    ShapeError
-        When sizes do not fit.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.nn.functional.max_pool2d(flow.arange(16.).reshape(1, 1, 4, 4), 2)
-    tensor([[[[ 5.,  7.],
-              [13., 15.]]]])
-    """
-    pooled = _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
-    return pooled if return_indices else pooled[0]
+@spatially("flow functional", "functional", samples="x(2, S), 2")
+def max_pool_nd_with_indices(
+    input: RealPlanes,
+    kernel_size: Sizes,
+    stride: Stride = None,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    ceil_mode: Flag = False,
+    return_indices: Flag = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the maximum of each window and where it stands, as `max_pool2d` does."""
+    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def _max_pool(
-    op: str,
-    spatial: int,
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
+    input: Tensor, kernel_size: Ints, stride: Any, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    check_planes(op, real(op, input), spatial)
-    dilation = check_sizes(op, "dilation", dilation, spatial)
-    attrs = _windows(op, input, kernel_size, stride, padding, dilation, ceil_mode)
-    attrs["dilation"] = dilation
-    return dispatch(MAX_POOL, (input,), attrs)
+    windows = _windows("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
+    return dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
 
 
-@register_functor("avg_pool1d")
+@functor("flow functional", samples="x(2, 5), 2; x(1, 2, 5), 3, 2, 1, True, False")
 def avg_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    input: FloatingPlanes,
+    kernel_size: Sizes,
+    stride: Stride = None,
+    padding: Padding = 0,
+    ceil_mode: Flag = False,
+    count_include_pad: Flag = True,
 ) -> Tensor:
     """Return the mean of each window of a sequence.
 
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, L) or (C, L), floating or complex.
-    kernel_size, stride, padding : int or tuple of one int
-        The window, its step (its own size by default), and the zeros added on both sides.
-    ceil_mode : bool
-        Whether a last window counts that does not lie wholly inside.
-    count_include_pad : bool
-        Whether the zeros count.
+    padding: zeros added on both sides, at most half of the window.
+    ceil_mode: whether a last window counts that does not lie wholly inside.
+    count_include_pad: whether the zeros count.
 
-    Raises
-    ------
-    ShapeError
-        When sizes do not fit.
-    DTypeError
-        When the input holds integers.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.avg_pool1d(flow.tensor([[1., 3., 2., 6.]]), 2)
     tensor([[2., 4.]])
     """
-    return _avg_pool(
-        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
-    )
+    return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-@register_functor("avg_pool2d")
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+@spatially(
+    "functional",
+    numbers=(2, 3),
+    out=True,
+    samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3",
+)
+def avg_pool_nd(
+    input: FloatingPlanes,
+    kernel_size: Sizes,
+    stride: Stride = None,
+    padding: Padding = 0,
+    ceil_mode: Flag = False,
+    count_include_pad: Flag = True,
     divisor_override: int | None = None,
-    *,
-    out: Tensor | None = None,
 ) -> Tensor:
-    """Return the mean of each window of an image.
+    """Return the mean of each window.
 
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, H, W) or (C, H, W), floating or complex.
-    kernel_size, stride, padding : int or tuple of two ints
-        As in `avg_pool1d`, for height and width.
-    ceil_mode, count_include_pad : bool
-        As in `avg_pool1d`.
-    divisor_override : int, optional
-        Divides the sums in place of the number of elements.
-    out : Tensor, optional
-        Receives the result.
+    padding, ceil_mode, count_include_pad: as in `avg_pool1d`.
+    divisor_override: divides the sums in place of the number of elements.
 
-    Raises
-    ------
-    ShapeError
-        When sizes do not fit, or the divisor is 0.
-    DTypeError
-        When the input holds integers.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.nn.functional.avg_pool2d(flow.tensor([[[1., 3.], [2., 6.]]]), 2)
     tensor([[[3.]]])
     """
-    if out is not None:
-        return write_out(
-            "avg_pool2d",
-            out,
-            avg_pool2d,
-            input,
-            kernel_size,
-            stride,
-            padding,
-            ceil_mode,
-            count_include_pad,
-            divisor_override,
-        )
-    if (
-        divisor_override is not None
-        and check_int("avg_pool2d", "divisor_override", divisor_override) == 0
-    ):
+    op = f"avg_pool{len(kernel_size)}d"
+    if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
         raise bad_argument(
             ShapeError,
-            "avg_pool2d",
+            op,
             "divisor_override",
             expected="a number other than 0",
             got=0,
             mend="leave it out to divide by the number of elements",
         )
     return _avg_pool(
-        "avg_pool2d",
-        2,
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
 
 def _avg_pool(
-    op: str,
-    spatial: int,
     input: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: Any,
+    kernel_size: Ints,
+    stride: Any = None,
+    padding: Ints = (),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor: int | None = None,
 ) -> Tensor:
-    check_planes(op, require_floating(op, input), spatial)
-    attrs = _windows(op, input, kernel_size, stride, padding, (1,) * spatial, ceil_mode)
-    attrs["divisor"] = divisor or _divisor(input.shape[-spatial:], count_include_pad, **attrs)
+    once = (1,) * len(kernel_size)
+    padding = padding or (0,) * len(once)
+    attrs = _windows("avg_pool", input, kernel_size, stride, padding, once, ceil_mode)
+    attrs["divisor"] = divisor or _divisor(input.shape[-len(once) :], count_include_pad, **attrs)
     return dispatch1(AVG_POOL, input, attrs)
 
 
+@spatially("functional", samples="pos(2, S), 2, 2; pos(1, 2, S), 3.0, 2, 1, True")
+def lp_pool_nd(
+    input: FloatingPlanes,
+    norm_type: Number,
+    kernel_size: Sizes,
+    stride: Stride = None,
+    ceil_mode: Flag = False,
+) -> Tensor:
+    """Return (Σ xᵖ)^(1/p) of each window, p being `norm_type`; the largest |x| for infinity.
+
+    ceil_mode: whether a last window counts that does not lie wholly inside.
+
+    >>> flow.nn.functional.lp_pool1d(flow.tensor([[3., 4., 6., 8.]]), 2, 2)
+    tensor([[ 5., 10.]])
+    """
+    none, once = (0,) * len(kernel_size), (1,) * len(kernel_size)
+    if math.isinf(norm_type):
+        sign = math.copysign(1, norm_type)
+        sizes = input.abs() * sign
+        return _max_pool(sizes, kernel_size, stride, none, once, ceil_mode)[0] * sign
+    means = _avg_pool(input**norm_type, kernel_size, stride, none, ceil_mode)
+    return (means * math.prod(kernel_size)) ** (1 / norm_type)
+
+
+@functor("functional", samples="x(1, 4, 3), 3; x(1, 3, 2, 2), 2, 0.5, 1.5, 2.0")
+def local_response_norm(
+    input: Annotated[Tensor, tensor(channels, "", "Floating, of shape (N, C, *).", "x(1, 4, 3)")],
+    size: Positive,
+    alpha: Number = 1e-4,
+    beta: Number = 0.75,
+    k: Number = 1.0,
+) -> Tensor:
+    """Divide by (k + α·mean of x² over `size` neighbouring channels)^β.
+
+    alpha, beta, k: the constants of the formula.
+    ShapeError: when the input has fewer than three dimensions.
+
+    >>> flow.nn.functional.local_response_norm(flow.ones(1, 3, 1), 3, 9.0, 1.0)
+    tensor([[[0.1429],
+             [0.1000],
+             [0.1429]]])
+    """
+    shape = input.shape
+    if not math.prod(shape):
+        return input.clone()
+    squares = (input * input).reshape(shape[0], 1, shape[1], -1)
+    squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    means = _avg_pool(squares, (size, 1), (1, 1)).reshape(shape)
+    return input / (means * alpha + k) ** beta
+
+
 def _windows(
-    op: str,
+    name: str,
     input: Tensor,
-    kernel_size: Any,
+    kernel_size: Ints,
     stride: Any,
-    padding: Any,
-    dilation: Sizes,
+    padding: Ints,
+    dilation: Ints,
     ceil_mode: bool,
 ) -> dict[str, Any]:
     """Return the attributes that say where the windows lie."""
     spatial = len(dilation)
-    kernel_size = check_sizes(op, "kernel_size", kernel_size, spatial)
-    if stride is None or stride == ():
-        stride = kernel_size
-    stride = check_sizes(op, "stride", stride, spatial)
-    padding = check_sizes(op, "padding", padding, spatial, 0)
+    op = f"{name}{spatial}d"
+    stride = stride or kernel_size
     output_size = []
     for n, k, s, p, d in zip(
         input.shape[-spatial:], kernel_size, stride, padding, dilation, strict=True
@@ -314,12 +260,12 @@ def _windows(
 
 
 def _divisor(
-    size: Sizes,
+    size: Ints,
     count_include_pad: bool,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    output_size: Sizes,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    output_size: Ints,
 ) -> Any:
     """Return how many elements the windows have: one number, or tuples whose products count."""
     counts = []
@@ -331,7 +277,162 @@ def _divisor(
             counts.append(tuple([min(i + k, n) - max(i, 0) for i in starts]))
     if any(len(set(each)) > 1 for each in counts):
         return tuple(counts)
-    number = 1
-    for each in counts:
-        number *= each[0]
-    return number
+    return math.prod(each[0] for each in counts)
+
+
+# --- The way back, and windows at random places ---------------------------------------------------
+
+
+@spatially(
+    "functional",
+    samples=(
+        "x(1, 3), np.array([[1, 2, 4]]), 2; x(1, 1, 2), np.array([[[4, 0]]]), 3, 2, 0, (6,)",
+        "x(1, 2, 2), np.array([[[0, 3], [9, 14]]]), 2; x(1, 1, 1, 1), np.array([[[[7]]]]), 3",
+        "x(1, 1, 2, 1), np.array([[[[0], [9]]]]), 2, (2, 2, 1)",
+    ),
+)
+def max_unpool_nd(
+    input: RealPlanes,
+    indices: Integer,
+    kernel_size: Sizes,
+    stride: Stride = None,
+    padding: Padding = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """Put maxima back where they stood before max pooling, among zeros.
+
+    Of several maxima with one position the last is kept; each of them takes its gradient.
+
+    indices: the positions that max pooling returned, in the shape of the input.
+    padding: that of max pooling.
+    output_size: the size before pooling; by default, that of windows that just fit.
+    IndexRangeError: when a position lies outside (on CUDA the values are not looked at).
+
+    >>> y, indices = flow.max_pool1d(flow.tensor([[1., 3., 2., 5.]]), 2, return_indices=True)
+    >>> flow.nn.functional.max_unpool1d(y, indices, 2)
+    tensor([[0., 3., 0., 5.]])
+    """
+    spatial = len(kernel_size)
+    op = f"max_unpool{spatial}d"
+    stride = stride or kernel_size
+    if indices.shape != input.shape:
+        raise bad_argument(
+            ShapeError,
+            op,
+            "indices",
+            expected=f"shape {input.shape}, that of the input",
+            got=f"shape {indices.shape}",
+            mend="pass what max pooling returned",
+        )
+    geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
+    size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
+    if output_size is not None:
+        size = check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
+    if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
+        raise bad_argument(
+            ShapeError,
+            op,
+            "output_size",
+            expected=f"{fitting}, give or take less than the stride {stride}",
+            got=output_size,
+            mend="pass the size before pooling",
+        )
+    return dispatch(MAX_UNPOOL, (input, indices), {"output_size": size})
+
+
+_FRACTIONAL = {
+    "numbers": (2, 3),
+    "samples": (
+        "x(1, S), 2, (2, 3), _random_samples=fixed(np.full((1, 1, 2), 0.6))",
+        "x(2, S), (1, 1, 2), (2, 1, 2), _random_samples=fixed(np.full((1, 2, 3), 0.3))",
+    ),
+}
+
+
+@spatially("functional", **_FRACTIONAL)
+def fractional_max_pool_nd(
+    input: RealPlanes,
+    kernel_size: Sizes,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: Flag = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """Return the maxima of windows that lie at random places, `output_size` in each dimension.
+
+    B. Graham, Fractional Max-Pooling, 2014.
+
+    output_size: int or tuple of ints; this or `output_ratio` is needed.
+    output_ratio: the size of the result over that of the input, a number or one for each dimension.
+    return_indices: whether the positions of the maxima are returned too.
+    _random_samples: numbers in [0, 1), of shape (N, C, number of dimensions), that say where.
+
+    >>> x = flow.arange(16.0).reshape(1, 4, 4)
+    >>> flow.nn.functional.fractional_max_pool2d(x, 3, output_size=1)
+    tensor([[[15.]]])
+    """
+    pooled = _fractional(input, kernel_size, output_size, output_ratio, _random_samples)
+    return pooled if return_indices else pooled[0]
+
+
+@spatially("functional", **_FRACTIONAL)
+def fractional_max_pool_nd_with_indices(
+    input: RealPlanes,
+    kernel_size: Sizes,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: Flag = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the maxima and where they stand, as `fractional_max_pool2d` does."""
+    return _fractional(input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def _fractional(
+    input: Tensor, kernel_size: Ints, output_size: Any, ratio: Any, samples: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    spatial = len(kernel_size)
+    op, lead, size = (
+        f"fractional_max_pool{spatial}d",
+        input.shape[:-spatial],
+        input.shape[-spatial:],
+    )
+    if output_size is None and ratio is None:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            "output_size",
+            expected="a size, where there is no output_ratio",
+            got="None",
+            mend="pass one of them",
+        )
+    if output_size is None:
+        ratios = ratio if isinstance(ratio, (tuple, list)) else (ratio,) * spatial
+        output_size = [int(n * r) for n, r in zip(size, ratios, strict=True)]
+    output_size = check_sizes(op, "output_size", output_size, spatial)
+    if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
+        raise bad_argument(
+            ShapeError,
+            op,
+            "output_size",
+            expected=f"windows of {kernel_size} that begin at different places of {size}",
+            got=output_size,
+            mend="ask for fewer or smaller windows",
+        )
+    if samples is None:
+        samples = FUNCTORS.get("rand")(*lead, spatial, dtype=input.dtype, device=input.device)
+    elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
+        raise bad_argument(
+            ShapeError,
+            op,
+            "_random_samples",
+            expected=f"shape {(*lead, spatial)}",
+            got=f"shape {samples.shape}",
+            mend="leave them out to draw them",
+        )
+    attrs = {"kernel_size": kernel_size, "output_size": output_size}
+    return dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
+
+
+max_pool1d, max_pool2d, max_pool3d = max_pool_nd
+avg_pool2d, avg_pool3d = avg_pool_nd

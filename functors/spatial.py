@@ -1,14 +1,60 @@
-"""Checks of windows over the last dimensions, shared by the functors of conv and pooling."""
+"""What functors of windows share: one author for `name1d`, `name2d` and `name3d`; their domains.
+
+The number of spatial dimensions stands in the name of the functor; checks read it there.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import re
+import types
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_ndim
+from oneflow_lite.functors.checks import check_ndim, check_tensor, real, require_floating
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import attribute, tensor
 from oneflow_lite.tensor import Tensor
+
+# What S stands for in the samples of one, two and three dimensions.
+_SAMPLE_SIZES = ("", "5", "4, 5", "3, 2, 4")
+
+
+def spatially(
+    *on: str, numbers: tuple[int, ...] = (1, 2, 3), **options: Any
+) -> Callable[[Callable[..., Any]], list[Callable[..., Any]]]:
+    """Declare `name_nd` once for each number of spatial dimensions.
+
+    `on` and the options of `functor` are one for all, or tuples with one for each. In samples, S
+    stands for the sizes of a plane. The example goes to the functor that it calls.
+    """
+
+    def decorator(author: Callable[..., Any]) -> list[Callable[..., Any]]:
+        made = []
+        for k, n in enumerate(numbers):
+            name = author.__name__.replace("_nd", f"{n}d")
+            code = author.__code__.replace(co_name=name, co_qualname=name)
+            own = types.FunctionType(code, author.__globals__, name, author.__defaults__)
+            own.__annotations__ = author.__annotations__
+            own.__kwdefaults__ = author.__kwdefaults__
+            text, mark, example = (author.__doc__ or "").partition(">>> ")
+            own.__doc__ = text + (mark + example) * (f"{name}(" in example)
+            chosen = {w: v[k] if isinstance(v, tuple) else v for w, v in options.items()}
+            if "samples" in chosen:
+                chosen["samples"] = re.sub(r"\bS\b", _SAMPLE_SIZES[n], chosen["samples"])
+            made.append(functor(on[min(k, len(on) - 1)], **chosen)(own))
+        return made
+
+    return decorator
+
+
+@functools.cache
+def number_of(op: str) -> int:
+    """Return the number of spatial dimensions that the name of a functor says."""
+    return next(int(character) for character in op if character.isdigit())
 
 
 def check_sizes(
@@ -51,8 +97,13 @@ def check_sizes(
     return tuple(int(size) for size in given)
 
 
-def check_planes(op: str, input: Tensor, spatial: int) -> None:
-    """Raise unless `input` holds numbers in planes (N, C, *size) or (C, *size) that are not empty.
+def spatial_sizes(op: str, argument: str, value: Any, minimum: int = 1) -> tuple[int, ...]:
+    """Return as many sizes as the name of the functor says."""
+    return check_sizes(op, argument, value, number_of(op), minimum)
+
+
+def planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
+    """Return numbers in planes (N, C, *size) or (C, *size) that are not empty.
 
     Raises
     ------
@@ -61,6 +112,7 @@ def check_planes(op: str, input: Tensor, spatial: int) -> None:
     DTypeError
         When it holds bools.
     """
+    spatial = number_of(op)
     check_ndim(op, input, (spatial + 1, spatial + 2))
     if 0 in input.shape[-1 - spatial :]:
         raise bad_argument(
@@ -80,3 +132,60 @@ def check_planes(op: str, input: Tensor, spatial: int) -> None:
             got=input.dtype,
             mend="convert it with .float()",
         )
+    return input
+
+
+def real_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
+    """Return planes of real numbers."""
+    return planes(op, real(op, input, argument))
+
+
+def floating_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
+    """Return planes of floating or complex numbers."""
+    return planes(op, require_floating(op, input, argument))
+
+
+def lone_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
+    """Return a tensor (N, C, *size) or (C, *size)."""
+    spatial = number_of(op)
+    return check_ndim(op, check_tensor(op, argument, input), (spatial + 1, spatial + 2), argument)
+
+
+def channels(op: str, input: Tensor, argument: str = "input") -> Tensor:
+    """Return a floating tensor (N, C, *) of three dimensions or more."""
+    if require_floating(op, input, argument).ndim > 2:
+        return input
+    return check_ndim(op, input, (3, 4, 5), argument)
+
+
+_SHAPED = "of shape (N, C, *size), or (C, *size) for one sample alone."
+_ERRORS = {
+    "ArgumentTypeError": "When {x} is no whole number.",
+    "ShapeError": "When {x} has the wrong number of entries, or one is too small.",
+}
+SIZE_WORDS = {"type": "int or tuple of ints", "raises": _ERRORS}
+_EMPTY = {
+    "DTypeError": "When {x} is of the wrong kind.",
+    "ShapeError": "When {x} has other dimensions or no elements.",
+}
+Planes = Annotated[Tensor, tensor(lone_planes, "", f"O{_SHAPED[1:]}")]
+RealPlanes = Annotated[Tensor, tensor(real_planes, "", f"Real, {_SHAPED}", **_EMPTY)]
+FloatingPlanes = Annotated[
+    Tensor, tensor(floating_planes, "", f"Floating or complex, {_SHAPED}", **_EMPTY)
+]
+Sizes = Annotated[
+    Any, attribute(spatial_sizes, says="One for each dimension, or one for all.", **SIZE_WORDS)
+]
+Stride = Annotated[
+    Any,
+    attribute(
+        spatial_sizes,
+        says="The step of the window; its own size by default.",
+        quick="{x} is None or {x} in ((), [])",
+        **SIZE_WORDS,
+    ),
+]
+Padding = Annotated[
+    Any,
+    attribute(spatial_sizes, ", 0", says="How much is added on both sides.", **SIZE_WORDS),
+]

@@ -13,6 +13,7 @@ from oneflow_lite.functors.domains import AnyTensor, CastTo, Dims, FloatingOrCom
 from oneflow_lite.functors.reduce import mean
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 VAR = op_expr("var")
@@ -71,7 +72,7 @@ def var(
     """Return the variance Σ (x - mean x)² / max(0, n - correction).
 
     dim: the dimensions to reduce; None and () mean all.
-    unbiased: the older spelling: True is correction 1, False is correction 0. `var(x, False)` works.
+    unbiased: the older spelling of correction 1 and 0; `var(x, False)` works.
     correction: taken off the count n; 1 by default (Bessel's correction).
     DimError: when a dimension is out of range or given twice.
     ArgumentTypeError: when `unbiased` and `correction` are both given, or are of another type.
@@ -141,7 +142,8 @@ def std_mean(
     return _with_mean(STD, "std_mean", input, dim, unbiased, keepdim, correction)
 
 
-_NORMS = "x(2, 3); x(2, 3), 3, 0; x(2, 3), inf, -1, True; x(2, 3), 1; x(2, 3), -inf; x(2, 3), 0.5, (0, 1)"
+_NORMS = """x(2, 3); x(2, 3), 3, 0; x(2, 3), inf, -1, True; x(2, 3), 1; x(2, 3), -inf
+    x(2, 3), 0.5, (0, 1); x(2, 3), 'nuc'"""
 
 
 @functor("flow Tensor", out=True, samples=_NORMS)
@@ -157,10 +159,10 @@ def norm(
 
     input: floating or complex, unless `dtype` is.
     p: a number; "fro" and None are 2; 0 counts the elements that are not zero; inf and -inf are the
-        largest and the smallest absolute value.
+        largest and the smallest absolute value; "nuc" is the nuclear norm of matrices.
     returns: real. Where the norm is 0 its gradient is 0; for inf and -inf the gradient is shared
         evenly among ties.
-    ArgumentError: when p is neither a number nor "fro".
+    ArgumentError: when p is neither a number nor "fro" nor "nuc".
     DTypeError: when the input is of integers or bools.
     DimError: when a dimension is out of range or given twice, or is empty with p = inf or p < 0.
 
@@ -168,6 +170,8 @@ def norm(
     >>> flow.norm(x, dim=1), flow.norm(x, float("inf")), flow.norm(x, 1, dim=0)
     (tensor([5., 1.]), tensor(4.), tensor([3., 5.]))
     """
+    if p == "nuc":
+        return FUNCTORS.get("linalg_matrix_norm")(input, p, dim, keepdim)
     return norm_for("norm", input, p, dim, keepdim)
 
 

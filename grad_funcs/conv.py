@@ -16,6 +16,13 @@ def _geometry(ctx):
     }
 
 
+def _first_windows(F, ctx, y):
+    """Return as many windows as dy has: a transposed convolution may be padded for more."""
+    if y.shape == ctx.dy_shape:
+        return y
+    return F.getitem(y, index=(..., *[slice(n) for n in ctx.dy_shape[2:]]))
+
+
 @register_grad_func("conv", wrt="x", saves="x.shape, weight")
 def conv_dx(F, ctx, dy):
     return F.conv_input_grad(dy, ctx.weight, input_size=ctx.x_shape[2:], **_geometry(ctx))
@@ -31,9 +38,9 @@ def conv_dbias(F, ctx, dy):
     return F.sum(dy, dim=(0, *range(2, dy.ndim)), keepdim=False)
 
 
-@register_grad_func("conv_input_grad", wrt="dy", saves="weight")
+@register_grad_func("conv_input_grad", wrt="dy", saves="dy.shape, weight")
 def conv_input_grad_ddy(F, ctx, d):
-    return F.conv(d, ctx.weight, None, **_geometry(ctx))
+    return _first_windows(F, ctx, F.conv(d, ctx.weight, None, **_geometry(ctx)))
 
 
 @register_grad_func("conv_input_grad", wrt="weight", saves="dy, weight.shape")
@@ -41,9 +48,9 @@ def conv_input_grad_dweight(F, ctx, d):
     return F.conv_weight_grad(ctx.dy, d, kernel_size=ctx.weight_shape[2:], **_geometry(ctx))
 
 
-@register_grad_func("conv_weight_grad", wrt="dy", saves="x")
+@register_grad_func("conv_weight_grad", wrt="dy", saves="dy.shape, x")
 def conv_weight_grad_ddy(F, ctx, d):
-    return F.conv(ctx.x, d, None, **_geometry(ctx))
+    return _first_windows(F, ctx, F.conv(ctx.x, d, None, **_geometry(ctx)))
 
 
 @register_grad_func("conv_weight_grad", wrt="x", saves="dy, x.shape")

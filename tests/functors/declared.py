@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,15 +39,16 @@ class Call:
         self._map(lambda a: found.append(a), lambda a: None)
         return found
 
-    def run(self, lib: Any, function: Callable[..., Any], *leaves: Any) -> Any:
+    def run(self, lib: Any, function: Callable[..., Any], *leaves: Any, device: str = "cpu") -> Any:
         """Call a function of a library with its leaves in the place of the arrays."""
         given = iter(leaves)
-        args, kwargs = self._map(lambda a: next(given), lib.tensor, lib)
+        fixed = functools.partial(lib.tensor, device=device)
+        args, kwargs = self._map(lambda a: next(given), fixed, lib)
         return function(*args, **kwargs)
 
     def written_out(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a plain function of the leaves, as a user would write the call."""
-        scope: dict[str, Any] = {"function": function}
+        scope: dict[str, Any] = {"function": function, "inf": np.inf, "nan": np.nan}
 
         def name(value: Any) -> str:
             scope[f"v{len(scope)}"] = value

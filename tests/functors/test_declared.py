@@ -7,6 +7,7 @@ otherwise.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,32 @@ from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.testing import check_op
 from tests.functors.agreement import compare
 from tests.functors.declared import Call, calls, counterpart
+from tests.functors.meant import meant
 
 NAMES = list(DECLARATIONS)
 CALLS = list(calls())
 EACH = pytest.mark.parametrize("call", CALLS, ids=str)
 
 # Functors without a sample: they have no tensor result, or PyTorch has nothing like them.
-UNSAMPLED: set[str] = {"allclose", "equal"}
+UNSAMPLED: set[str] = {"allclose", "equal", "histogramdd"}
 # Where our result is not PyTorch's, and why.
 DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",
     "as_strided_scatter": "PyTorch's gradient by input fails PyTorch's own gradcheck",
     "view_as_complex_copy": "PyTorch does not differentiate it",
+    "native_layer_norm": "PyTorch does not differentiate the statistics",
+    "native_group_norm": "PyTorch does not differentiate the statistics",
+    "native_batch_norm": "PyTorch does not differentiate the statistics",
 }
 # What is NaN of nothing, or of a single element, so that there is no derivative to compare.
-NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean"}
+_MASKED = {"masked_mean", "masked_var", "masked_std"}
+NAN_OF_NOTHING = {"nanmean", "var", "std", "var_mean", "std_mean", "cov", "corrcoef", *_MASKED}
 # What works on complex numbers in PyTorch and raises here, and why.
-NOT_COMPLEX: dict[str, str] = {}
+NOT_COMPLEX: dict[str, str] = {
+    "cholesky_inverse": "LAPACK takes the diagonal of the factor to be real",
+    "mse_loss": "PyTorch takes them with a weight alone",
+    "masked_median": "PyTorch drops the imaginary parts",
+}
 # What is certified for inputs in C order alone, as they are, and why.
 AS_THEY_LIE: dict[str, str] = {
     "view": "refuses what would need a copy",
@@ -52,6 +62,13 @@ WIDENS: dict[str, str] = {"float_power": "it is there to compute in float64"}
 FALLS_BACK: dict[str, str] = {
     "repeat_interleave": "the shape depends on the counts, which are values",
     "tensor_split": "a tensor of indices is read",
+    "linalg_lstsq": "the rank decides whether there are residuals",
+    **dict.fromkeys(
+        ["masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "bincount"],
+        "the shape of the result depends on values",
+    ),
+    "svd_lowrank": "returns some outputs of svd, and others changed",
+    "pca_lowrank": "returns some outputs of svd, and others changed",
 }
 # Where PyTorch has another function of that name.
 ANOTHER: dict[str, str] = {
@@ -59,6 +76,8 @@ ANOTHER: dict[str, str] = {
     "linalg.diagonal": "it has other dimensions by default",
     "linalg.vander": "it knows batches, and no order",
 }
+# What does not run on CUDA, and why.
+NOT_ON_CUDA: dict[str, str] = {}
 
 
 def test_every_functor_has_a_sample():
@@ -74,8 +93,11 @@ def test_certified(call: Call):
         name = call.declaration.name
         free = name not in AS_THEY_LIE
         degenerate = free and name not in NAN_OF_NOTHING
+        function = meant(name, FUNCTORS.get(name))
         single = name not in WIDENS
-        check_op(name, [call.sample], layouts=free, degenerate=degenerate, single_precision=single)
+        check_op(
+            function, [call.sample], layouts=free, degenerate=degenerate, single_precision=single
+        )
 
 
 @EACH
@@ -110,7 +132,7 @@ def test_complex_agrees_with_pytorch(call: Call):
 def test_compiled(call: Call):
     """A replay gives the bits of the eager call, without a fallback."""
     name = call.declaration.name
-    function = FUNCTORS.get(name)
+    function = meant(name, FUNCTORS.get(name))
     compiled = flow.compile(call.written_out(function))
     for _ in range(3):
         flow.manual_seed(3)
@@ -120,6 +142,26 @@ def test_compiled(call: Call):
         for x, y in zip(replayed, eager, strict=True):
             np.testing.assert_array_equal(x, y)
     assert name in FALLS_BACK or not compiled.explain().fallbacks, compiled.explain().reasons
+
+
+@pytest.mark.parametrize("device", ["cuda"], indirect=True)
+@EACH
+def test_on_cuda(call: Call, device: str):
+    """Values and both derivatives, with no array of the host among them."""
+    if call.declaration.name in NOT_ON_CUDA:
+        pytest.skip(NOT_ON_CUDA[call.declaration.name])
+    function = FUNCTORS.get(call.declaration.name)
+    found: list[list[Any]] = []
+    for place in ("cpu", device):
+        flow.manual_seed(3)
+        leaves = [flow.tensor(a, device=place, requires_grad=True) for a in call.arrays]
+        arrays = []
+        for order in derivatives(call.run(flow, function, *leaves, device=place), leaves):
+            arrays += [y.detach().cpu().numpy() for y in order]
+        found.append(arrays)
+    if not is_random(call):
+        for x, y in zip(*found, strict=True):
+            np.testing.assert_allclose(y, x, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if DECLARATIONS.get(n).out])
@@ -202,6 +244,22 @@ def tensors(result: Any) -> list[Any]:
     return [y.detach() for y in found] if not isinstance(result, flow.Tensor) else [result.detach()]
 
 
+def derivatives(result: Any, leaves: list[Any]) -> Iterator[list[Any]]:
+    """Yield the tensors of a result, then those of the first and second derivatives."""
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    current = [y for y in parts if isinstance(y, flow.Tensor)]
+    yield current
+    for _ in range(2):
+        wanted = [y for y in current if y.requires_grad]
+        if not wanted:
+            return
+        real = [flow.view_as_real(y) if y.is_complex() else y for y in wanted]
+        total = sum((y * y).sum() for y in real)
+        found = flow.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        current = [g for g in found if g is not None]
+        yield current
+
+
 def is_random(call: Call) -> bool:
     """Whether two runs of the call differ."""
     function = FUNCTORS.get(call.declaration.name)
@@ -232,7 +290,8 @@ def order_of(torch: Any, call: Call, theirs: Any) -> int | None:
 
 
 def agree(torch: Any, call: Call, theirs: Any) -> None:
-    function = FUNCTORS.get(call.declaration.name)
+    name = call.declaration.name
+    function, theirs = meant(name, FUNCTORS.get(name)), meant(name, theirs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if is_random(call):

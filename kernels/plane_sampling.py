@@ -53,9 +53,9 @@ def _like_grid(dy, x, grid, **attrs):
     return ArraySpec(grid.shape, dy.dtype)
 
 
-@register_kernel("grid_sampler", infer=_sampled)
+@register_kernel("plane_sample", infer=_sampled)
 @in_float32
-def grid_sampler(xp, x, grid, *, interpolation_mode, padding_mode, align_corners, orders):
+def plane_sample(xp, x, grid, *, interpolation_mode, padding_mode, align_corners, orders):
     """x (N, C, *size), grid (N, *positions, spatial) in -1 … 1, the last dimension of x first."""
     way = _Way(interpolation_mode, padding_mode, align_corners)
     y = xp.zeros((*x.shape[:2], math.prod(grid.shape[1:-1])), x.dtype)
@@ -70,9 +70,9 @@ def grid_sampler(xp, x, grid, *, interpolation_mode, padding_mode, align_corners
     return y.reshape(*x.shape[:2], *grid.shape[1:-1])
 
 
-@register_kernel("grid_sampler_input_grad", infer=_unsampled)
+@register_kernel("plane_sample_input_grad", infer=_unsampled)
 @in_float32
-def grid_sampler_input_grad(
+def plane_sample_input_grad(
     xp, dy, grid, *, input_size, interpolation_mode, padding_mode, align_corners, orders
 ):
     """Add dy, weighted, to the elements that were read."""
@@ -87,9 +87,9 @@ def grid_sampler_input_grad(
     return _without_margin(xp, dx, input_size, way)
 
 
-@register_kernel("grid_sampler_grid_grad", infer=_like_grid)
+@register_kernel("plane_sample_grid_grad", infer=_like_grid)
 @in_float32
-def grid_sampler_grid_grad(
+def plane_sample_grid_grad(
     xp, dy, x, grid, *, interpolation_mode, padding_mode, align_corners, orders
 ):
     """Return dgrid[n, p, j] = Σ_c dy[n, c, p] y'[n, c, p], differentiated once more by grid j."""

@@ -1,0 +1,189 @@
+"""grid_sample and what makes grids for it: what users call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import Flag, RealFloating, choice
+from oneflow_lite.interpreter import dispatch
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.tensor import Tensor
+
+PLANE_SAMPLE = op_expr("plane_sample")
+
+_MODES = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+@functor(
+    "functional",
+    samples="""
+        x(1, 2, 3, 4), unit(1, 2, 2, 2); x(1, 1, 2, 3, 2), unit(1, 1, 2, 2, 3), "bilinear", "border"
+        x(1, 1, 3, 4), x(1, 2, 2, 2), "bicubic", "reflection", True
+        x(1, 1, 3, 4), x(1, 2, 2, 2), "bilinear", "zeros"
+        x(1, 1, 3, 4), unit(1, 1, 2, 2), "nearest"
+    """,
+)
+def grid_sample(
+    input: RealFloating,
+    grid: RealFloating,
+    mode: Annotated[str, choice(*_MODES)] = "bilinear",
+    padding_mode: Annotated[str, choice(*_PADDINGS)] = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Read images or volumes at the positions of a grid.
+
+    Jaderberg et al., Spatial Transformer Networks, 2015.
+
+    input: of shape (N, C, H, W) or (N, C, D, H, W).
+    grid: of shape (N, *positions, 2) or (N, *positions, 3), and of the input's dtype: x, y (and z)
+      from -1, the first column, to 1, the last one.
+    mode: how values between elements are made; "bicubic" is for images alone.
+    padding_mode: what lies outside: zeros, the nearest element of the border, or the mirror image.
+    align_corners: whether -1 and 1 are the centres of the first and last elements (True), or their
+      outer edges (False, the default).
+    returns: (N, C, *positions).
+    ArgumentError: when "bicubic" is asked for volumes.
+    ShapeError: when the shapes do not go together.
+
+    >>> flow.nn.functional.grid_sample(flow.tensor([[[[1., 3.]]]]), flow.zeros(1, 1, 1, 2))
+    tensor([[[[2.]]]])
+    """
+    return _sampled("grid_sample", input, grid, mode, padding_mode, align_corners, (4, 5))
+
+
+def _numbered(name: str, ndims: tuple[int, ...], sample: str) -> Any:
+    """Declare the function that PyTorch has below grid_sample, with numbers for words."""
+
+    def author(
+        input: RealFloating,
+        grid: RealFloating,
+        interpolation_mode: int,
+        padding_mode: int,
+        align_corners: Flag,
+    ) -> Tensor:
+        mode = _word(name, "interpolation_mode", interpolation_mode, _MODES)
+        padding = _word(name, "padding_mode", padding_mode, _PADDINGS)
+        return _sampled(name, input, grid, mode, padding, align_corners, ndims)
+
+    author.__name__ = name
+    author.__doc__ = (
+        "Do what `nn.functional.grid_sample` does, with the numbers of its modes: 0 bilinear, "
+        "1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."
+    )
+    return functor("flow", samples=sample)(author)
+
+
+grid_sampler = _numbered("grid_sampler", (4, 5), "x(1, 1, 3, 4), unit(1, 2, 2, 2), 0, 0, False")
+grid_sampler_2d = _numbered("grid_sampler_2d", (4,), "x(1, 1, 3, 4), x(1, 2, 2, 2), 2, 1, True")
+grid_sampler_3d = _numbered(
+    "grid_sampler_3d", (5,), "x(1, 1, 2, 3, 2), unit(1, 1, 2, 2, 3), 0, 1, True"
+)
+
+
+def _word(op: str, argument: str, number: int, words: tuple[str, ...]) -> str:
+    if number in range(3):
+        return words[number]
+    raise bad_argument(
+        ArgumentError, op, argument, expected="0, 1 or 2", got=repr(number), mend="pass one of them"
+    )
+
+
+def _sampled(
+    op: str,
+    input: Tensor,
+    grid: Tensor,
+    mode: str,
+    padding_mode: str,
+    align_corners: bool | None,
+    ndims: tuple[int, ...],
+) -> Tensor:
+    spatial = input.ndim - 2
+    if (
+        input.ndim not in ndims
+        or grid.ndim != input.ndim
+        or grid.shape[-1] != spatial
+        or grid.shape[0] != input.shape[0]
+        or 0 in input.shape[2:]
+    ):
+        raise bad_argument(
+            ShapeError,
+            op,
+            "grid",
+            expected=f"shape (N, *positions, {spatial}) for an input (N, C, *size) of "
+            f"{' or '.join(map(str, ndims))} dimensions with elements",
+            got=f"shape {grid.shape}, input {input.shape}",
+            mend="make them go together",
+        )
+    if grid.dtype != input.dtype:
+        raise bad_argument(
+            DTypeError,
+            op,
+            "grid",
+            expected=f"dtype {input.dtype}, that of the input",
+            got=grid.dtype,
+            mend="convert one of them with .to(dtype)",
+        )
+    if mode == "bicubic" and spatial != 2:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            "mode",
+            expected="'bilinear' or 'nearest' for volumes",
+            got=repr(mode),
+            mend="choose another mode",
+        )
+    attrs = {
+        "interpolation_mode": mode,
+        "padding_mode": padding_mode,
+        "align_corners": bool(align_corners),
+        "orders": (0,) * spatial,
+    }
+    return dispatch(PLANE_SAMPLE, (input, grid), attrs)
+
+
+@functor(
+    "functional flow.affine_grid_generator",
+    samples="x(2, 2, 3), (2, 1, 2, 3); x(1, 3, 4), (1, 1, 2, 1, 3), True",
+)
+def affine_grid(
+    theta: RealFloating, size: Sequence[int], align_corners: bool | None = None
+) -> Tensor:
+    """Return the grid by which `grid_sample` maps images or volumes affinely.
+
+    theta: matrices of shape (N, 2, 3) for images, (N, 3, 4) for volumes.
+    size: the shape (N, C, *size) of the result of `grid_sample`.
+    align_corners: as in `grid_sample`.
+    returns: (N, *size, 2 or 3).
+    ShapeError: when theta and size do not go together.
+
+    >>> flow.nn.functional.affine_grid(flow.eye(2, 3)[None], (1, 1, 1, 2))
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
+    """
+    size = tuple([check_int("affine_grid", "size", n, 1) for n in size])
+    spatial = len(size) - 2
+    if spatial not in (2, 3) or theta.shape != (size[0], spatial, spatial + 1):
+        raise bad_argument(
+            ShapeError,
+            "affine_grid",
+            "theta",
+            expected="shape (N, 2, 3) for a size of 4 numbers, (N, 3, 4) for one of 5",
+            got=f"shape {theta.shape} and size {size}",
+            mend="make them go together",
+        )
+    like = {"dtype": theta.dtype, "device": theta.device}
+    linspace, ones, stack = (FUNCTORS.get(name) for name in ("linspace", "ones", "stack"))
+    parts = []
+    for axis, n in enumerate(size[2:]):
+        end = 1.0 if align_corners else 1 - 1 / n
+        line = linspace(-end, end, n, **like) if n > 1 else linspace(0.0, 0.0, 1, **like)
+        parts.append(line.reshape(-1, *(1,) * (spatial - 1 - axis)).expand(size[2:]))
+    points = stack([*reversed(parts), ones(size[2:], **like)], dim=-1)
+    grid = points.reshape(1, -1, spatial + 1) @ theta.transpose(1, 2)
+    return grid.reshape(size[0], *size[2:], spatial)
