@@ -78,7 +78,9 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
             argument,
             expected=f"a number that fits dtype {value.dtype}",
             got=repr(factor),
-            mend="convert the tensors first, as with .float()",
+            mend="pass its .item(), or multiply by it"
+            if isinstance(factor, Tensor)
+            else "convert the tensors first, as with .float()",
         )
     number = fill_value(op, argument, factor, value._data.dtype)
     return dispatch1(_MUL_SCALAR, value, {"factor": number})
