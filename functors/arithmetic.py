@@ -32,17 +32,18 @@ from oneflow_lite.functors.domains import (
     RealFloatingPair,
     RealPair,
     RealToFloating,
+    pair,
     tensor,
 )
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.operands import (
     NUMBERS,
+    OPERAND,
     REAL_NUMBERS,
     RealToFloatingOperands,
     check_operands,
     is_bool,
     is_integer,
-    meeting,
     real_operand,
 )
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote, rounded_once
@@ -123,7 +124,13 @@ Alpha = Annotated[
 ]
 NoBools = Annotated[
     Any,
-    meeting(_no_bools, "Of shapes that broadcast together.", "When {x} holds truth values."),
+    pair(
+        _no_bools,
+        "Of shapes that broadcast together.",
+        "When {x} holds truth values.",
+        "fciu",
+        OPERAND,
+    ),
 ]
 _SUMS = "x(2, 3), x(2, 3); x(2, 3), x(3), alpha=2.5; x(2, 3), 1.5"
 _PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 1.5"
@@ -211,13 +218,17 @@ RoundingMode = Annotated[
         type='{None, "trunc", "floor"}',
     ),
 ]
-Quotient = Annotated[Any, meeting(_quotient, "", "When one is complex and the quotient rounded.")]
+Quotient = Annotated[
+    Any, pair(_quotient, "", "When one is complex and the quotient rounded.", "fc", OPERAND)
+]
 Whole = Annotated[
     Any,
-    meeting(
+    pair(
         _whole,
         "Real, and not both bool; of shapes that broadcast together.",
         "When an argument is complex, or both are bool.",
+        "fiu",
+        OPERAND,
     ),
 ]
 
@@ -258,11 +269,11 @@ def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
 
 Integers = Annotated[
     Tensor,
-    meeting(
+    pair(
         _integers,
         "Of integers, and of shapes that broadcast together.",
         "When {x} does not hold integers.",
-        "Tensor",
+        "iu",
         sample="i(2, 3, n=20)",
     ),
 ]

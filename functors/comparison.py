@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from oneflow_lite.errors import DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_number, real
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real
-from oneflow_lite.functors.operands import meeting
+from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real, pair
+from oneflow_lite.functors.operands import OPERAND
 from oneflow_lite.functors.shape import imag
 from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import OpExpr, op_expr
@@ -35,7 +35,13 @@ def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
 
 Ordered = Annotated[
     Any,
-    meeting(_ordered, "Real, of shapes that broadcast together.", "When an argument is complex."),
+    pair(
+        _ordered,
+        "Real, of shapes that broadcast together.",
+        "When an argument is complex.",
+        "fiub",
+        OPERAND,
+    ),
 ]
 _pair = functools.partial(
     binary, domain=Ordered, twin=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"

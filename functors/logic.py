@@ -10,8 +10,8 @@ import numpy as np
 from oneflow_lite.errors import DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import AnyTensor, tensor
-from oneflow_lite.functors.operands import meeting
+from oneflow_lite.functors.domains import AnyTensor, pair, tensor
+from oneflow_lite.functors.operands import OPERAND
 from oneflow_lite.tensor import Tensor
 
 
@@ -48,11 +48,11 @@ def _bit_tensor(op: str, value: Tensor, argument: str) -> Tensor:
 
 _SHAPES = "of shapes that broadcast together."
 _WHEN = "When {x} is neither an integer nor a bool."
-AnyPair = Annotated[Tensor, meeting(_tensors, f"Of any dtype, and {_SHAPES}", type="Tensor")]
-_pair = functools.partial(meeting, sample="i(2, 3, n=9)")
-BitPair = Annotated[Any, _pair(_bit_pair, f"Integers or bools, {_SHAPES}", _WHEN)]
+AnyPair = Annotated[Tensor, pair(_tensors, f"Of any dtype, and {_SHAPES}", kinds="fciub")]
+_integers = functools.partial(pair, type=OPERAND, sample="i(2, 3, n=9)")
+BitPair = Annotated[Any, _integers(_bit_pair, f"Integers or bools, {_SHAPES}", _WHEN, "iub")]
 IntegerPair = Annotated[
-    Any, _pair(_integer_pair, f"Integers, {_SHAPES}", "When {x} is no integer.")
+    Any, _integers(_integer_pair, f"Integers, {_SHAPES}", "When {x} is no integer.", "iu")
 ]
 Bits = Annotated[
     Tensor,
