@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.errors import DTypeError, bad_argument
+from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_number, real
 from oneflow_lite.functors.declare import binary, functor, unary
 from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real, pair
@@ -114,13 +114,9 @@ def _close(
     if other.dtype == input.dtype:
         attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
         return dispatch2(op, input, other, attrs)
-    raise bad_argument(
-        DTypeError,
-        op.op_type_name,
-        "other",
-        expected=f"dtype {input.dtype}, that of 'input'",
-        got=other.dtype,
-        mend="convert one of them with .to(dtype)",
+    raise DTypeError(
+        f"{op.op_type_name}(): argument 'other': expected dtype {input.dtype}, that of 'input', "
+        f"got {other.dtype}; convert one of them with .to(dtype)"
     )
 
 
