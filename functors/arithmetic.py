@@ -514,7 +514,7 @@ nextafter = binary(
 )
 
 
-@functor("flow Tensor", out=True, twin=True, samples="fixed(x(3)), fixed(x(3)); fixed(x(2, 3)), 0.5 + i(3)")
+@functor("flow Tensor", out=True, twin=True, samples="fixed(x(3)), fixed(x(3)); i(2, 3), i(3)")
 def heaviside(input: RealPair, values: RealPair) -> Tensor:
     """Return 0 below 0, 1 above, and `values` at 0; it has no derivative.
 
