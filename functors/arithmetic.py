@@ -349,7 +349,7 @@ def rpow(input: Any, other: Any) -> Tensor:
     return pow(other, input)
 
 
-@functor("flow Tensor", out=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
+@functor("flow Tensor", out=True, twin=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`, both taken as float64, or complex128 if one is complex.
 
