@@ -28,7 +28,8 @@ C2R = op_expr("fft_c2r")
 CONJ = op_expr("conj")
 
 
-def _transformable(op: str, value: Tensor, argument: str) -> Tensor:
+def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a tensor in a dtype that is transformed; integers become the default one."""
     value = floating(op, value, argument)
     if value._data.dtype.char != "e":
         return value
@@ -39,7 +40,7 @@ def _transformable(op: str, value: Tensor, argument: str) -> Tensor:
 Signal = Annotated[
     Tensor,
     tensor(
-        _transformable,
+        transformable,
         "c",
         "With at least one dimension. Integers are computed in the default dtype.",
         DTypeError="When {x} is float16, or complex where real numbers are transformed.",
