@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.device import Device, as_device
-from oneflow_lite.dtype import as_dtype
+from oneflow_lite.dtype import as_dtype, is_dtype
 from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import (
     cast as cast,
@@ -426,9 +426,7 @@ def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
             continue
         if isinstance(value, Tensor):
             device, dtype = value.device, value.dtype
-        elif isinstance(value, (Device, int)) or (
-            isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda")
-        ):
+        elif isinstance(value, (Device, int)) or (isinstance(value, str) and not is_dtype(value)):
             device = value
         elif value is not None:
             dtype = value
