@@ -112,7 +112,7 @@ def _transform(
     sizes = (sizes,) if isinstance(sizes, int) else sizes
     dims = (dims,) if isinstance(dims, int) else dims
     if dims is None:
-        dims = range(rank) if sizes is None else range(rank - len(sizes), rank)
+        dims = range(0 if sizes is None else max(rank - len(sizes), 0), rank)
     elif not rank:
         raise no_dimension(op, "input", DimError)
     dim = check_dims(op, tuple(dims), rank) if len(dims) else ()
