@@ -33,8 +33,10 @@ FUNCTORS = {
     "complex": "angle complex conj polar sgn sgn_ view_as_complex view_as_real",
     "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d",
     "copies": """
-        alias_copy as_strided_scatter detach_copy diagonal_scatter narrow_copy select_copy
-        select_scatter slice_copy slice_scatter split_copy view_as_complex_copy view_as_real_copy
+        alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy diagonal_scatter
+        expand_copy narrow_copy permute_copy select_copy select_scatter slice_copy slice_scatter
+        split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy
+        unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
     """,
     "counting": "bincount histc histogram histogramdd unique unique_consecutive",
     "creation": """
@@ -49,8 +51,7 @@ FUNCTORS = {
         linalg_svdvals lu lu_solve lu_unpack ormqr pca_lowrank qr svd svd_lowrank
     """,
     "diagonals": """
-        diag diag_embed diagflat diagonal diagonal_copy trace tril tril_ tril_indices triu triu_
-        triu_indices
+        diag diag_embed diagflat diagonal trace tril tril_ tril_indices triu triu_ triu_indices
     """,
     "distances": "cdist corrcoef cov pdist",
     "dropout": """
@@ -153,10 +154,9 @@ FUNCTORS = {
     "segments": "segment_reduce",
     "shape": """
         adjoint broadcast_to clone conj_physical conj_physical_ contiguous expand expand_as
-        expand_copy flatten imag movedim permute permute_copy ravel real reshape reshape_as
-        resolve_conj resolve_neg squeeze squeeze_ squeeze_copy sum_to sum_to_size swapaxes
-        swapaxes_ t t_ t_copy to to_device transpose transpose_ transpose_copy unflatten unsqueeze
-        unsqueeze_ unsqueeze_copy view view_as view_copy
+        flatten imag movedim permute ravel real reshape reshape_as resolve_conj resolve_neg
+        squeeze squeeze_ sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose
+        transpose_ unflatten unsqueeze unsqueeze_ view view_as
     """,
     "similarity": "cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
@@ -174,8 +174,8 @@ FUNCTORS = {
         fft_rfft fft_rfft2 fft_rfftn
     """,
     "splitting": """
-        chunk dsplit hsplit split split_with_sizes split_with_sizes_copy tensor_split unbind
-        unbind_copy unsafe_chunk unsafe_split vsplit
+        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
+        vsplit
     """,
     "statistics": "norm std std_mean var var_mean",
     "stft": "istft stft",
@@ -187,7 +187,7 @@ FUNCTORS = {
         acos acos_ acosh acosh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ cos
         cos_ cosh cosh_ hypot hypot_ sin sin_ sinc sinc_ sinh sinh_ tan tan_
     """,
-    "unfolding": "as_strided as_strided_ as_strided_copy unfold unfold_copy",
+    "unfolding": "as_strided as_strided_ unfold",
 }
 
 KERNELS = {

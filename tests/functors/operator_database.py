@@ -40,7 +40,6 @@ REASONS: dict[str, str] = {
     "chalf": "NumPy has no such dtype",
     "as_strided partial_views": "reads memory outside of the view that it is given",
     "as_strided_scatter": "PyTorch's gradient by input fails PyTorch's own gradcheck",
-    "as_strided partial_views": "the memory behind a sample does not come along",
 }
 
 DTYPES = ("float64", "complex128")
