@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
+from oneflow_lite.errors import ArgumentTypeError
+from oneflow_lite.functors.checks import check_dims, check_int, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -30,13 +30,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _bad_equation(equation: str, expected: str, got: object) -> Exception:
-    return bad_argument(
-        ShapeError,
-        "einsum",
-        "equation",
-        expected=expected,
-        got=f"{got} in {equation!r}",
-        mend="write it as in 'bij,bjk->bik'",
+    return wrong(
+        "einsum", "equation", expected, f"{got} in {equation!r}", "write it as in 'bij,bjk->bik'"
     )
 
 
@@ -89,13 +84,13 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise wrong(
                 "einsum",
                 "equation",
-                expected="a string, or operands each followed by a list of labels",
-                got=type(sublist).__name__,
-                mend="write einsum('ij,jk->ik', x, y)",
+                "a string, or operands each followed by a list of labels",
+                type(sublist).__name__,
+                "write einsum('ij,jk->ik', x, y)",
+                ArgumentTypeError,
             )
         return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
@@ -140,13 +135,12 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
             second = labels.index(c, first + 1)
             shape = x._data.shape
             if shape[first] != shape[second]:
-                raise bad_argument(
-                    ShapeError,
+                raise wrong(
                     "einsum",
                     "operands",
-                    expected=f"equal sizes where label {c!r} is repeated",
-                    got=f"shape {shape}",
-                    mend="give the dimensions labels of their own",
+                    f"equal sizes where label {c!r} is repeated",
+                    f"shape {shape}",
+                    "give the dimensions labels of their own",
                 )
             x = FUNCTORS.get("diagonal")(x, 0, first, second)
             labels = labels.replace(c, "", 2) + c
@@ -171,15 +165,14 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
                 size[c] = n
             elif n not in (1, size[c]):
                 shapes = " and ".join(str(x.shape) for x, _ in operands)
-                raise bad_argument(
-                    ShapeError,
+                raise wrong(
                     "einsum",
                     "operands",
-                    expected=f"size {size[c]} or 1 wherever label {c!r} stands"
+                    f"size {size[c]} or 1 wherever label {c!r} stands"
                     if c in LETTERS
                     else "ellipsis dimensions that broadcast",
-                    got=f"{n}, with shapes {shapes}",
-                    mend="check the equation and the shapes",
+                    f"{n}, with shapes {shapes}",
+                    "check the equation and the shapes",
                 )
     return size
 
@@ -287,11 +280,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> Exception:
-    return bad_argument(
-        ShapeError,
+    return wrong(
         "tensordot",
         "dims",
-        expected=expected,
-        got=f"{dims} for shapes {x} and {y}",
-        mend="pair each dimension of a with one of b",
+        expected,
+        f"{dims} for shapes {x} and {y}",
+        "pair each dimension of a with one of b",
     )

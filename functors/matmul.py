@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor
+from oneflow_lite.errors import DTypeError
+from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor, wrong
 from oneflow_lite.functors.complex import conj
 from oneflow_lite.functors.creation import eye, zeros_like
 from oneflow_lite.functors.declare import functor
@@ -53,24 +53,23 @@ def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> None:
     except AttributeError:
         check_tensor(op, "input", x)
         check_tensor(op, argument, y)
-    raise bad_argument(
-        DTypeError,
+    raise wrong(
         op,
         argument,
-        expected=f"dtype {x.dtype}, that of the first argument",
-        got=y.dtype,
-        mend="convert one of them with .to(dtype)",
+        f"dtype {x.dtype}, that of the first argument",
+        y.dtype,
+        "convert one of them with .to(dtype)",
+        DTypeError,
     )
 
 
 def _misfit(op: str, argument: str, expected: str, x: Shape, y: Shape) -> Exception:
-    return bad_argument(
-        ShapeError,
+    return wrong(
         op,
         argument,
-        expected=f"{expected} to go with the shape {x} before it",
-        got=f"shape {y}",
-        mend="transpose or reshape one of them",
+        f"{expected} to go with the shape {x} before it",
+        f"shape {y}",
+        "transpose or reshape one of them",
     )
 
 
@@ -118,13 +117,12 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         _check_product("matmul", "other", x, y)
         return dispatch2(MATMUL, input, other)
     if not x or not y:
-        raise bad_argument(
-            ShapeError,
+        raise wrong(
             "matmul",
             "other" if x else "input",
-            expected="at least one dimension",
-            got=f"shapes {x} and {y}",
-            mend="multiply by a 0-d tensor with *",
+            "at least one dimension",
+            f"shapes {x} and {y}",
+            "multiply by a 0-d tensor with *",
         )
     if len(y) > 1:  # (K,) @ (..., K, N)
         _check_product("matmul", "other", x, y)
@@ -140,12 +138,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 @functor(samples="x(2, 3), x(4, 3); x(2, 2, 3), x(2, 3); x(2, 2, 3), x(2, 4, 3)")
 def matmul_nt(x: Tensor, y: Tensor) -> Tensor:
-    """Return x yᵀ of two tensors of matrices; gradients use it, so nothing is checked.
-
-    >>> from oneflow_lite.registry import FUNCTORS
-    >>> FUNCTORS.get("matmul_nt")(flow.ones(2, 3), flow.ones(4, 3)).shape
-    (2, 4)
-    """
+    """Return x yᵀ of two tensors of matrices; gradients use it, so nothing is checked."""
     return dispatch2(MATMUL_NT, x, y)
 
 
@@ -157,12 +150,7 @@ def matmul_nt(x: Tensor, y: Tensor) -> Tensor:
     """
 )
 def matmul_tn(x: Tensor, y: Tensor, *, merge: bool) -> Tensor:
-    """Return xᵀ y of two tensors of matrices, summed over the batch with `merge`; see `matmul_nt`.
-
-    >>> from oneflow_lite.registry import FUNCTORS
-    >>> FUNCTORS.get("matmul_tn")(flow.ones(5, 3, 2), flow.ones(5, 3, 4), merge=True).shape
-    (2, 4)
-    """
+    """Return xᵀ y, summed over the batch with `merge`; see `matmul_nt`."""
     return dispatch2(MATMUL_TN, x, y, {"merge": merge})
 
 
@@ -309,13 +297,12 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
     shape, wanted = input._data.shape, product._data.shape
     aligned = zip(reversed(shape), reversed(wanted), strict=False)
     if len(shape) > len(wanted) or any(a not in (1, b) for a, b in aligned):
-        raise bad_argument(
-            ShapeError,
+        raise wrong(
             op,
             "input",
-            expected=f"a shape that expands to that of the product, {wanted}",
-            got=f"shape {shape}",
-            mend="reshape it",
+            f"a shape that expands to that of the product, {wanted}",
+            f"shape {shape}",
+            "reshape it",
         )
     if alpha != 1:
         product = product * alpha
