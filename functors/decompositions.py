@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import check_int, wrong
+from oneflow_lite.errors import ArgumentError, ShapeError
+from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.complex import conj
 from oneflow_lite.functors.creation import arange, eye, zeros
 from oneflow_lite.functors.declare import functor
@@ -40,14 +40,18 @@ Triangle = Annotated[str, choice("L", "U", says="Which triangle is read, lower o
 
 def _check_pivot(op: str, argument: str, pivot: Any) -> bool:
     if not pivot:
-        raise wrong(op, argument, "True", pivot, "LAPACK always exchanges rows", ArgumentError)
+        raise ArgumentError(
+            f"{op}(): argument '{argument}': expected True, got {pivot}; LAPACK exchanges rows"
+        )
     return True
 
 
 def _check_driver(op: str, argument: str, driver: Any) -> None:
     if driver is not None:
-        mend = "NumPy and CuPy choose the algorithm themselves"
-        raise wrong(op, argument, "None", repr(driver), mend, ArgumentError)
+        raise ArgumentError(
+            f"{op}(): argument '{argument}': expected None, got {driver!r}; NumPy and CuPy choose "
+            "the algorithm themselves"
+        )
 
 
 Pivot = Annotated[bool, attribute(_check_pivot, says="Has to be True.")]
@@ -229,12 +233,9 @@ def check_fit(op: str, a: Tensor, b: Tensor, argument: str = "B") -> None:
     pairs = zip(x[-2 - short : -2], y[-2 - short : -2], strict=True)
     if x[-2] == y[-2] and all(i == j or 1 in (i, j) for i, j in pairs):
         return
-    raise wrong(
-        op,
-        argument,
-        f"{x[-2]} rows, and batches that broadcast, to go with shape {x}",
-        f"shape {y}",
-        "transpose or reshape one of them",
+    raise ShapeError(
+        f"{op}(): argument '{argument}': expected {x[-2]} rows, and batches that broadcast, to "
+        f"go with shape {x}, got shape {y}; transpose or reshape one of them"
     )
 
 
@@ -343,13 +344,10 @@ def _check_tau(op: str, input: Tensor, tau: Tensor) -> None:
     fits = len(factors) == len(shape) - 1 and factors[:-1] == shape[:-2]
     if fits and factors[-1] <= shape[-1] <= shape[-2]:
         return
-    raise wrong(
-        op,
-        "tau",
-        f"at most {shape[-1]} factors for each matrix of shape {shape}, which has no more "
-        "columns than rows",
-        f"shape {factors}",
-        "pass what geqrf returns",
+    raise ShapeError(
+        f"{op}(): argument 'tau': expected at most {shape[-1]} factors for each matrix of shape "
+        f"{shape}, which has no more columns than rows, got shape {factors}; pass what geqrf "
+        "returns"
     )
 
 
@@ -510,13 +508,9 @@ def pca_lowrank(
     size = min(A._data.shape[-2:])
     q = min(6, size) if q is None else check_int("pca_lowrank", "q", q)
     if q > size:
-        raise wrong(
-            "pca_lowrank",
-            "q",
-            f"at most {size}, the smaller size of A",
-            q,
-            "ask for fewer components",
-            ArgumentError,
+        raise ArgumentError(
+            f"pca_lowrank(): argument 'q': expected at most {size}, the smaller size of A, got "
+            f"{q}; ask for fewer components"
         )
     return svd_lowrank(A - mean(A, -2, True) if center else A, q, niter)
 

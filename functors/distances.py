@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.errors import DTypeError
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import clamp, clamp_min, sqrt
-from oneflow_lite.functors.checks import check_ndim, check_tensor, wrong
+from oneflow_lite.functors.checks import check_ndim, check_tensor
 from oneflow_lite.functors.complex import complex, conj
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.decompositions import check_fit
@@ -65,13 +65,17 @@ def cdist(
     check_same_dtype("cdist", x1, "x2", x2)
     x, y = x1._data.shape, x2._data.shape
     if len(x) < 2 or len(y) < 2 or x[-1] != y[-1]:
-        raise wrong(
-            "cdist", "x2", "two matrices with rows of one length", f"{x} and {y}", "reshape"
-        )
+        raise _misfit("cdist", "x2", "two matrices with rows of one length", f"{x} and {y}")
     check_fit("cdist", x1.mT, x2.mT, "x2")
     many = x[-2] > 25 or y[-2] > 25
     mm = compute_mode == "use_mm_for_euclid_dist" or (compute_mode.endswith("necessary") and many)
     return dispatch(CDIST, (x1, x2), {"p": p, "mm": mm and p == 2})
+
+
+def _misfit(op: str, argument: str, expected: str, got: str) -> Exception:
+    return ShapeError(
+        f"{op}(): argument '{argument}': expected {expected}, got shape {got}; reshape it"
+    )
 
 
 @functor("flow functional", samples="x(4, 2); x(3, 2), 1; x(3, 2), inf; x(3, 2), 1.5")
@@ -127,16 +131,13 @@ def cov(
         if each is None:
             continue
         if check_tensor("cov", argument, each)._data.dtype.kind not in kinds:
-            raise wrong(
-                "cov",
-                argument,
-                "integers" if kinds == "iu" else "a real floating dtype",
-                each.dtype,
-                "convert it",
-                DTypeError,
+            raise DTypeError(
+                f"cov(): argument '{argument}': expected "
+                f"{'integers' if kinds == 'iu' else 'a real floating dtype'}, got {each.dtype}; "
+                "convert it"
             )
         if each._data.shape != (count,):
-            raise wrong("cov", argument, f"one weight for each of {count}", each, "reshape it")
+            raise _misfit("cov", argument, f"one weight for each of {count}", f"{each.shape}")
         weights = each if weights is None else weights * each
     if weights is None:
         centred, factor = input - mean(input, 1, True), max(count - correction, 0)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError
-from oneflow_lite.functors.checks import check_dims, check_int, check_tensor, wrong
+from oneflow_lite.errors import ArgumentTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -30,8 +30,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _bad_equation(equation: str, expected: str, got: object) -> Exception:
-    return wrong(
-        "einsum", "equation", expected, f"{got} in {equation!r}", "write it as in 'bij,bjk->bik'"
+    return ShapeError(
+        f"einsum(): argument 'equation': expected {expected}, got {got} in {equation!r}; write "
+        "it as in 'bij,bjk->bik'"
     )
 
 
@@ -84,13 +85,10 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
-            raise wrong(
-                "einsum",
-                "equation",
-                "a string, or operands each followed by a list of labels",
-                type(sublist).__name__,
-                "write einsum('ij,jk->ik', x, y)",
-                ArgumentTypeError,
+            raise ArgumentTypeError(
+                "einsum(): argument 'equation': expected a string, or operands each followed "
+                f"by a list of labels, got {type(sublist).__name__}; write einsum('ij,jk->ik', "
+                "x, y)"
             )
         return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
@@ -135,12 +133,9 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
             second = labels.index(c, first + 1)
             shape = x._data.shape
             if shape[first] != shape[second]:
-                raise wrong(
-                    "einsum",
-                    "operands",
-                    f"equal sizes where label {c!r} is repeated",
-                    f"shape {shape}",
-                    "give the dimensions labels of their own",
+                raise ShapeError(
+                    f"einsum(): argument 'operands': expected equal sizes where label {c!r} is "
+                    f"repeated, got shape {shape}; give the dimensions labels of their own"
                 )
             x = FUNCTORS.get("diagonal")(x, 0, first, second)
             labels = labels.replace(c, "", 2) + c
@@ -165,14 +160,15 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
                 size[c] = n
             elif n not in (1, size[c]):
                 shapes = " and ".join(str(x.shape) for x, _ in operands)
-                raise wrong(
+                raise bad_argument(
+                    ShapeError,
                     "einsum",
                     "operands",
-                    f"size {size[c]} or 1 wherever label {c!r} stands"
+                    expected=f"size {size[c]} or 1 wherever label {c!r} stands"
                     if c in LETTERS
                     else "ellipsis dimensions that broadcast",
-                    f"{n}, with shapes {shapes}",
-                    "check the equation and the shapes",
+                    got=f"{n}, with shapes {shapes}",
+                    mend="check the equation and the shapes",
                 )
     return size
 
@@ -280,10 +276,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> Exception:
-    return wrong(
-        "tensordot",
-        "dims",
-        expected,
-        f"{dims} for shapes {x} and {y}",
-        "pair each dimension of a with one of b",
+    return ShapeError(
+        f"tensordot(): argument 'dims': expected {expected}, got {dims} for shapes {x} and {y}; "
+        "pair each dimension of a with one of b"
     )

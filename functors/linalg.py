@@ -8,6 +8,7 @@ from collections import namedtuple
 from typing import Annotated, Any
 
 from oneflow_lite.dtype import finfo
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.arithmetic import abs, where
 from oneflow_lite.functors.checks import (
     check_broadcast,
@@ -16,7 +17,6 @@ from oneflow_lite.functors.checks import (
     check_matrix,
     check_number,
     check_tensor,
-    wrong,
 )
 from oneflow_lite.functors.creation import eye, zeros
 from oneflow_lite.functors.declare import functor, unary
@@ -64,12 +64,9 @@ def _solved(op: str, a: Tensor, b: Tensor, left: bool, check_errors: bool) -> So
     x, y = a._data.shape, b._data.shape
     vectors = len(y) == 1 or (len(y) == len(x) - 1 and y == x[:-1])
     if vectors and not left:
-        raise wrong(
-            op,
-            "B",
-            "matrices, unless they are solved for on the left",
-            f"shape {y}",
-            "unsqueeze it",
+        raise ShapeError(
+            f"{op}(): argument 'B': expected matrices, unless they are solved for on the left, "
+            f"got shape {y}; unsqueeze it"
         )
     if vectors:
         b = b.unsqueeze(-1)
@@ -377,8 +374,10 @@ def linalg_tensorinv(input: Tensor, ind: Positive = 2) -> Tensor:
     rows, columns = shape[:ind], shape[ind:]
     n = math.prod(rows)
     if n != math.prod(columns):
-        expected = f"as many elements in the first {ind} dimensions as in the others"
-        raise wrong("linalg.tensorinv", "input", expected, input, "reshape or permute it")
+        raise ShapeError(
+            f"linalg.tensorinv(): argument 'input': expected as many elements in the first {ind} "
+            f"dimensions as in the others, got shape {shape}; reshape or permute it"
+        )
     return reshape(linalg_inv(reshape(input, (n, n))), (*columns, *rows))
 
 
@@ -406,12 +405,9 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor
         )
     shape, n = input._data.shape[other._data.ndim :], other._data.size
     if math.prod(shape) != n or input._data.size != n * n:
-        raise wrong(
-            op,
-            "input",
-            f"{n} elements for each of the {n} of other",
-            input,
-            "reshape or permute it",
+        raise ShapeError(
+            f"{op}(): argument 'input': expected {n} elements for each of the {n} of other, got "
+            f"shape {input.shape}; reshape or permute it"
         )
     return reshape(linalg_solve(reshape(input, (n, n)), reshape(other, (n,))), shape)
 
@@ -482,5 +478,8 @@ def _crossed(op: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
     for argument, each in (("input", x), ("other", y)):
         size = each._data.shape
         if len(size) < -dim or size[dim] != 3:
-            raise wrong(op, argument, f"size 3 in dimension {dim}", each, "reshape or permute it")
+            raise ShapeError(
+                f"{op}(): argument '{argument}': expected size 3 in dimension {dim}, got shape "
+                f"{size}; reshape or permute it"
+            )
     return dispatch(CROSS, (x, y), {"dim": dim})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.arithmetic import abs, maximum, where
-from oneflow_lite.functors.checks import check_dims, check_tensor, wrong
+from oneflow_lite.functors.checks import check_dims, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.decompositions import linalg_eigvalsh
 from oneflow_lite.functors.domains import (
@@ -66,7 +66,9 @@ def linalg_vector_norm(
 
 
 def _bad_order(op: str, expected: str, got: Any) -> Exception:
-    return wrong(op, "ord", expected, repr(got), "name one of these", ArgumentError)
+    return ArgumentError(
+        f"{op}(): argument 'ord': expected {expected}, got {got!r}; name one of these"
+    )
 
 
 def _singular_values(A: Tensor) -> Tensor:
@@ -112,12 +114,9 @@ def linalg_matrix_norm(
 def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     dims = check_dims(op, dim, A._data.ndim)
     if len(dims) != 2:
-        raise wrong(
-            op,
-            "dim",
-            "the two dimensions of matrices",
-            f"{dim} for shape {A.shape}",
-            "use linalg.vector_norm for other numbers of them",
+        raise ShapeError(
+            f"{op}(): argument 'dim': expected the two dimensions of matrices, got {dim} for "
+            f"shape {A.shape}; use linalg.vector_norm for other numbers of them"
         )
     if ord == "fro":
         return norm_for(op, A, 2, dims, keepdim)
@@ -177,12 +176,9 @@ def linalg_norm(
     if len(dims) == 2:
         return _matrix_norm(op, input, ord, dims, keepdim)
     if len(dims) > 2:
-        raise wrong(
-            op,
-            "dim",
-            "one dimension or two for an ord",
-            f"{dim} for shape {input.shape}",
-            "name them, or leave out ord",
+        raise ShapeError(
+            f"{op}(): argument 'dim': expected one dimension or two for an ord, got {dim} for "
+            f"shape {input.shape}; name them, or leave out ord"
         )
     if isinstance(ord, str):
         raise _bad_order(op, "a number for vectors", ord)
@@ -268,9 +264,12 @@ def renorm(input: FloatingOrComplex, p: Number, dim: Dim, maxnorm: NonNegative) 
             [0.3000, 0.4000]])
     """
     if p <= 0:
-        raise wrong("renorm", "p", "above 0", p, "take another norm", ArgumentError)
+        raise ArgumentError(f"renorm(): argument 'p': expected above 0, got {p}; take another norm")
     ndim = input._data.ndim
     if ndim < 2:
-        raise wrong("renorm", "input", "two dimensions or more", input, "unsqueeze it")
+        raise ShapeError(
+            "renorm(): argument 'input': expected two dimensions or more, got shape "
+            f"{input.shape}; unsqueeze it"
+        )
     norms = norm_for("renorm", input, p, tuple(d for d in range(ndim) if d != dim), True)
     return input * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
