@@ -343,10 +343,13 @@ def _dispatching(declaration: Declaration, scope: dict[str, Any]) -> list[str]:
     result = "{}"
     if hasattr(d.result, "_fields"):
         scope["RESULT"], result = d.result, "RESULT(*{})"
-    meet = next((p.domain.meet for p in tensors if p.domain and p.domain.meet), None)
+    meet, quick = next(
+        ((p.domain.meet, p.domain.quick) for p in tensors if p.domain and p.domain.meet), (None, "")
+    )
     if meet is not None:
         scope["MEET"] = meet
-        lines.append(f"{', '.join(operands)} = MEET(NAME, {', '.join(operands)})")
+        line = f"{', '.join(operands)} = MEET(NAME, {', '.join(operands)})"
+        lines.append(f"if not ({quick.format(*operands)}): {line}" if quick else line)
     if len(tensors) == len(operands) == 2:
         call = f"dispatch2(OP, {operands[0]}, {operands[1]}{given})"
     elif len(tensors) == 1 and tensors[0].domain.tensor != "many":  # type: ignore[union-attr]
