@@ -390,7 +390,7 @@ def linspace(
     >>> flow.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    bounds = {
+    bounds: dict[str, Any] = {
         "start": float(check_real("linspace", "start", start)),
         "end": float(check_real("linspace", "end", end)),
     }
@@ -416,7 +416,7 @@ def logspace(
     tensor([  1.,  10., 100.])
     """
     given = {"start": start, "end": end, "base": base}
-    attrs = {n: float(check_real("logspace", n, v)) for n, v in given.items()}
+    attrs: dict[str, Any] = {n: float(check_real("logspace", n, v)) for n, v in given.items()}
     return made(_LOGSPACE, "logspace", (dtype, device, requires_grad, out), steps=steps, **attrs)
 
 
