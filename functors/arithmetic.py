@@ -78,7 +78,9 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
             argument,
             expected=f"a number that fits dtype {value.dtype}",
             got=repr(factor),
-            mend="convert the tensors first, as with .float()",
+            mend="pass its .item(), or multiply by it"
+            if isinstance(factor, Tensor)
+            else "convert the tensors first, as with .float()",
         )
     number = fill_value(op, argument, factor, value._data.dtype)
     return dispatch1(_MUL_SCALAR, value, {"factor": number})
@@ -349,7 +351,7 @@ def rpow(input: Any, other: Any) -> Tensor:
     return pow(other, input)
 
 
-@functor("flow Tensor", out=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
+@functor("flow Tensor", out=True, twin=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`, both taken as float64, or complex128 if one is complex.
 

@@ -271,8 +271,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         if n > min(len(x), len(y)):
             raise _bad_pairs(f"at most {min(len(x), len(y))}", dims, x, y)
         x_dims, y_dims = tuple(range(len(x) - n, len(x))), tuple(range(n))
-    if [x[d] for d in x_dims] != [y[d] for d in y_dims]:
+    sizes = [(x[i], y[k]) for i, k in zip(x_dims, y_dims, strict=False)]
+    if len(x_dims) != len(y_dims) or any(n != m and 1 not in (n, m) for n, m in sizes):
         raise _bad_pairs("paired dimensions of equal size", dims, x, y)
+    for i, k, (n, m) in zip(x_dims, y_dims, sizes, strict=True):  # a size of 1 counts for all
+        a = a if n == m or n == 1 else dispatch1(SUM, a, {"dim": (i,), "keepdim": True})
+        b = b if n == m or m == 1 else dispatch1(SUM, b, {"dim": (k,), "keepdim": True})
     xs = [chr(0x100 + d) for d in range(len(x))]
     ys = [chr(0x200 + d) for d in range(len(y))]
     for i, k in zip(x_dims, y_dims, strict=True):

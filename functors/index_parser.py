@@ -133,14 +133,9 @@ def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
     """Replace Ellipsis by the slices it stands for."""
     missing = ndim - sum([_consumed(item) for item in items])
     if missing < 0:
-        raise bad_argument(
-            DimError,
-            op,
-            "index",
-            expected=f"at most {ndim} indices for a tensor of {ndim} dimensions",
-            got=ndim - missing,
-            mend="drop the surplus ones" if ndim else "use item() to get the number",
-        )
+        mend = "drop the surplus ones" if ndim else "use item() to get the number"
+        expected = f"at most {ndim} indices for a tensor of {ndim} dimensions"
+        raise bad_argument(DimError, op, "index", expected=expected, got=ndim - missing, mend=mend)
     places = [i for i, item in enumerate(items) if item is ...]
     if len(places) > 1:
         raise _error(op, "one Ellipsis", len(places), "write the other one as slices")
@@ -179,13 +174,9 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
     if hasattr(item, "__index__"):
         return operator.index(item)
     kind: type[FlowError] = ArgumentTypeError if isinstance(item, str) else IndexRangeError
+    expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"
     raise bad_argument(
-        kind,
-        op,
-        "index",
-        expected="ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools",
-        got=type(item).__name__,
-        mend="convert it with int()",
+        kind, op, "index", expected=expected, got=type(item).__name__, mend="convert it with int()"
     )
 
 
@@ -222,13 +213,10 @@ def _slice_of_ints(op: str, item: slice) -> slice:
     parts = []
     for part in (item.start, item.stop, item.step):
         if part is not None and not hasattr(part, "__index__"):
+            mend = "convert the bounds with int()"
+            expected = "slices of ints or None"
             raise bad_argument(
-                ArgumentTypeError,
-                op,
-                "index",
-                expected="slices of ints or None",
-                got=item,
-                mend="convert the bounds with int()",
+                ArgumentTypeError, op, "index", expected=expected, got=item, mend=mend
             )
         parts.append(None if part is None else operator.index(part))
     if parts[2] == 0:

@@ -27,12 +27,7 @@ def check_vector(op: str, value: Tensor, argument: str = "index") -> Tensor:
     if rank < 2:
         return value if rank else reshape(value, 1)
     raise bad_argument(
-        DimError,
-        op,
-        argument,
-        expected="a vector",
-        got=f"shape {value.shape}",
-        mend="flatten it",
+        DimError, op, argument, expected="a vector", got=f"shape {value.shape}", mend="flatten it"
     )
 
 
@@ -63,13 +58,11 @@ def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     if input.ndim:
         return dispatch(INDEX_SELECT, (input, index), {"dim": dim})
     if index.shape != (1,):
+        expected = "one index for a 0-d tensor"
+        got = f"shape {index.shape}"
+        mend = "unsqueeze the input"
         raise bad_argument(
-            ShapeError,
-            "index_select",
-            "index",
-            expected="one index for a 0-d tensor",
-            got=f"shape {index.shape}",
-            mend="unsqueeze the input",
+            ShapeError, "index_select", "index", expected=expected, got=got, mend=mend
         )
     return reshape(dispatch(INDEX_SELECT, (reshape(input, 1), index), {"dim": 0}), ())
 
@@ -82,13 +75,10 @@ def _entries(
     shape = input.shape
     want = (*shape[:dim], *index.shape, *shape[dim + 1 :]) if shape else ()
     if source.shape != want or (not shape and index.shape != (1,)):
+        expected = f"shape {want}: that of input, with one entry per index in dim {dim}"
+        mend = "give one entry for each index"
         raise bad_argument(
-            ShapeError,
-            op,
-            "source",
-            expected=f"shape {want}: that of input, with one entry per index in dim {dim}",
-            got=f"shape {source.shape}",
-            mend="give one entry for each index",
+            ShapeError, op, "source", expected=expected, got=f"shape {source.shape}", mend=mend
         )
     return (input, index, source) if shape else (reshape(input, 1), index, reshape(source, 1))
 

@@ -151,13 +151,10 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
 
 def _fill(op: str, value: Any, dtype: Any) -> Any:
     if value is None or isinstance(value, str):
+        mend = "wrap the value with flow.tensor(...)"
+        expected = "a Tensor, an array or a number"
         raise bad_argument(
-            ArgumentTypeError,
-            op,
-            "value",
-            expected="a Tensor, an array or a number",
-            got=type(value).__name__,
-            mend="wrap the value with flow.tensor(...)",
+            ArgumentTypeError, op, "value", expected=expected, got=type(value).__name__, mend=mend
         )
     return fill_value(op, "value", value, dtype)
 
@@ -178,13 +175,10 @@ def _check_value(want: tuple[int, ...], have: tuple[int, ...]) -> None:
         h in (1, w) for h, w in zip(have[::-1], want[::-1], strict=False)
     )
     if not fits:
+        expected = f"a shape that broadcasts to the indexed elements, {want}"
+        mend = "give one value, or one for each element"
         raise bad_argument(
-            ShapeError,
-            "setitem",
-            "value",
-            expected=f"a shape that broadcasts to the indexed elements, {want}",
-            got=f"shape {have}",
-            mend="give one value, or one for each element",
+            ShapeError, "setitem", "value", expected=expected, got=f"shape {have}", mend=mend
         )
 
 
@@ -207,13 +201,9 @@ def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
         raise _outside("narrow", "start", f"{-size} to {size} {where}", start)
     begin = start + size if start < 0 else start
     if not 0 <= length <= size - begin:
+        expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
         raise bad_argument(
-            ShapeError,
-            "narrow",
-            "length",
-            expected=f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}",
-            got=length,
-            mend="shorten it",
+            ShapeError, "narrow", "length", expected=expected, got=length, mend="shorten it"
         )
     return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": length})
 
@@ -277,22 +267,17 @@ def index_put(
     tensor([3., 3.])
     """
     if not isinstance(indices, (tuple, list)):
+        expected = "a tuple of Tensors and None"
+        got = type(indices).__name__
+        mend = "write (indices,)"
         raise bad_argument(
-            ArgumentTypeError,
-            "index_put",
-            "indices",
-            expected="a tuple of Tensors and None",
-            got=type(indices).__name__,
-            mend="write (indices,)",
+            ArgumentTypeError, "index_put", "indices", expected=expected, got=got, mend=mend
         )
     if values.dtype != input.dtype:
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
         raise bad_argument(
-            DTypeError,
-            "index_put",
-            "values",
-            expected=f"the dtype of input, {input.dtype}",
-            got=values.dtype,
-            mend="convert it with .to(input.dtype)",
+            DTypeError, "index_put", "values", expected=expected, got=values.dtype, mend=mend
         )
     index = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:

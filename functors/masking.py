@@ -28,13 +28,9 @@ def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
     """Return `value` when it is a tensor of bools; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind == "b":
         return value
+    mend = "convert it with .bool()"
     raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a mask of bools",
-        got=value.dtype,
-        mend="convert it with .bool()",
+        DTypeError, op, argument, expected="a mask of bools", got=value.dtype, mend=mend
     )
 
 
@@ -76,23 +72,15 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
         value = fill_value(op, "value", value, input._data.dtype)
         return dispatch(MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
+        mend = "use where() or masked_scatter() for several values"
+        expected = "a number or a 0-d tensor"
         raise bad_argument(
-            ShapeError,
-            op,
-            "value",
-            expected="a number or a 0-d tensor",
-            got=f"shape {value.shape}",
-            mend="use where() or masked_scatter() for several values",
+            ShapeError, op, "value", expected=expected, got=f"shape {value.shape}", mend=mend
         )
     if value.is_complex() and not input.is_complex():
-        raise bad_argument(
-            DTypeError,
-            op,
-            "value",
-            expected=f"a real number for a tensor of {input.dtype}",
-            got=value.dtype,
-            mend="take its .real, or convert the tensor to a complex dtype",
-        )
+        mend = "take its .real, or convert the tensor to a complex dtype"
+        expected = f"a real number for a tensor of {input.dtype}"
+        raise bad_argument(DTypeError, op, "value", expected=expected, got=value.dtype, mend=mend)
     return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
 
@@ -143,14 +131,9 @@ def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
 def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:
     """Raise `DTypeError` unless `source` has the dtype of `input`."""
     if source._data.dtype != input._data.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            argument,
-            expected=f"the dtype of input, {input.dtype}",
-            got=source.dtype,
-            mend="convert it with .to(input.dtype)",
-        )
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
+        raise bad_argument(DTypeError, op, argument, expected=expected, got=source.dtype, mend=mend)
 
 
 @functor("flow Tensor", out=True, samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)")
@@ -189,12 +172,9 @@ def _together(op: str, input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     try:
         shape = np.broadcast_shapes(input.shape, mask.shape)
     except ValueError:
+        expected = f"a shape that broadcasts with {input.shape}"
+        mend = "make the sizes equal or 1"
         raise bad_argument(
-            ShapeError,
-            op,
-            "mask",
-            expected=f"a shape that broadcasts with {input.shape}",
-            got=mask.shape,
-            mend="make the sizes equal or 1",
+            ShapeError, op, "mask", expected=expected, got=mask.shape, mend=mend
         ) from None
     return expand(input, shape), expand(mask, shape)

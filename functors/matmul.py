@@ -279,8 +279,9 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         return input * other
     if x[-1] != y[-1]:
         raise _misfit("inner", "other", f"a last size of {x[-1]}", x, y)
-    rows = [_reshape(a, (math.prod(s[:-1]), s[-1])) for a, s in ((input, x), (other, y))]
-    return _without_ones(dispatch2(MATMUL_NT, *rows), (*x[:-1], *y[:-1]))
+    rows = _reshape(input, (math.prod(x[:-1]), x[-1]))
+    columns = _reshape(other, (math.prod(y[:-1]), y[-1]))
+    return _without_ones(dispatch2(MATMUL_NT, rows, columns), (*x[:-1], *y[:-1]))
 
 
 @functor("linalg", out=True, samples="x(2, 3), x(2, 3); z(2, 3), z(3), dim=-1; x(2, 3), x(), dim=0")
@@ -530,13 +531,14 @@ def matrix_power(input: Square, n: Int) -> Tensor:
     if n == 0:
         one = eye(input._data.shape[-1], dtype=input.dtype, device=input.device)
         return zeros_like(input) + one
-    square = FUNCTORS.get("linalg_inv")(input) if n < 0 else input
-    power = None
-    n = abs(n)
-    while True:
-        if n & 1:
-            power = square if power is None else matmul(power, square)
-        n >>= 1
-        if not n:
-            return dispatch1(CLONE, power) if power is input else power
-        square = matmul(square, square)
+    if n < 0:
+        return _power(FUNCTORS.get("linalg_inv")(input), -n)
+    return dispatch1(CLONE, input) if n == 1 else _power(input, n)
+
+
+def _power(x: Tensor, n: int) -> Tensor:
+    if n == 1:
+        return x
+    half = _power(x, n // 2)
+    square = matmul(half, half)
+    return matmul(square, x) if n % 2 else square

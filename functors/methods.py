@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite import tensor_methods
 from oneflow_lite.array_protocols import (
     array_function,
     array_namespace,
@@ -248,6 +249,7 @@ def attach_methods() -> None:
         real=property(FUNCTORS.get("real"), set_real),
         imag=property(FUNCTORS.get("imag"), set_imag),
     )
+    table.update(tensor_methods.METHODS)
     table.update(exposed("Tensor"))
     for name, function in table.items():
         setattr(Tensor, name, function)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from collections import namedtuple
+from typing import Annotated, Any
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dim
@@ -22,32 +23,10 @@ MEDIAN = op_expr("median"), op_expr("median_of_all")
 NANMEDIAN = op_expr("nanmedian"), op_expr("nanmedian_of_all")
 
 
-class KthvalueResult(NamedTuple):
-    """What `kthvalue` returns."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class MedianResult(NamedTuple):
-    """What `median` returns along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class NanmedianResult(NamedTuple):
-    """What `nanmedian` returns along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class ModeResult(NamedTuple):
-    """What `mode` returns."""
-
-    values: Tensor
-    indices: Tensor
+KthvalueResult = namedtuple("KthvalueResult", ["values", "indices"])
+MedianResult = namedtuple("MedianResult", ["values", "indices"])
+NanmedianResult = namedtuple("NanmedianResult", ["values", "indices"])
+ModeResult = namedtuple("ModeResult", ["values", "indices"])
 
 
 _RANKED = "x(3, 4); x(3, 4), 0; x(2, 5), -1, True; x(); x(), 0"
@@ -186,13 +165,10 @@ def _quantile(
         kept = shape[:dim] + (1,) * bool(shape) + shape[dim + 1 :]
     size = x.shape[-1]
     if not size:
+        expected = "at least one element"
+        mend = "reduce another dimension"
         raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected="at least one element",
-            got=f"shape {shape}",
-            mend="reduce another dimension",
+            ShapeError, op, "input", expected=expected, got=f"shape {shape}", mend=mend
         )
     x = sort(x, -1).values  # NaN stands last
     if skip:
@@ -221,21 +197,12 @@ def _shares(op: str, q: Any, input: Tensor) -> Tensor:
             )
         return make(float(q), dtype=input.dtype, device=input.device)
     if q.ndim > 1:
+        expected = "a number or a vector"
         raise bad_argument(
-            ShapeError,
-            op,
-            "q",
-            expected="a number or a vector",
-            got=f"shape {q.shape}",
-            mend="flatten it",
+            ShapeError, op, "q", expected=expected, got=f"shape {q.shape}", mend="flatten it"
         )
     if q.dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            "q",
-            expected=f"the dtype of input, {input.dtype}",
-            got=q.dtype,
-            mend="convert it with .to(input.dtype)",
-        )
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
+        raise bad_argument(DTypeError, op, "q", expected=expected, got=q.dtype, mend=mend)
     return q

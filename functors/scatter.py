@@ -105,22 +105,16 @@ def scatter(
     """
     _check_index("scatter", input, dim, index)
     if reduce not in (None, "add", "multiply"):
+        expected = "'add', 'multiply' or None"
+        mend = "name one of these"
         raise bad_argument(
-            ArgumentError,
-            "scatter",
-            "reduce",
-            expected="'add', 'multiply' or None",
-            got=repr(reduce),
-            mend="name one of these",
+            ArgumentError, "scatter", "reduce", expected=expected, got=repr(reduce), mend=mend
         )
     if (src is None) == (value is None):
+        got = "both" if src is not None else "neither"
+        expected = "either src or value"
         raise bad_argument(
-            ArgumentTypeError,
-            "scatter",
-            "src",
-            expected="either src or value",
-            got="both" if src is not None else "neither",
-            mend="pass one of them",
+            ArgumentTypeError, "scatter", "src", expected=expected, got=got, mend="pass one of them"
         )
     if not isinstance(src, Tensor):
         number = value if src is None else src
@@ -260,13 +254,10 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: int | None = None) -
         input, indices, dim = reshape(input, -1), reshape(indices, -1), 0
     dim = check_dim(op, dim, input.ndim)
     if input.ndim != indices.ndim:
+        expected = f"as many dimensions as input has, {input.ndim}"
+        mend = "unsqueeze it, or leave dim out"
         raise bad_argument(
-            ShapeError,
-            op,
-            "indices",
-            expected=f"as many dimensions as input has, {input.ndim}",
-            got=f"shape {indices.shape}",
-            mend="unsqueeze it, or leave dim out",
+            ShapeError, op, "indices", expected=expected, got=f"shape {indices.shape}", mend=mend
         )
     if input.ndim:
         have, want = list(input.shape), list(indices.shape)
@@ -274,13 +265,10 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: int | None = None) -
             if k == dim or n == m:
                 continue
             if 1 not in (n, m):
+                expected = f"a shape that broadcasts with {input.shape} except in dim {dim}"
+                mend = "make the sizes equal or 1"
                 raise bad_argument(
-                    ShapeError,
-                    op,
-                    "indices",
-                    expected=f"a shape that broadcasts with {input.shape} except in dim {dim}",
-                    got=indices.shape,
-                    mend="make the sizes equal or 1",
+                    ShapeError, op, "indices", expected=expected, got=indices.shape, mend=mend
                 )
             have[k] = want[k] = m if n == 1 else n
         input, indices = expand(input, have), expand(indices, want)
@@ -330,13 +318,10 @@ def put(input: AnyTensor, index: Integer, source: AnyTensor, accumulate: Flag = 
     """
     check_same_dtype("put", input, "source", source)
     if source.numel() != index.numel():
+        expected = f"{index.numel()} elements, one for each index"
+        mend = "give one value for each index"
         raise bad_argument(
-            ShapeError,
-            "put",
-            "source",
-            expected=f"{index.numel()} elements, one for each index",
-            got=f"shape {source.shape}",
-            mend="give one value for each index",
+            ShapeError, "put", "source", expected=expected, got=f"shape {source.shape}", mend=mend
         )
     places = from_zero("put", "index", reshape(index, -1), input.numel())
     inputs = (reshape(input, -1), places, reshape(source, -1))
@@ -358,13 +343,10 @@ def _check_index(op: str, input: Tensor, dim: int, index: Tensor) -> None:
         m <= n for k, (n, m) in enumerate(zip(shape, places, strict=False)) if k != dim
     )
     if not fits and 0 not in places:
+        expected = f"as many dimensions as {shape} and no size above it except in dim {dim}"
+        mend = "expand or crop the index"
         raise bad_argument(
-            ShapeError,
-            op,
-            "index",
-            expected=f"as many dimensions as {shape} and no size above it except in dim {dim}",
-            got=f"shape {places}",
-            mend="expand or crop the index",
+            ShapeError, op, "index", expected=expected, got=f"shape {places}", mend=mend
         )
 
 
@@ -378,11 +360,6 @@ def _check_source(op: str, input: Tensor, index: Tensor, src: Tensor) -> Tensor:
         return getitem(src, tuple(slice(n) for n in want))
     if 0 in want:  # nothing is written, whatever the shape of src
         return full(want, 0, dtype=src.dtype, device=src.device)
-    raise bad_argument(
-        ShapeError,
-        op,
-        "src",
-        expected=f"at least the shape of index, {want}",
-        got=f"shape {have}",
-        mend="expand it, or crop the index",
-    )
+    expected = f"at least the shape of index, {want}"
+    mend = "expand it, or crop the index"
+    raise bad_argument(ShapeError, op, "src", expected=expected, got=f"shape {have}", mend=mend)

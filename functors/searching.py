@@ -60,14 +60,9 @@ def searchsorted(
     """
     op = "searchsorted"
     if side not in (None, "left", "right") or (side == "left" and right):
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "side",
-            expected="'left' or 'right', in accord with right=",
-            got=repr(side),
-            mend="give one of the two alone",
-        )
+        expected = "'left' or 'right', in accord with right="
+        mend = "give one of the two alone"
+        raise bad_argument(ArgumentError, op, "side", expected=expected, got=repr(side), mend=mend)
     return _searched(op, sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 
@@ -87,13 +82,9 @@ def bucketize(
     tensor([1, 3, 4])
     """
     if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
+        got = f"shape {boundaries.shape}"
         raise bad_argument(
-            ShapeError,
-            "bucketize",
-            "boundaries",
-            expected="a vector",
-            got=f"shape {boundaries.shape}",
-            mend="flatten it",
+            ShapeError, "bucketize", "boundaries", expected="a vector", got=got, mend="flatten it"
         )
     return _searched("bucketize", boundaries, input, None, out_int32, right)
 
@@ -106,25 +97,16 @@ def _searched(
     sequence, values = promote(op, sequence.detach(), values.detach())
     shape, own = sequence.shape, values.shape
     if not shape or (len(shape) > 1 and shape[:-1] != own[:-1]) or sequence.is_complex():
-        raise bad_argument(
-            ShapeError,
-            op,
-            "sorted_sequence",
-            expected=f"a real vector, or lines for values of shape {own}",
-            got=f"{sequence.dtype} of shape {shape}",
-            mend="give both the same leading dimensions",
-        )
+        expected = f"a real vector, or lines for values of shape {own}"
+        mend = "give both the same leading dimensions"
+        got = f"{sequence.dtype} of shape {shape}"
+        raise bad_argument(ShapeError, op, "sorted_sequence", expected=expected, got=got, mend=mend)
     if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "sorter",
-            expected=f"the shape of the sequence, {shape}",
-            got=sorter.shape,
-            mend="take that of argsort()",
-        )
+        expected = f"the shape of the sequence, {shape}"
+        mend = "take that of argsort()"
+        raise bad_argument(ShapeError, op, "sorter", expected=expected, got=sorter.shape, mend=mend)
     attrs = {"out_int32": out_int32, "right": right}
-    return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)  # type: ignore[no-any-return]
+    return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)
 
 
 @functor(
@@ -144,13 +126,11 @@ def isin(
     tensor([False,  True, False])
     """
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        expected = "a Tensor, as elements or as test_elements"
+        mend = "wrap one with flow.tensor(...)"
+        got = type(elements).__name__
         raise bad_argument(
-            ArgumentTypeError,
-            "isin",
-            "elements",
-            expected="a Tensor, as elements or as test_elements",
-            got=type(elements).__name__,
-            mend="wrap one with flow.tensor(...)",
+            ArgumentTypeError, "isin", "elements", expected=expected, got=got, mend=mend
         )
     device = (elements if isinstance(elements, Tensor) else test_elements).device
     x, y = (
@@ -158,12 +138,9 @@ def isin(
         for v in (elements, test_elements)
     )
     if x.is_complex() or y.is_complex():
+        got = f"{x.dtype} and {y.dtype}"
+        mend = "compare .real and .imag"
         raise bad_argument(
-            DTypeError,
-            "isin",
-            "elements",
-            expected="real dtypes",
-            got=f"{x.dtype} and {y.dtype}",
-            mend="compare .real and .imag",
+            DTypeError, "isin", "elements", expected="real dtypes", got=got, mend=mend
         )
-    return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})  # type: ignore[no-any-return]
+    return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})

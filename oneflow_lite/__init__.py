@@ -30,7 +30,9 @@ from oneflow_lite.autograd.grad_function import (
 )
 from oneflow_lite.autograd.mode import (
     enable_grad as enable_grad,
+    inference_mode as inference_mode,
     is_grad_enabled as is_grad_enabled,
+    is_inference_mode_enabled as is_inference_mode_enabled,
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
@@ -386,6 +388,17 @@ from oneflow_lite.registry import (
 )
 from oneflow_lite.serialization import load as load, save as save
 from oneflow_lite.tensor import Tensor as Tensor
+from oneflow_lite.tensor_methods import (
+    get_device as get_device,
+    is_inference as is_inference,
+    is_nonzero as is_nonzero,
+    is_same_size as is_same_size,
+    is_signed as is_signed,
+    layout as layout,
+    never as _never,
+    resize_as_ as resize_as_,
+    strided as strided,
+)
 
 device = Device
 bool = bool_
@@ -397,6 +410,8 @@ int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
+
+is_conj = is_neg = _never
 
 # Second names of functions, as PyTorch has them.
 absolute = abs

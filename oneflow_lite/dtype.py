@@ -72,10 +72,6 @@ def as_dtype(op: str, value: Any) -> DType:
     >>> as_dtype("zeros", "float64")
     dtype('float64')
     """
-    if value is float:
-        return _default_float
-    if value is complex:
-        return _COMPLEX_OF[_default_float]
     try:
         found = np.dtype(value)
     except TypeError:
@@ -96,6 +92,14 @@ def as_dtype(op: str, value: Any) -> DType:
         got=repr(value),
         mend="pass flow.float32 or another supported dtype",
     )
+
+
+def is_dtype(name: str) -> bool:
+    """Return whether a text names a supported dtype."""
+    try:
+        return np.dtype(name) in SUPPORTED
+    except TypeError:
+        return False
 
 
 def to_complex(d: DType) -> DType:

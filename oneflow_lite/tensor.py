@@ -64,6 +64,7 @@ class Tensor:
     _view: ViewInfo | None = None
     _layout: Layout | None = None  # of a base whose shape was changed in place
     _meta: AutogradMeta | None = None  # of a leaf, once someone looked
+    _inference: bool = False  # whether it was made in inference_mode
     _name: str | None = None  # of the variable of a Program that a tensor with values became
 
     # CuPy leaves `array + tensor` to the tensor's reflected operator; NumPy asks __array_ufunc__.
@@ -269,6 +270,9 @@ class Tensor:
         if not self._data.ndim:
             raise ArgumentTypeError("iteration over a 0-d tensor; use item()")
         return iter(self.unbind(0))
+
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self._data.ndim else self
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
@@ -485,6 +489,8 @@ class Tensor:
         alias = Tensor.__new__(Tensor)
         alias._data = self._data
         alias._storage = self.storage
+        if self._inference:
+            alias._inference = True
         return alias
 
     def detach_(self) -> Tensor:
@@ -511,6 +517,15 @@ class Tensor:
                 expected="a Tensor",
                 got=type(value).__name__,
                 mend="wrap the value with flow.tensor(...)",
+            )
+        if self._edge is not None and value.dtype.kind not in "fc":
+            raise bad_argument(
+                DTypeError,
+                "data",
+                "value",
+                expected="a floating point or complex dtype, as the tensor requires a gradient",
+                got=value.dtype,
+                mend="convert the value with .float()",
             )
         self._data = value._data
         self._storage = value.storage
@@ -649,7 +664,9 @@ class Tensor:
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
 
-OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_name"})
+OWN_FIELDS = frozenset(
+    {"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_inference", "_name"}
+)
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
@@ -678,7 +695,10 @@ def make_tensor(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
 
 def make_constant(array: Any) -> Tensor:
     """Wrap an array that was made from Python numbers, and tell a pushed interpreter of it."""
-    return as_constant(make_tensor(array))
+    made = make_tensor(array)
+    if local.state.inference:
+        made._inference = True
+    return as_constant(made)
 
 
 def as_constant(tensor: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.errors import (
     ArgumentTypeError,
+    DeviceError,
+    DTypeError,
     FlowError,
     GradientError,
     IndexRangeError,
@@ -690,6 +692,37 @@ class TestAssignment:
     def test_an_attribute_that_is_not_there(self):
         with pytest.raises(AttributeError, match="no_such"):
             _ = flow.ones(1).no_such
+
+
+def test_reversed(torch):
+    for array in (np.arange(3), np.arange(6).reshape(2, 3), np.array(1)):
+        ours, theirs = reversed(flow.tensor(array)), reversed(torch.tensor(array))
+        assert ours.tolist() == theirs.tolist()
+    x = flow.ones(2, requires_grad=True)
+    assert reversed(x).requires_grad
+
+
+@pytest.mark.parametrize("value", [flow.ones(2, dtype=flow.int64), flow.tensor([True])])
+def test_data_of_a_leaf_that_requires_a_gradient(value):
+    x = flow.ones(2, requires_grad=True)
+    with pytest.raises(DTypeError, match="floating point or complex"):
+        x.data = value
+    assert x.tolist() == [1.0, 1.0]
+    x.data = flow.ones(3, dtype=flow.float64)
+    x.sum().backward()
+    assert x.grad.dtype == flow.float64
+
+
+def test_a_device_that_is_not_there():
+    for name in ("mps", "tpu:0", "float33"):
+        with pytest.raises(DeviceError, match=f"device.*'{name}'"):
+            flow.ones(2).to(name)
+    assert flow.ones(2).to("float64").dtype == flow.float64
+
+
+def test_alpha_that_is_a_tensor():
+    with pytest.raises(FlowError, match=r"'alpha'.*item\(\)"):
+        flow.ones(2).add_(flow.ones(2), alpha=flow.tensor(0.5))
 
 
 class Stranger:
