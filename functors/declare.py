@@ -387,6 +387,7 @@ def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
     scope = {"VIEW": d.function, "COPIED": _copied}
     author = _flat(d.author, d.parameters, [f"return COPIED(VIEW({handed_on}))"], scope)
     author.__name__ = author.__qualname__ = f"{name}_copy"
+    author.__module__ = sys._getframe(1).f_globals["__name__"]
     author.__annotations__ = d.author.__annotations__  # with the domains
     author.__doc__ = f"Return what `{name}` returns, copied."
     return functor("flow", out=True, samples=samples or "; ".join(d.samples))(author)
