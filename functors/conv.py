@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, attribute, tensor
@@ -15,7 +14,9 @@ from oneflow_lite.functors.spatial import (
     Padding,
     Planes,
     Sizes,
+    misfit,
     number_of,
+    same_dtype,
     spatial_sizes,
     spatially,
 )
@@ -89,23 +90,15 @@ def conv_nd(
     """
     spatial = len(stride)
     op, kernel_size = f"conv{spatial}d", weight.shape[2:]
-    _check_groups(op, groups, weight)
-    _check_channels(op, input, spatial, weight.shape[1] * groups, weight, groups)
-    _check_bias(op, bias, weight.shape[0])
-    _check_dtypes(op, input, weight, bias)
+    _check_channels(op, input, weight, bias, groups)
     if isinstance(padding, str):
         input, padding = _pad_by_name(op, input, padding, kernel_size, stride, dilation)
     for size, p, k, d in zip(input.shape[-spatial:], padding, kernel_size, dilation, strict=True):
         if size + 2 * p < d * (k - 1) + 1:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "weight",
-                expected=f"filters that fit into the padded input, shape {input.shape} with "
-                f"padding {padding}",
-                got=f"shape {weight.shape} with dilation {dilation}",
-                mend="use smaller filters or more padding",
-            )
+            room = f"shape {input.shape} with padding {padding}"
+            expected = f"filters that fit into the padded input, {room}"
+            got = f"shape {weight.shape} with dilation {dilation}"
+            raise misfit(op, "weight", expected, got, "use smaller filters or more padding")
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if input.ndim == spatial + 2:
         return dispatch(CONV, (input, weight, bias), attrs)
@@ -151,26 +144,17 @@ def conv_transpose_nd(
     """
     spatial = len(stride)
     op, kernel_size = f"conv_transpose{spatial}d", weight.shape[2:]
-    _check_groups(op, groups, weight)
-    _check_channels(op, input, spatial, weight.shape[0], weight, groups)
-    _check_bias(op, bias, weight.shape[1] * groups)
-    _check_dtypes(op, input, weight, bias)
+    _check_channels(op, input, weight, bias, groups, back=True)
     size = []
     for n, k, s, p, d, more in zip(
         input.shape[-spatial:], kernel_size, stride, padding, dilation, output_padding, strict=True
     ):
         size.append((n - 1) * s - 2 * p + d * (k - 1) + more + 1)
-        if more >= max(s, d) or size[-1] < 1:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "output_padding" if more >= max(s, d) else "padding",
-                expected=f"less than stride {s} or dilation {d}"
-                if more >= max(s, d)
-                else "a result that is not empty",
-                got=more if more >= max(s, d) else p,
-                mend="pad less",
-            )
+        if more >= max(s, d):
+            expected = f"less than the stride {s} or the dilation {d}"
+            raise misfit(op, "output_padding", expected, more, "stride more, or pad less")
+        if size[-1] < 1:
+            raise misfit(op, "padding", "a result that is not empty", p, "cut off less")
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     attrs["input_size"] = tuple(size)
     whole = input if input.ndim == spatial + 2 else unsqueeze(input, 0)
@@ -197,57 +181,23 @@ def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0)
     return y.permute(2, 0, 1)
 
 
-def _check_groups(op: str, groups: int, weight: Tensor) -> None:
-    if check_int(op, "groups", groups) < 1 or weight.shape[0] % groups:
-        which = "input" if "transpose" in op else "output"
-        raise bad_argument(
-            ShapeError,
-            op,
-            "groups",
-            expected=f"a positive divisor of the {weight.shape[0]} {which} channels",
-            got=groups,
-            mend="change the groups, or the filters",
-        )
-
-
 def _check_channels(
-    op: str, input: Tensor, spatial: int, wanted: int, weight: Tensor, groups: int
+    op: str, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int, back: bool = False
 ) -> None:
-    channels = input.shape[-1 - spatial]
+    """Check what goes into a block of filters and comes out of it; `back`: the other way round."""
+    outer, inner = weight.shape[0], weight.shape[1]
+    if check_int(op, "groups", groups) < 1 or outer % groups:
+        expected = f"a positive divisor of the {outer} {'input' if back else 'output'} channels"
+        raise misfit(op, "groups", expected, groups, "change the groups, or the filters")
+    wanted, made = (outer, inner * groups) if back else (inner * groups, outer)
+    channels = input.shape[1 - weight.ndim]
     if channels != wanted:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected=f"{wanted} channels, for weight of shape {weight.shape} and groups={groups}",
-            got=f"{channels} channels",
-            mend="match the channels",
-        )
-
-
-def _check_bias(op: str, bias: Tensor | None, channels: int) -> None:
-    if bias is not None and check_tensor(op, "bias", bias).shape != (channels,):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "bias",
-            expected=f"shape {(channels,)}, one element for each output channel",
-            got=f"shape {bias.shape}",
-            mend="match the output channels",
-        )
-
-
-def _check_dtypes(op: str, input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is not None and other.dtype != input.dtype:
-            raise bad_argument(
-                DTypeError,
-                op,
-                name,
-                expected=f"dtype {input.dtype}, that of the input",
-                got=other.dtype,
-                mend="convert one of them with .to(dtype)",
-            )
+        expected = f"{wanted} channels, for weight of shape {weight.shape} and groups={groups}"
+        raise misfit(op, "input", expected, f"{channels} channels", "match the channels")
+    if bias is not None and check_tensor(op, "bias", bias).shape != (made,):
+        expected = f"shape {(made,)}, one element for each output channel"
+        raise misfit(op, "bias", expected, f"shape {bias.shape}", "match the output channels")
+    same_dtype(op, input, weight=weight, bias=bias)
 
 
 def _pad_by_name(
@@ -257,14 +207,11 @@ def _pad_by_name(
     if padding == "valid":
         return input, (0,) * len(stride)
     if padding != "same" or any(step != 1 for step in stride):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "padding",
-            expected="'same' with stride 1, 'valid', or ints",
-            got=f"{padding!r} with stride {stride}",
-            mend="give the padding in numbers",
+        expected, got = (
+            "'same' with stride 1, 'valid', or ints",
+            f"{padding!r} with stride {stride}",
         )
+        raise misfit(op, "padding", expected, got, "give the padding in numbers")
     totals = [d * (k - 1) for k, d in zip(kernel_size, dilation, strict=True)]
     if any(total % 2 for total in totals):
         ends = [size for total in reversed(totals) for size in (0, total % 2)]

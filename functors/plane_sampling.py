@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, RealFloating, choice
+from oneflow_lite.functors.spatial import misfit, same_dtype
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
@@ -111,32 +112,14 @@ def _sampled(
         or grid.shape[0] != input.shape[0]
         or 0 in input.shape[2:]
     ):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "grid",
-            expected=f"shape (N, *positions, {spatial}) for an input (N, C, *size) of "
-            f"{' or '.join(map(str, ndims))} dimensions with elements",
-            got=f"shape {grid.shape}, input {input.shape}",
-            mend="make them go together",
-        )
-    if grid.dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            "grid",
-            expected=f"dtype {input.dtype}, that of the input",
-            got=grid.dtype,
-            mend="convert one of them with .to(dtype)",
-        )
+        of = f"an input (N, C, *size) of {' or '.join(map(str, ndims))} dimensions with elements"
+        expected, got = f"shape (N, *positions, {spatial}), {of}", f"{grid.shape}, {input.shape}"
+        raise misfit(op, "grid", expected, got, "make them go together")
+    same_dtype(op, input, grid=grid)
     if mode == "bicubic" and spatial != 2:
+        expected = "'bilinear' or 'nearest' for volumes"
         raise bad_argument(
-            ArgumentError,
-            op,
-            "mode",
-            expected="'bilinear' or 'nearest' for volumes",
-            got=repr(mode),
-            mend="choose another mode",
+            ArgumentError, op, "mode", expected=expected, got=repr(mode), mend="choose another mode"
         )
     attrs = {
         "interpolation_mode": mode,
@@ -169,14 +152,9 @@ def affine_grid(
     size = tuple([check_int("affine_grid", "size", n, 1) for n in size])
     spatial = len(size) - 2
     if spatial not in (2, 3) or theta.shape != (size[0], spatial, spatial + 1):
-        raise bad_argument(
-            ShapeError,
-            "affine_grid",
-            "theta",
-            expected="shape (N, 2, 3) for a size of 4 numbers, (N, 3, 4) for one of 5",
-            got=f"shape {theta.shape} and size {size}",
-            mend="make them go together",
-        )
+        expected = "shape (N, 2, 3) for a size of 4 numbers, (N, 3, 4) for one of 5"
+        got = f"shape {theta.shape} and size {size}"
+        raise misfit("affine_grid", "theta", expected, got, "make them go together")
     like = {"dtype": theta.dtype, "device": theta.device}
     linspace, ones, stack = (FUNCTORS.get(name) for name in ("linspace", "ones", "stack"))
     parts = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
@@ -17,7 +16,9 @@ from oneflow_lite.functors.spatial import (
     Sizes,
     Stride,
     channels,
+    check_ratios,
     check_sizes,
+    misfit,
     spatially,
 )
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -36,6 +37,7 @@ Ints = tuple[int, ...]
 @spatially(
     "functional flow",
     samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, ceil_mode=True; x(1, S), 2, 1, return_indices=True",
+    indices=True,
 )
 def max_pool_nd(
     input: RealPlanes,
@@ -59,29 +61,9 @@ def max_pool_nd(
     >>> flow.max_pool1d(flow.tensor([[1., 3., 2., 5.]]), 2, return_indices=True)
     (tensor([[3., 5.]]), tensor([[1, 3]]))
     """
-    pooled = _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return pooled if return_indices else pooled[0]
-
-
-@spatially("flow functional", "functional", samples="x(2, S), 2")
-def max_pool_nd_with_indices(
-    input: RealPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    ceil_mode: Flag = False,
-    return_indices: Flag = False,
-) -> tuple[Tensor, Tensor]:
-    """Return the maximum of each window and where it stands, as `max_pool2d` does."""
-    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _max_pool(
-    input: Tensor, kernel_size: Ints, stride: Any, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> tuple[Tensor, Tensor]:
     windows = _windows("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
-    return dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
+    pooled = dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
+    return pooled if return_indices else pooled[0]
 
 
 @functor("flow functional", samples="x(2, 5), 2; x(1, 2, 5), 3, 2, 1, True, False")
@@ -130,14 +112,8 @@ def avg_pool_nd(
     """
     op = f"avg_pool{len(kernel_size)}d"
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "divisor_override",
-            expected="a number other than 0",
-            got=0,
-            mend="leave it out to divide by the number of elements",
-        )
+        mend = "leave it out to divide by the number of elements"
+        raise misfit(op, "divisor_override", "a number other than 0", 0, mend)
     return _avg_pool(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
@@ -174,12 +150,12 @@ def lp_pool_nd(
     >>> flow.nn.functional.lp_pool1d(flow.tensor([[3., 4., 6., 8.]]), 2, 2)
     tensor([[ 5., 10.]])
     """
-    none, once = (0,) * len(kernel_size), (1,) * len(kernel_size)
     if math.isinf(norm_type):
         sign = math.copysign(1, norm_type)
-        sizes = input.abs() * sign
-        return _max_pool(sizes, kernel_size, stride, none, once, ceil_mode)[0] * sign
-    means = _avg_pool(input**norm_type, kernel_size, stride, none, ceil_mode)
+        sizes, pool = input.abs() * sign, max_pool_nd[len(kernel_size) - 1]
+        largest: Tensor = pool(sizes, kernel_size, stride, ceil_mode=ceil_mode)
+        return largest * sign
+    means = _avg_pool(input**norm_type, kernel_size, stride, (), ceil_mode)
     return (means * math.prod(kernel_size)) ** (1 / norm_type)
 
 
@@ -229,27 +205,16 @@ def _windows(
     ):
         extent = d * (k - 1) + 1
         if p > extent // 2:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "padding",
-                expected=f"at most half of the window, {extent // 2}",
-                got=p,
-                mend="pad less, or pad the input with flow.nn.functional.pad",
-            )
+            mend = "pad less, or pad the input with flow.nn.functional.pad"
+            raise misfit(op, "padding", f"at most half of the window, {extent // 2}", p, mend)
         room = n + 2 * p - extent
         count = -(-room // s) + 1 if ceil_mode else room // s + 1
         if ceil_mode and (count - 1) * s >= n + p:
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "kernel_size",
-                expected=f"windows that fit into the input, shape {input.shape}",
-                got=f"{kernel_size} with padding {padding}",
-                mend="use a smaller window or more padding",
-            )
+            expected = f"windows that fit into the input, shape {input.shape}"
+            got = f"{kernel_size} with padding {padding}"
+            raise misfit(op, "kernel_size", expected, got, "use a smaller window or more padding")
         output_size.append(count)
     return {
         "kernel_size": kernel_size,
@@ -316,40 +281,27 @@ def max_unpool_nd(
     op = f"max_unpool{spatial}d"
     stride = stride or kernel_size
     if indices.shape != input.shape:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "indices",
-            expected=f"shape {input.shape}, that of the input",
-            got=f"shape {indices.shape}",
-            mend="pass what max pooling returned",
-        )
+        expected, got = f"shape {input.shape}, that of the input", f"shape {indices.shape}"
+        raise misfit(op, "indices", expected, got, "pass what max pooling returned")
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
         size = check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "output_size",
-            expected=f"{fitting}, give or take less than the stride {stride}",
-            got=output_size,
-            mend="pass the size before pooling",
-        )
+        expected = f"{fitting}, give or take less than the stride {stride}"
+        raise misfit(op, "output_size", expected, output_size, "pass the size before pooling")
     return dispatch(MAX_UNPOOL, (input, indices), {"output_size": size})
 
 
-_FRACTIONAL = {
-    "numbers": (2, 3),
-    "samples": (
+@spatially(
+    "functional",
+    numbers=(2, 3),
+    samples=(
         "x(1, S), 2, (2, 3), _random_samples=fixed(np.full((1, 1, 2), 0.6))",
         "x(2, S), (1, 1, 2), (2, 1, 2), _random_samples=fixed(np.full((1, 2, 3), 0.3))",
     ),
-}
-
-
-@spatially("functional", **_FRACTIONAL)
+    indices=True,
+)
 def fractional_max_pool_nd(
     input: RealPlanes,
     kernel_size: Sizes,
@@ -371,67 +323,25 @@ def fractional_max_pool_nd(
     >>> flow.nn.functional.fractional_max_pool2d(x, 3, output_size=1)
     tensor([[[15.]]])
     """
-    pooled = _fractional(input, kernel_size, output_size, output_ratio, _random_samples)
-    return pooled if return_indices else pooled[0]
-
-
-@spatially("functional", **_FRACTIONAL)
-def fractional_max_pool_nd_with_indices(
-    input: RealPlanes,
-    kernel_size: Sizes,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: Flag = False,
-    _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return the maxima and where they stand, as `fractional_max_pool2d` does."""
-    return _fractional(input, kernel_size, output_size, output_ratio, _random_samples)
-
-
-def _fractional(
-    input: Tensor, kernel_size: Ints, output_size: Any, ratio: Any, samples: Tensor | None
-) -> tuple[Tensor, Tensor]:
     spatial = len(kernel_size)
-    op, lead, size = (
-        f"fractional_max_pool{spatial}d",
-        input.shape[:-spatial],
-        input.shape[-spatial:],
-    )
-    if output_size is None and ratio is None:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "output_size",
-            expected="a size, where there is no output_ratio",
-            got="None",
-            mend="pass one of them",
-        )
+    op, lead = f"fractional_max_pool{spatial}d", input.shape[:-spatial]
+    size = input.shape[-spatial:]
     if output_size is None:
-        ratios = ratio if isinstance(ratio, (tuple, list)) else (ratio,) * spatial
-        output_size = [int(n * r) for n, r in zip(size, ratios, strict=True)]
+        ratios = check_ratios(op, output_ratio, spatial)
+        output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
     output_size = check_sizes(op, "output_size", output_size, spatial)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "output_size",
-            expected=f"windows of {kernel_size} that begin at different places of {size}",
-            got=output_size,
-            mend="ask for fewer or smaller windows",
-        )
+        expected = f"windows of {kernel_size} that begin at different places of {size}"
+        raise misfit(op, "output_size", expected, output_size, "ask for fewer or smaller windows")
+    samples = _random_samples
     if samples is None:
         samples = FUNCTORS.get("rand")(*lead, spatial, dtype=input.dtype, device=input.device)
     elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "_random_samples",
-            expected=f"shape {(*lead, spatial)}",
-            got=f"shape {samples.shape}",
-            mend="leave them out to draw them",
-        )
+        expected, got = f"shape {(*lead, spatial)}", f"shape {samples.shape}"
+        raise misfit(op, "_random_samples", expected, got, "leave them out to draw them")
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
-    return dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
+    pooled = dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
+    return pooled if return_indices else pooled[0]
 
 
 max_pool1d, max_pool2d, max_pool3d = max_pool_nd
