@@ -101,7 +101,9 @@ def interpolate(
     if antialias or mode == "lanczos":
         fits = antialias and mode in ("bilinear", "bicubic", "lanczos")
         _demand(fits, "antialias", f"{not antialias} for mode {mode!r}", antialias)
-    _demand((size is None) != (scale_factor is None), "size", "it or scale_factor", size)
+        _demand(not (align_corners and mode == "lanczos"), "align_corners", "False", align_corners)
+    either = (size is None) != (scale_factor is None)
+    _demand(either, "size", "either it or scale_factor", (size, scale_factor))
     scales: tuple[float | None, ...] = (None,) * spatial
     if scale_factor is not None:
         given = check_ratios("interpolate", scale_factor, spatial, "scale_factor")
