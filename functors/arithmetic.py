@@ -2,61 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite.dtype import float16
+from oneflow_lite.dtype import complex128, float16, float64
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_tensor, floating, require_floating
-from oneflow_lite.functors.elementwise_checks import real
+from oneflow_lite.functors.checks import (
+    cast,
+    check_tensor,
+    floating,
+    numeric,
+    real,
+    require_integer,
+    to_dtype,
+)
+from oneflow_lite.functors.declare import binary, functor, unary
+from oneflow_lite.functors.domains import (
+    AnyTensor,
+    Domain,
+    Floating,
+    Int,
+    Numeric,
+    Operand,
+    Real,
+    RealFloating,
+    RealFloatingPair,
+    RealPair,
+    RealToFloating,
+    tensor,
+)
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.operands import (
     NUMBERS,
     REAL_NUMBERS,
+    RealToFloatingOperands,
     check_operands,
     is_bool,
     is_integer,
+    meeting,
     real_operand,
 )
-from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote, rounded_once
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import register_functor
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
-_ADD = op_expr("add")
-_SUB = op_expr("sub")
-_MUL = op_expr("mul")
-_DIV = op_expr("div")
+_SQUARE = op_expr("square")
+_MUL_SCALAR = op_expr("mul_scalar")
 _FLOOR_DIVIDE = op_expr("floor_divide")
 _DIV_TRUNC = op_expr("div_trunc")
 _POW = op_expr("pow")
 _POW_INTEGER = op_expr("pow_integer")
-_NEG = op_expr("neg")
-_ABS = op_expr("abs")
-_SIGN = op_expr("sign")
-_SQUARE = op_expr("square")
-_SQRT = op_expr("sqrt")
-_RSQRT = op_expr("rsqrt")
-_RECIPROCAL = op_expr("reciprocal")
-_MUL_SCALAR = op_expr("mul_scalar")
-_FLOOR = op_expr("floor")
-_CEIL = op_expr("ceil")
-_TRUNC = op_expr("trunc")
-_FRAC = op_expr("frac")
-_ROUND = op_expr("round")
-_FMOD = op_expr("fmod")
-_REMAINDER = op_expr("remainder")
-_MAXIMUM = op_expr("maximum")
-_MINIMUM = op_expr("minimum")
 _CLAMP = op_expr("clamp")
 _CLAMP_MIN = op_expr("clamp_min")
 _CLAMP_MAX = op_expr("clamp_max")
 _WHERE = op_expr("where")
 _LERP = op_expr("lerp")
-_NAN_TO_NUM = op_expr("nan_to_num")
 _CLONE = op_expr("clone")
+_NAN_TO_NUM = op_expr("nan_to_num")
+
+# --- Sums and products --------------------------------------------------------------------------
 
 
 def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
@@ -70,80 +78,99 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
             argument,
             expected=f"a number that fits dtype {value.dtype}",
             got=repr(factor),
-            mend="convert the tensors first, as with .float()",
+            mend="pass its .item(), or multiply by it"
+            if isinstance(factor, Tensor)
+            else "convert the tensors first, as with .float()",
         )
     number = fill_value(op, argument, factor, value._data.dtype)
     return dispatch1(_MUL_SCALAR, value, {"factor": number})
 
 
-@register_functor("add")
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def _no_bools(op: str, input: Any, other: Any) -> tuple[Any, Any]:
+    if is_bool(other) or is_bool(input):
+        raise DTypeError(
+            f"{op}(): argument '{'other' if is_bool(other) else 'input'}': expected numbers, "
+            "got bool; use logical_not(), ^ or logical_xor()"
+        )
+    return input, other
+
+
+def _with_alpha(op: str, input: Any, other: Any, alpha: Any) -> Tensor:
+    if op == "sub":
+        _no_bools(op, input, other)
+    x, y = promote(op, input, other)
+    if y._data.dtype is float16:
+        fill_value(op, "alpha", alpha, float16)
+        return rounded_once(FUNCTORS.get(op), x, y, alpha=alpha)
+    return dispatch2(op_expr(op), x, _scaled(op, "alpha", y, alpha))
+
+
+# What is checked early may leave the straight way, which stays one call of dispatch2.
+Alpha = Annotated[
+    Any,
+    Domain(
+        "Scales `other`; has to fit the dtype of the result.",
+        "return _with_alpha(NAME, input, other, {x})",
+        "{x} == 1",
+        uses=(_with_alpha,),
+        early=True,
+        type="number",
+    ),
+]
+NoBools = Annotated[
+    Any,
+    meeting(_no_bools, "Of shapes that broadcast together.", "When {x} holds truth values."),
+]
+_SUMS = "x(2, 3), x(2, 3); x(2, 3), x(3), alpha=2.5; x(2, 3), 1.5"
+
+
+@functor("flow Tensor", out=True, twin=True, samples=_SUMS)
+def add(input: Operand, other: Operand, *, alpha: Alpha = 1) -> Tensor:
     """Return input + alpha * other.
 
-    >>> import oneflow_lite as flow
     >>> flow.add(flow.tensor([1, 2]), 10, alpha=2)
     tensor([21, 22])
     """
-    if out is not None:
-        return write_out("add", out, add, input, other, alpha=alpha)
-    if alpha != 1:
-        input, other = promote("add", input, other)
-        if other._data.dtype is float16:
-            fill_value("add", "alpha", alpha, float16)
-            return rounded_once(add, input, other, alpha=alpha)
-        other = _scaled("add", "alpha", other, alpha)
-    return dispatch2(_ADD, input, other)
 
 
-@register_functor("sub")
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """Return input - alpha * other."""
-    if out is not None:
-        return write_out("sub", out, sub, input, other, alpha=alpha)
-    if is_bool(other) or is_bool(input):
-        raise bad_argument(
-            DTypeError,
-            "sub",
-            "other" if is_bool(other) else "input",
-            expected="numbers",
-            got="bool",
-            mend="use logical_not(), ^ or logical_xor()",
-        )
-    if alpha != 1:
-        input, other = promote("sub", input, other)
-        if other._data.dtype is float16:
-            fill_value("sub", "alpha", alpha, float16)
-            return rounded_once(sub, input, other, alpha=alpha)
-        other = _scaled("sub", "alpha", other, alpha)
-    return dispatch2(_SUB, input, other)
+@functor("flow Tensor", out=True, twin=True, alias="subtract", samples=_SUMS)
+def sub(input: NoBools, other: NoBools, *, alpha: Alpha = 1) -> Tensor:
+    """Return input - alpha * other.
+
+    >>> flow.sub(flow.tensor([1, 2]), 10, alpha=2)
+    tensor([-19, -18])
+    """
 
 
+@functor("flow", samples=_SUMS)
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return other - alpha * input."""
     return sub(other, input, alpha=alpha)
 
 
-@register_functor("mul")
-def mul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return input * other."""
-    if out is not None:
-        return write_out("mul", out, mul, input, other)
-    return dispatch2(_MUL, input, other)
+mul = binary(
+    "mul",
+    "Return input * other.",
+    "[1, 2] & [3, 4] -> tensor([3, 8])",
+    domain=Operand,
+    twin=True,
+    alias="multiply",
+    samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 1.5",
+)
 
 
-def _whole_quotient(name: str, op: OpExpr, input: Any, other: Any) -> Tensor:
-    """Dispatch a division that rounds, or its remainder: for real numbers, not for two bools."""
-    x, y = real_operand(name, input, "input"), real_operand(name, other, "other")
+# --- Quotients ----------------------------------------------------------------------------------
+
+
+def _whole(op: str, input: Any, other: Any) -> tuple[Any, Any]:
+    """Check operands of a division that rounds, or its remainder: real, and not two bools."""
+    x, y = real_operand(op, input, "input"), real_operand(op, other, "other")
     if is_bool(x) and is_bool(y):
-        raise bad_argument(
-            DTypeError,
-            name,
-            "other",
-            expected="numbers",
-            got="two bools",
-            mend="convert one of them with .long()",
+        raise DTypeError(
+            f"{op}(): argument 'other': expected numbers, got two bools; convert one of them "
+            "with .long()"
         )
-    return dispatch2(op, x, y)
+    return x, y
 
 
 def _as_float(value: Any) -> Any:
@@ -152,44 +179,107 @@ def _as_float(value: Any) -> Any:
     return floating("div", value) if isinstance(value, Tensor) else float(value)
 
 
-@register_functor("div")
-def div(
-    input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None
-) -> Tensor:
+def _quotient(op: str, input: Any, other: Any) -> tuple[Any, Any]:
+    """Make floats of two integers."""
+    if is_integer(input) and is_integer(other):
+        return _as_float(input), _as_float(other)
+    return input, other
+
+
+def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Tensor:
+    if rounding_mode in ("floor", "trunc"):
+        rounded = _FLOOR_DIVIDE if rounding_mode == "floor" else _DIV_TRUNC
+        return dispatch2(rounded, *_whole(op, input, other))
+    raise ArgumentError(
+        f"{op}(): argument 'rounding_mode': expected None, 'trunc' or 'floor', got "
+        f"{rounding_mode!r}; pass one of these"
+    )
+
+
+RoundingMode = Annotated[
+    str | None,
+    Domain(
+        "Round the quotient towards zero, or down; integers then stay integers.",
+        "return _rounded_quotient(NAME, input, other, {x})",
+        "{x} is None",
+        {"ArgumentError": "When {x} is another word."},
+        uses=(_rounded_quotient,),
+        early=True,
+        type='{None, "trunc", "floor"}',
+    ),
+]
+Quotient = Annotated[Any, meeting(_quotient, "", "When one is complex and the quotient rounded.")]
+Whole = Annotated[
+    Any,
+    meeting(
+        _whole,
+        "Real, and not both bool; of shapes that broadcast together.",
+        "When an argument is complex, or both are bool.",
+    ),
+]
+
+
+@functor(
+    "flow Tensor",
+    out=True,
+    twin=True,
+    alias="divide true_divide",
+    samples="x(2, 3), pos(2, 3); x(2, 3), pos(3), rounding_mode='floor'; "
+    "x(2, 3), 0.7, rounding_mode='trunc'; 1.5, pos(3)",
+)
+def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None) -> Tensor:
     """Return input / other; integers divide to floats.
 
-    Parameters
-    ----------
-    input, other : Tensor or number
-    rounding_mode : {None, "trunc", "floor"}
-        Round the quotient towards zero, or down; integers then stay integers.
-    out : Tensor, optional
-        Receives the result.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.tensor([7, -7]) / 2, flow.div(flow.tensor([7, -7]), 2, rounding_mode="trunc")
     (tensor([ 3.5000, -3.5000]), tensor([ 3, -3]))
     """
-    if out is not None:
-        return write_out("div", out, div, input, other, rounding_mode=rounding_mode)
-    if rounding_mode is None:
-        if is_integer(input) and is_integer(other):
-            input, other = _as_float(input), _as_float(other)
-        return dispatch2(_DIV, input, other)
-    if rounding_mode == "floor":
-        return _whole_quotient("div", _FLOOR_DIVIDE, input, other)
-    if rounding_mode == "trunc":
-        return _whole_quotient("div", _DIV_TRUNC, input, other)
-    raise bad_argument(
-        ArgumentError,
-        "div",
-        "rounding_mode",
-        expected="None, 'trunc' or 'floor'",
-        got=repr(rounding_mode),
-        mend="pass one of these",
-    )
+
+
+_whole_row = functools.partial(
+    binary, domain=Whole, twin=True, samples="x(2, 3), pos(2, 3); x(2, 3), x(3); x(2, 3), -0.7"
+)
+floor_divide = _whole_row(
+    "floor_divide",
+    "Return the quotient rounded down; an integer divided by 0 raises.",
+    "[7, -7] & [2, 2] -> tensor([ 3, -4])",
+)
+fmod = _whole_row(
+    "fmod",
+    "Return the remainder with the sign of `input`.",
+    "[7, -7] & [3, 3] -> tensor([ 1, -1])",
+)
+remainder = _whole_row(
+    "remainder",
+    "Return the remainder with the sign of `other`.",
+    "[7, -7] & [3, 3] -> tensor([1, 2])",
+)
+
+
+def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
+    return require_integer(op, input, "input"), require_integer(op, other, "other")
+
+
+Integers = Annotated[
+    Tensor,
+    meeting(
+        _integers,
+        "Of integers, and of shapes that broadcast together.",
+        "When {x} does not hold integers.",
+        "Tensor",
+        sample="i(2, 3, n=20)",
+    ),
+]
+_integer_row = functools.partial(binary, domain=Integers, twin="flow Tensor")
+gcd = _integer_row(
+    "gcd",
+    "Return the greatest common divisor; gcd(0, 0) is 0.",
+    "[12, 0] & [18, 5] -> tensor([6, 5])",
+)
+lcm = _integer_row(
+    "lcm",
+    "Return the least common multiple; 0 where one of two is 0.",
+    "[4, 0] & [6, 5] -> tensor([12,  0])",
+)
 
 
 def rdiv(input: Any, other: Any) -> Tensor:
@@ -197,44 +287,45 @@ def rdiv(input: Any, other: Any) -> Tensor:
     return div(other, input)
 
 
-@register_functor("floor_divide")
-def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the quotient rounded down; an integer divided by 0 raises."""
-    if out is not None:
-        return write_out("floor_divide", out, floor_divide, input, other)
-    return _whole_quotient("floor_divide", _FLOOR_DIVIDE, input, other)
-
-
 def rfloor_divide(input: Any, other: Any) -> Tensor:
     """Return other // input."""
     return floor_divide(other, input)
 
 
-@register_functor("pow")
-def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+def rremainder(input: Any, other: Any) -> Tensor:
+    """Return other % input."""
+    return remainder(other, input)
+
+
+# --- Powers -------------------------------------------------------------------------------------
+
+
+@functor(
+    "flow Tensor",
+    out=True,
+    twin=True,
+    samples="pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(3), 3; pos(3), -0.5; 2.5, x(3)",
+)
+def pow(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`.
 
     The derivative at input 0 is 0 for exponent 0; with respect to the exponent it is 0 at input 0
     for exponents of at least 0, as in PyTorch.
 
-    >>> import oneflow_lite as flow
+    input, exponent: tensors or numbers, of shapes that broadcast together.
+    ArgumentError: when an integer is raised to a negative number.
+
     >>> flow.tensor([1.0, 2.0, 3.0]) ** 2
     tensor([1., 4., 9.])
     """
-    if out is not None:
-        return write_out("pow", out, pow, input, exponent)
     if type(exponent) is int and exponent == 2 and isinstance(input, Tensor):
         return square(input)
     if not (is_integer(exponent) and is_integer(input)):
         return dispatch2(_POW, input, exponent)
     if isinstance(exponent, (int, np.integer)) and exponent < 0:
-        raise bad_argument(
-            ArgumentError,
-            "pow",
-            "exponent",
-            expected="at least 0 for integers",
-            got=exponent,
-            mend="convert the tensor with .float()",
+        raise ArgumentError(
+            f"pow(): argument 'exponent': expected at least 0 for integers, got {exponent}; "
+            "convert the tensor with .float()"
         )
     return dispatch2(_POW_INTEGER, input, exponent)
 
@@ -244,154 +335,245 @@ def rpow(input: Any, other: Any) -> Tensor:
     return pow(other, input)
 
 
-@register_functor("neg")
-def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return -input."""
-    if out is not None:
-        return write_out("neg", out, neg, input)
-    if check_tensor("neg", "input", input)._data.dtype.kind == "b":
-        raise bad_argument(
-            DTypeError, "neg", "input", expected="numbers", got="bool", mend="use logical_not()"
-        )
-    return dispatch1(_NEG, input)
+@functor("flow Tensor", out=True, twin=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """Return input raised to `exponent`, both taken as float64, or complex128 if one is complex.
+
+    input, exponent: tensors or numbers, of shapes that broadcast together.
+
+    >>> flow.float_power(flow.tensor([2, 3]), -1)
+    tensor([0.5000, 0.3333], dtype=float64)
+    """
+    given = [x if isinstance(x, Tensor) else np.asarray(x) for x in (input, exponent)]
+    wide = complex128 if any(x.dtype.kind == "c" for x in given) else float64
+    x, y = [cast(x, wide) if isinstance(x, Tensor) else wide.type(x) for x in given]
+    return pow(x, y)
 
 
-@register_functor("positive")
-def positive(input: Tensor) -> Tensor:
-    """Return the tensor itself."""
-    if is_bool(check_tensor("positive", "input", input)):
-        raise bad_argument(
-            DTypeError, "positive", "input", expected="numbers", got="bool", mend="use .long()"
-        )
-    return input
+@functor("flow Tensor", out=True, twin="flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), i(3)")
+def ldexp(input: AnyTensor, other: AnyTensor) -> Tensor:
+    """Return input * 2**other.
+
+    >>> flow.ldexp(flow.tensor([1.0, 3.0]), flow.tensor([1, -2]))
+    tensor([2.0000, 0.7500])
+    """
+    return mul(input, pow(2.0, other))
 
 
-@register_functor("abs")
-def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the absolute value; its derivative at 0 is 0."""
-    if out is not None:
-        return write_out("abs", out, abs, input)
-    return dispatch1(_ABS, input)
+class Frexp(NamedTuple):
+    """What `frexp` returns: input = mantissa * 2**exponent."""
+
+    mantissa: Tensor
+    exponent: Tensor
 
 
-@register_functor("sign")
-def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return -1, 0 or 1 by the sign; NaN stays NaN. Of complex numbers only `sgn` is defined."""
-    if out is not None:
-        return write_out("sign", out, sign, input)
-    return dispatch1(_CLONE if is_bool(real("sign", input)) else _SIGN, input)
+@functor("flow Tensor", out=True)
+def frexp(input: RealFloating) -> Frexp:
+    """Return mantissas of size 0.5 to 1, with the sign of the elements, and exponents of 2.
+
+    returns: the mantissas, in the dtype of `input`, and the exponents, as int32; a named tuple.
+
+    >>> flow.frexp(flow.tensor([1.0, -6.0, 0.0]))
+    Frexp(mantissa=tensor([ 0.5000, -0.7500,  0.0000]), exponent=tensor([1, 3, 0], dtype=int32))
+    """
 
 
-@register_functor("square")
-def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return input * input."""
-    if out is not None:
-        return write_out("square", out, square, input)
-    if is_bool(input):
-        return dispatch2(_POW_INTEGER, input, 2)
-    return dispatch1(_SQUARE, input)
+# --- Functions of one tensor --------------------------------------------------------------------
 
 
-@register_functor("sqrt")
-def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the square root; its derivative at 0 is infinite, as in PyTorch."""
-    if out is not None:
-        return write_out("sqrt", out, sqrt, input)
-    return dispatch1(_SQRT, floating("sqrt", input))
+def _counted(op: str, value: Tensor, argument: str) -> Tensor:
+    """Return truth values as integers."""
+    return to_dtype(op, check_tensor(op, argument, value), "int64" if is_bool(value) else None)
 
 
-@register_functor("rsqrt")
-def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return 1 / sqrt(input)."""
-    if out is not None:
-        return write_out("rsqrt", out, rsqrt, input)
-    return dispatch1(_RSQRT, floating("rsqrt", input))
+Counted = Annotated[Tensor, tensor(_counted, "fciu", "Of any shape; bools are taken as int64.")]
+_unary = functools.partial(unary, twin="flow Tensor")
+
+neg = _unary(
+    "neg", "Return -input.", "[1, -2] -> tensor([-1,  2])", domain=Numeric, alias="negative"
+)
+abs = _unary(
+    "abs",
+    "Return the absolute value; its derivative at 0 is 0.",
+    "[1, -2] -> tensor([1, 2])",
+    domain=AnyTensor,
+    alias="absolute",
+)
+sign = unary(
+    "sign",
+    "Return -1, 0 or 1 by the sign, 0 for nan. Of complex numbers only `sgn` is defined.",
+    "[-2.0, 0.0, 3.0] -> tensor([-1.,  0.,  1.])",
+    domain=Real,
+    twin=True,
+)
+square = _unary("square", "Return input * input.", "[1, -2] -> tensor([1, 4])", domain=Counted)
+sqrt = _unary(
+    "sqrt",
+    "Return the square root; its derivative at 0 is infinite, as in PyTorch.",
+    "[4, 9] -> tensor([2., 3.])",
+    domain=Floating,
+    samples="pos(2, 3)",
+)
+rsqrt = _unary(
+    "rsqrt",
+    "Return 1 / sqrt(input).",
+    "[4, 16] -> tensor([0.5000, 0.2500])",
+    domain=Floating,
+    samples="pos(2, 3)",
+)
+reciprocal = _unary(
+    "reciprocal", "Return 1 / input.", "[4, -2] -> tensor([ 0.2500, -0.5000])", domain=Floating
+)
+floor = _unary(
+    "floor",
+    "Return the largest whole number not above each element; the derivative is 0.",
+    "[1.5, -1.5] -> tensor([ 1., -2.])",
+    domain=Real,
+)
+ceil = _unary(
+    "ceil",
+    "Return the smallest whole number not below each element; the derivative is 0.",
+    "[1.5, -1.5] -> tensor([ 2., -1.])",
+    domain=Real,
+)
+trunc = _unary(
+    "trunc",
+    "Return the elements without their fractions; the derivative is 0.",
+    "[1.5, -1.5] -> tensor([ 1., -1.])",
+    domain=Real,
+    alias="fix",
+)
+frac = _unary(
+    "frac",
+    "Return the fractions, with the sign of the elements; the derivative is 1.",
+    "[1.5, -1.5] -> tensor([ 0.5000, -0.5000])",
+    domain=RealFloating,
+)
 
 
-@register_functor("reciprocal")
-def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return 1 / input."""
-    if out is not None:
-        return write_out("reciprocal", out, reciprocal, input)
-    return dispatch1(_RECIPROCAL, floating("reciprocal", input))
+@functor(
+    "flow Tensor special", out=True, twin="flow Tensor", samples="x(2, 3); x(2, 3), decimals=1"
+)
+def round(input: Real, *, decimals: Int = 0) -> Tensor:
+    """Return the elements rounded, halves to even; the derivative is 0.
+
+    decimals: how many digits to keep behind the point; may be negative.
+
+    >>> flow.round(flow.tensor([0.5, 1.5, 2.25])), flow.round(flow.tensor([2.25]), decimals=1)
+    (tensor([0., 2., 2.]), tensor([2.2000]))
+    """
 
 
-@register_functor("floor")
-def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the largest whole number not above each element; the derivative is 0."""
-    if out is not None:
-        return write_out("floor", out, floor, input)
-    return dispatch1(_FLOOR, real("floor", input))
+@functor("flow Tensor", samples="x(2, 3)")
+def positive(input: Any) -> Tensor:
+    """Return the tensor itself.
+
+    input: of any shape and any dtype but bool.
+    DTypeError: when `input` is bool.
+
+    >>> flow.positive(flow.tensor([1, -2]))
+    tensor([ 1, -2])
+    """
+    return numeric("positive", input)
 
 
-@register_functor("ceil")
-def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the smallest whole number not below each element; the derivative is 0."""
-    if out is not None:
-        return write_out("ceil", out, ceil, input)
-    return dispatch1(_CEIL, real("ceil", input))
+@functor("flow Tensor", out=True, twin="flow Tensor")
+def deg2rad(input: RealToFloating) -> Tensor:
+    """Return angles of degrees in radians.
+
+    >>> flow.deg2rad(flow.tensor([180.0, 90.0]))
+    tensor([3.1416, 1.5708])
+    """
+    return mul(input, math.pi / 180)
 
 
-@register_functor("trunc")
-def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the elements without their fractions; the derivative is 0."""
-    if out is not None:
-        return write_out("trunc", out, trunc, input)
-    return dispatch1(_TRUNC, real("trunc", input))
+@functor("flow Tensor", out=True, twin="flow Tensor")
+def rad2deg(input: RealToFloating) -> Tensor:
+    """Return angles of radians in degrees.
+
+    >>> flow.rad2deg(flow.tensor([1.0, -0.5]))
+    tensor([ 57.2958, -28.6479])
+    """
+    return mul(input, 180 / math.pi)
 
 
-@register_functor("frac")
-def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the fractions, with the sign of the elements; the derivative is 1."""
-    if out is not None:
-        return write_out("frac", out, frac, input)
-    return dispatch1(_FRAC, require_floating("frac", real("frac", input)))
+@functor(
+    "flow Tensor",
+    out=True,
+    twin="flow Tensor",
+    samples="x(2, 3); np.array([nan, inf, -inf, 1.5]), 0.5, 2.0, -3.0",
+)
+def nan_to_num(
+    input: AnyTensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Tensor:
+    """Return the elements with nan and the infinities replaced; the derivative there is 0.
+
+    nan, posinf, neginf: what replaces them; 0 and the largest numbers of the dtype by default.
+
+    >>> flow.nan_to_num(flow.tensor([float("nan"), 1.0]), 7.0)
+    tensor([7., 1.])
+    """
+    if input._data.dtype.kind not in "fc":
+        return dispatch1(_CLONE, input)
+    limits = np.finfo(input.dtype)
+    attrs = {
+        "nan": 0.0 if nan is None else nan,
+        "posinf": float(limits.max) if posinf is None else posinf,
+        "neginf": float(limits.min) if neginf is None else neginf,
+    }
+    return dispatch1(_NAN_TO_NUM, input, attrs)
 
 
-@register_functor("round")
-def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
-    """Return the elements rounded, halves to even; the derivative is 0."""
-    if out is not None:
-        return write_out("round", out, round, input, decimals=decimals)
-    attrs = {"decimals": check_int("round", "decimals", decimals)}
-    return dispatch1(_ROUND, real("round", input), attrs)
+# --- Extremes and choices -----------------------------------------------------------------------
+
+_extreme = functools.partial(binary, domain=RealPair, samples="x(2, 3), x(2, 3); x(2, 3), x(3)")
+maximum = _extreme(
+    "maximum",
+    "Return the larger of two elements; equal ones share the gradient.",
+    "[1, 5] & [2, 4] -> tensor([2, 5])",
+)
+minimum = _extreme(
+    "minimum",
+    "Return the smaller of two elements; equal ones share the gradient.",
+    "[1, 5] & [2, 4] -> tensor([1, 4])",
+)
+fmax = _extreme(
+    "fmax",
+    "Return the larger of two elements, or the one that is not nan; the first wins a tie.",
+    "[1.0, float('nan')] & [2.0, 4.0] -> tensor([2., 4.])",
+)
+fmin = _extreme(
+    "fmin",
+    "Return the smaller of two elements, or the one that is not nan; the first wins a tie.",
+    "[1.0, float('nan')] & [2.0, 4.0] -> tensor([1., 4.])",
+)
+copysign = binary(
+    "copysign",
+    "Return the size of `input` with the sign of `other`, to which the derivative is 0.",
+    "[1.0, -2.0] & [-0.0, 3.0] -> tensor([-1.,  2.])",
+    domain=RealToFloatingOperands,
+    twin=True,
+    samples="x(2, 3), x(2, 3); x(2, 3), -1.5",
+)
+nextafter = binary(
+    "nextafter",
+    "Return the floating point number next to `input`, towards `other`.",
+    "[1.0, 0.0] & [2.0, 0.0] -> tensor([1.0000, 0.0000])",
+    domain=RealFloatingPair,
+    twin=True,
+)
 
 
-@register_functor("fmod")
-def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the remainder with the sign of `input`."""
-    if out is not None:
-        return write_out("fmod", out, fmod, input, other)
-    return _whole_quotient("fmod", _FMOD, input, other)
+@functor("flow Tensor", out=True, twin=True, samples="fixed(x(2, 3)), fixed(x(3)); i(3), i(3)")
+def heaviside(input: RealPair, values: RealPair) -> Tensor:
+    """Return 0 below 0, 1 above, and `values` at 0; it has no derivative.
 
-
-@register_functor("remainder")
-def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the remainder with the sign of `other`."""
-    if out is not None:
-        return write_out("remainder", out, remainder, input, other)
-    return _whole_quotient("remainder", _REMAINDER, input, other)
-
-
-def rremainder(input: Any, other: Any) -> Tensor:
-    """Return other % input."""
-    return remainder(other, input)
-
-
-@register_functor("maximum")
-def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the larger of two elements; equal ones share the gradient."""
-    if out is not None:
-        return write_out("maximum", out, maximum, input, other)
-    return dispatch2(_MAXIMUM, real("maximum", input), real("maximum", other, "other"))
-
-
-@register_functor("minimum")
-def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the smaller of two elements; equal ones share the gradient."""
-    if out is not None:
-        return write_out("minimum", out, minimum, input, other)
-    return dispatch2(_MINIMUM, real("minimum", input), real("minimum", other, "other"))
+    >>> flow.heaviside(flow.tensor([-1.0, 0.0, 2.0]), flow.tensor(0.5))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
 
 
 def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
@@ -399,41 +581,55 @@ def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
     return dispatch2(clamp, real(op, input), real_operand(op, bound, argument))
 
 
-@register_functor("clamp_min")
-def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the elements, raised to `min` where they are below; at `min` the derivative is 1."""
-    if out is not None:
-        return write_out("clamp_min", out, clamp_min, input, min)
+_BOUND = "x(2, 3), 0.3; x(2, 3), x(3)"
+
+
+@functor("flow Tensor", out=True, twin="flow Tensor", samples=_BOUND)
+def clamp_min(input: Any, min: Any) -> Tensor:
+    """Return the elements, raised to `min` where they are below; at `min` the derivative is 1.
+
+    input, min: a real tensor, and a tensor or number.
+
+    >>> flow.clamp_min(flow.tensor([-2.0, 2.0]), -1)
+    tensor([-1.,  2.])
+    """
     return _clamped("clamp_min", "min", input, min)
 
 
-@register_functor("clamp_max")
-def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the elements, lowered to `max` where they are above; at `max` the derivative is 1."""
-    if out is not None:
-        return write_out("clamp_max", out, clamp_max, input, max)
+@functor("flow Tensor", out=True, twin="flow Tensor", samples=_BOUND)
+def clamp_max(input: Any, max: Any) -> Tensor:
+    """Return the elements, lowered to `max` where they are above; at `max` the derivative is 1.
+
+    input, max: a real tensor, and a tensor or number.
+
+    >>> flow.clamp_max(flow.tensor([-2.0, 2.0]), 1)
+    tensor([-2.,  1.])
+    """
     return _clamped("clamp_max", "max", input, max)
 
 
-@register_functor("clamp")
-def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+@functor(
+    "flow Tensor",
+    out=True,
+    twin="flow Tensor",
+    alias="clip",
+    samples="x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1",
+)
+def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     """Return the elements brought into [min, max]; at the bounds the derivative is 1.
 
-    >>> import oneflow_lite as flow
+    min, max: tensors or numbers, real; one may be left out.
+    ArgumentError: when both are left out.
+    DTypeError: when an argument is complex.
+    ShapeError: when the shapes do not broadcast.
+
     >>> flow.clamp(flow.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if out is not None:
-        return write_out("clamp", out, clamp, input, min, max)
-    check_tensor("clamp", "input", input)
     if min is None and max is None:
-        raise bad_argument(
-            ArgumentError,
-            "clamp",
-            "min",
-            expected="min, max or both",
-            got="neither",
-            mend="give at least one bound",
+        raise ArgumentError(
+            "clamp(): argument 'min': expected min, max or both, got neither; give at least "
+            "one bound"
         )
     if isinstance(min, Tensor) and isinstance(max, Tensor):
         operands = (real("clamp", input), real("clamp", min, "min"), real("clamp", max, "max"))
@@ -443,38 +639,56 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     return result if max is None else _clamped("clamp", "max", result, max)
 
 
-@register_functor("where")
-def where(
-    condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None
-) -> Any:
+@functor("flow", out=True, samples="b(2, 3), x(2, 3), x(3); b(3), x(2, 3), 1.5")
+def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     """Return elements of `input` where the condition holds, of `other` elsewhere.
 
     With the condition alone, return the indices of its true elements, one tensor per dimension.
+    As a method, `x.where(condition, other)` takes its elements from x.
+
+    condition: bool.
+    input, other: tensors or numbers, of shapes that broadcast with the condition's.
+    DTypeError: when `condition` is not bool.
+    ShapeError: when the shapes do not broadcast.
+
+    >>> flow.where(flow.tensor([True, False]), flow.tensor([1, 2]), 0)
+    tensor([1, 0])
     """
-    if out is not None:
-        return write_out("where", out, where, condition, input, other)
-    check_tensor("where", "condition", condition)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition._data.dtype.kind != "b":
-        raise bad_argument(
-            DTypeError,
-            "where",
-            "condition",
-            expected="a bool tensor",
-            got=condition.dtype,
-            mend="compare, or convert it with .bool()",
+        raise DTypeError(
+            f"where(): argument 'condition': expected a bool tensor, got {condition.dtype}; "
+            "compare, or convert it with .bool()"
         )
     check_operands("where", condition=condition, input=input, other=other)
     x, y = promote("where", input, other)
     return dispatch(_WHERE, (condition, x, y))
 
 
-@register_functor("lerp")
-def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return input + weight * (end - input)."""
-    if out is not None:
-        return write_out("lerp", out, lerp, input, end, weight)
+@functor("Tensor.where", samples="x(2, 3), b(2, 3), x(3); x(2, 3), b(3), 0.5")
+def tensor_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return elements of `input` where the condition holds, of `other` elsewhere; see `where`."""
+    return where(condition, input, other)
+
+
+# --- Sums of several steps ----------------------------------------------------------------------
+
+
+@functor(
+    "flow Tensor",
+    out=True,
+    twin=True,
+    samples="x(2, 3), x(2, 3), 0.3; x(2, 3), x(3), share(2, 1); x(2, 3), x(2, 3), 1.7",
+)
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Return input + weight * (end - input).
+
+    weight: a tensor or number.
+
+    >>> flow.lerp(flow.tensor([1.0, 2.0]), flow.tensor([3.0, 6.0]), 0.5)
+    tensor([2., 4.])
+    """
     check_operands("lerp", input=input, end=end, weight=weight)
     operands = promote("lerp", floating("lerp", input), end, weight)
     if operands[0]._data.dtype is float16:
@@ -482,13 +696,16 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     return dispatch(_LERP, tuple(operands))
 
 
-@register_functor("addcmul")
-def addcmul(
-    input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None
-) -> Tensor:
-    """Return input + value * tensor1 * tensor2."""
-    if out is not None:
-        return write_out("addcmul", out, addcmul, input, tensor1, tensor2, value=value)
+_TERMS = "x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(3), pos(2, 1), value=-0.5"
+
+
+@functor("flow Tensor", out=True, twin=True, samples=_TERMS)
+def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Return input + value * tensor1 * tensor2.
+
+    >>> flow.addcmul(flow.tensor([1.0]), flow.tensor([2.0]), flow.tensor([3.0]), value=0.5)
+    tensor([4.])
+    """
     check_operands("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
     x, first, second = promote("addcmul", input, tensor1, tensor2)
     if x._data.dtype is float16:
@@ -497,48 +714,21 @@ def addcmul(
     return add(x, product if value == 1 else _scaled("addcmul", "value", product, value))
 
 
-@register_functor("addcdiv")
-def addcdiv(
-    input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None
-) -> Tensor:
-    """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch."""
-    if out is not None:
-        return write_out("addcdiv", out, addcdiv, input, tensor1, tensor2, value=value)
+@functor("flow Tensor", out=True, twin=True, samples=_TERMS)
+def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch.
+
+    >>> flow.addcdiv(flow.tensor([1.0]), flow.tensor([2.0]), flow.tensor([4.0]), value=2)
+    tensor([2.])
+    """
     check_operands("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     if is_integer(tensor1) and is_integer(tensor2):
-        raise bad_argument(
-            DTypeError,
-            "addcdiv",
-            "tensor2",
-            expected="a floating point dtype where tensor1 holds integers",
-            got="integers",
-            mend="convert one of them with .float()",
+        raise DTypeError(
+            "addcdiv(): argument 'tensor2': expected a floating point dtype where tensor1 "
+            "holds integers, got integers; convert one of them with .float()"
         )
     x, first, second = promote("addcdiv", input, tensor1, tensor2)
     if x._data.dtype is float16:
         return rounded_once(addcdiv, input, tensor1, tensor2, value=value)
     quotient = div(first, second)
     return add(x, quotient if value == 1 else _scaled("addcdiv", "value", quotient, value))
-
-
-@register_functor("nan_to_num")
-def nan_to_num(
-    input: Tensor,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Return the elements with NaN and the infinities replaced; the derivative there is 0."""
-    if out is not None:
-        return write_out("nan_to_num", out, nan_to_num, input, nan, posinf, neginf)
-    if check_tensor("nan_to_num", "input", input)._data.dtype.kind not in "fc":
-        return dispatch1(_CLONE, input)
-    limits = np.finfo(input.dtype)
-    attrs = {
-        "nan": 0.0 if nan is None else nan,
-        "posinf": float(limits.max) if posinf is None else posinf,
-        "neginf": float(limits.min) if neginf is None else neginf,
-    }
-    return dispatch1(_NAN_TO_NUM, input, attrs)

@@ -2,397 +2,193 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, bad_argument
-from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.functors.elementwise_checks import check_number, real
-from oneflow_lite.functors.out import write_out
+from oneflow_lite.errors import DTypeError
+from oneflow_lite.functors.checks import check_number, real
+from oneflow_lite.functors.declare import binary, functor, unary
+from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real
+from oneflow_lite.functors.operands import meeting
+from oneflow_lite.functors.shape import imag
 from oneflow_lite.interpreter import dispatch1, dispatch2
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import register_functor
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-EQ = op_expr("eq")
-NE = op_expr("ne")
-LT = op_expr("lt")
-LE = op_expr("le")
-GT = op_expr("gt")
-GE = op_expr("ge")
-ISNAN = op_expr("isnan")
-ISINF = op_expr("isinf")
-ISFINITE = op_expr("isfinite")
-ISCLOSE = op_expr("isclose")
-ALLCLOSE = op_expr("allclose")
-EQUAL = op_expr("equal")
+_EQ = op_expr("eq")
+_LOGICAL_NOT = op_expr("logical_not")
+_ISCLOSE = op_expr("isclose")
+_ALLCLOSE = op_expr("allclose")
+_EQUAL = op_expr("equal")
 
 
-@register_functor("eq")
-def eq(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return where two tensors are equal, as bools. nan equals nothing.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype.
-    other : Tensor or number
-        Of a shape that broadcasts.
-    out : Tensor, optional
-        Receives the result.
-
-    Raises
-    ------
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.eq(flow.tensor([1, 2, 3]), 2)
-    tensor([False,  True, False])
-    """
-    if out is not None:
-        return write_out("eq", out, eq, input, other)
-    return dispatch2(EQ, input, other)
-
-
-@register_functor("ne")
-def ne(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return where two tensors differ, as bools. nan differs from everything.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype.
-    other : Tensor or number
-        Of a shape that broadcasts.
-    out : Tensor, optional
-        Receives the result.
-
-    Raises
-    ------
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.ne(flow.tensor([1, 2, 3]), 2)
-    tensor([ True, False,  True])
-    """
-    if out is not None:
-        return write_out("ne", out, ne, input, other)
-    return dispatch2(NE, input, other)
-
-
-def _ordered(op: OpExpr, input: Any, other: Any) -> Tensor:
-    """Dispatch a comparison of order, which complex numbers do not have."""
-    name = op.op_type_name
+def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
+    """Refuse complex numbers, which have no order."""
     for argument, value in (("input", input), ("other", other)):
         if isinstance(value, Tensor):
-            real(name, value, argument)
+            real(op, value, argument)
         elif isinstance(value, complex):
-            check_number(name, argument, value)
-    return dispatch2(op, input, other)
+            check_number(op, argument, value)
+    return input, other
 
 
-@register_functor("lt")
-def lt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return where `input` is less than `other`, as bools.
+Ordered = Annotated[
+    Any,
+    meeting(_ordered, "Real, of shapes that broadcast together.", "When an argument is complex."),
+]
+_pair = functools.partial(
+    binary, domain=Ordered, twin=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
+)
+_one = functools.partial(unary, domain=AnyTensor, out=False)
 
-    Parameters
-    ----------
-    input : Tensor
-        Real, of any shape.
-    other : Tensor or number
-        Real, of a shape that broadcasts.
-    out : Tensor, optional
-        Receives the result.
-
-    Raises
-    ------
-    DTypeError
-        When an argument is complex.
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.lt(flow.tensor([1, 2, 3]), 2)
-    tensor([ True, False, False])
-    """
-    if out is not None:
-        return write_out("lt", out, lt, input, other)
-    return _ordered(LT, input, other)
-
-
-@register_functor("le")
-def le(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return where `input` is at most `other`, as bools.
-
-    Parameters
-    ----------
-    input : Tensor
-        Real, of any shape.
-    other : Tensor or number
-        Real, of a shape that broadcasts.
-    out : Tensor, optional
-        Receives the result.
-
-    Raises
-    ------
-    DTypeError
-        When an argument is complex.
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.le(flow.tensor([1, 2, 3]), 2)
-    tensor([ True,  True, False])
-    """
-    if out is not None:
-        return write_out("le", out, le, input, other)
-    return _ordered(LE, input, other)
-
-
-@register_functor("gt")
-def gt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return where `input` is greater than `other`, as bools.
-
-    Parameters
-    ----------
-    input : Tensor
-        Real, of any shape.
-    other : Tensor or number
-        Real, of a shape that broadcasts.
-    out : Tensor, optional
-        Receives the result.
-
-    Raises
-    ------
-    DTypeError
-        When an argument is complex.
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.gt(flow.tensor([1, 2, 3]), 2)
-    tensor([False, False,  True])
-    """
-    if out is not None:
-        return write_out("gt", out, gt, input, other)
-    return _ordered(GT, input, other)
+eq = _pair(
+    "eq",
+    "Return where two tensors are equal, as bools. nan equals nothing.",
+    "[1, 2, 3] & [2, 2, 2] -> tensor([False,  True, False])",
+    domain=Operand,
+)
+ne = _pair(
+    "ne",
+    "Return where two tensors differ, as bools. nan differs from everything.",
+    "[1, 2, 3] & [2, 2, 2] -> tensor([ True, False,  True])",
+    domain=Operand,
+    alias="not_equal",
+)
+lt = _pair(
+    "lt",
+    "Return where `input` is less than `other`, as bools.",
+    "[1, 2, 3] & [2, 2, 2] -> tensor([ True, False, False])",
+    alias="less",
+)
+le = _pair(
+    "le",
+    "Return where `input` is at most `other`, as bools.",
+    "[1, 2, 3] & [2, 2, 2] -> tensor([ True,  True, False])",
+    alias="less_equal",
+)
+gt = _pair(
+    "gt",
+    "Return where `input` is greater than `other`, as bools.",
+    "[1, 2, 3] & [2, 2, 2] -> tensor([False, False,  True])",
+    alias="greater",
+)
+ge = _pair(
+    "ge",
+    "Return where `input` is at least `other`, as bools.",
+    "[1, 2, 3] & [2, 2, 2] -> tensor([False,  True,  True])",
+    alias="greater_equal",
+)
+isnan = _one(
+    "isnan",
+    "Return where an element is nan, as bools.",
+    "[1.0, float('nan')] -> tensor([False,  True])",
+)
+isinf = _one(
+    "isinf",
+    "Return where an element is inf or -inf, as bools.",
+    "[1.0, float('-inf')] -> tensor([False,  True])",
+)
+isfinite = _one(
+    "isfinite",
+    "Return where an element is neither inf, -inf nor nan, as bools.",
+    "[1.0, float('inf')] -> tensor([ True, False])",
+)
+signbit = unary(
+    "signbit",
+    "Return where the sign of an element is set, also that of -0.0, as bools.",
+    "[1.0, -0.0, -2.0] -> tensor([False,  True,  True])",
+    domain=Real,
+)
 
 
-@register_functor("ge")
-def ge(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return where `input` is at least `other`, as bools.
-
-    Parameters
-    ----------
-    input : Tensor
-        Real, of any shape.
-    other : Tensor or number
-        Real, of a shape that broadcasts.
-    out : Tensor, optional
-        Receives the result.
-
-    Raises
-    ------
-    DTypeError
-        When an argument is complex.
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.ge(flow.tensor([1, 2, 3]), 2)
-    tensor([False,  True,  True])
-    """
-    if out is not None:
-        return write_out("ge", out, ge, input, other)
-    return _ordered(GE, input, other)
+@functor("flow Tensor", out=True)
+def isposinf(input: Real) -> Tensor:
+    """Return where an element is inf, as bools."""
+    return dispatch2(_EQ, input, math.inf)
 
 
-@register_functor("isnan")
-def isnan(input: Tensor) -> Tensor:
-    """Return where an element is nan, as bools.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.isnan(flow.tensor([1.0, float("nan")]))
-    tensor([False,  True])
-    """
-    return dispatch1(ISNAN, input)
+@functor("flow Tensor", out=True)
+def isneginf(input: Real) -> Tensor:
+    """Return where an element is -inf, as bools."""
+    return dispatch2(_EQ, input, -math.inf)
 
 
-@register_functor("isinf")
-def isinf(input: Tensor) -> Tensor:
-    """Return where an element is inf or -inf, as bools.
+@functor("flow Tensor")
+def isreal(input: AnyTensor) -> Tensor:
+    """Return where an element has no imaginary part, as bools.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.isinf(flow.tensor([1.0, float("-inf")]))
-    tensor([False,  True])
-    """
-    return dispatch1(ISINF, input)
-
-
-@register_functor("isfinite")
-def isfinite(input: Tensor) -> Tensor:
-    """Return where an element is neither inf, -inf nor nan, as bools.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> flow.isfinite(flow.tensor([1.0, float("inf")]))
+    >>> flow.isreal(flow.tensor([1 + 0j, 2j]))
     tensor([ True, False])
     """
-    return dispatch1(ISFINITE, input)
+    if input.is_complex():
+        return dispatch1(_LOGICAL_NOT, imag(input))
+    return eq(input, input) | isnan(input)
 
 
-def _tolerances(
-    op: str, input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool
-) -> dict[str, Any]:
-    """Check the arguments of a comparison with tolerances and return its attributes."""
-    check_tensor(op, "input", input)
-    if check_tensor(op, "other", other).dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            "other",
-            expected=f"dtype {input.dtype}, that of 'input'",
-            got=other.dtype,
-            mend="convert one of them with .to(dtype)",
+def _check_dtypes(op: str, input: Tensor, other: Tensor) -> None:
+    if other.dtype != input.dtype:
+        raise DTypeError(
+            f"{op}(): argument 'other': expected dtype {input.dtype}, that of 'input', got "
+            f"{other.dtype}; convert one of them with .to(dtype)"
         )
-    attrs = {"rtol": check_number(op, "rtol", rtol), "atol": check_number(op, "atol", atol)}
-    for argument, value in attrs.items():
-        if value < 0:
-            raise bad_argument(
-                ArgumentError, op, argument, expected="0 or more", got=value, mend="drop the sign"
-            )
-    return {**attrs, "equal_nan": bool(equal_nan)}
 
 
-@register_functor("isclose")
+@functor("flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5")
 def isclose(
-    input: Tensor,
-    other: Tensor,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
+    input: AnyTensor,
+    other: AnyTensor,
+    rtol: NonNegative = 1e-05,
+    atol: NonNegative = 1e-08,
+    equal_nan: Flag = False,
 ) -> Tensor:
     """Return where the distance of two tensors is at most atol + rtol times the size of `other`.
 
-    Parameters
-    ----------
-    input, other : Tensor
-        Of one dtype, and of shapes that broadcast together.
-    rtol, atol : float
-        The tolerances, at least 0.
-    equal_nan : bool
-        Whether nan is close to nan.
+    input, other: of one dtype, and of shapes that broadcast together.
+    rtol, atol: the tolerances, at least 0.
+    equal_nan: whether nan is close to nan.
+    DTypeError: when the dtypes differ.
+    ShapeError: when the shapes do not broadcast.
 
-    Raises
-    ------
-    ArgumentError
-        When a tolerance is negative.
-    DTypeError
-        When the dtypes differ.
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.isclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
-    attrs = _tolerances("isclose", input, other, rtol, atol, equal_nan)
-    return dispatch2(ISCLOSE, input, other, attrs)
+    _check_dtypes("isclose", input, other)
+    attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    return dispatch2(_ISCLOSE, input, other, attrs)
 
 
-@register_functor("allclose")
+@functor("flow Tensor")
 def allclose(
-    input: Tensor,
-    other: Tensor,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
+    input: AnyTensor,
+    other: AnyTensor,
+    rtol: NonNegative = 1e-05,
+    atol: NonNegative = 1e-08,
+    equal_nan: Flag = False,
 ) -> bool:
     """Return whether `isclose` holds for every element, as a Python bool.
 
-    Parameters
-    ----------
-    input, other : Tensor
-        Of one dtype, and of shapes that broadcast together.
-    rtol, atol : float
-        The tolerances, at least 0.
-    equal_nan : bool
-        Whether nan is close to nan.
+    input, other: of one dtype, and of shapes that broadcast together.
+    rtol, atol: the tolerances, at least 0.
+    equal_nan: whether nan is close to nan.
+    DTypeError: when the dtypes differ.
+    ShapeError: when the shapes do not broadcast.
 
-    Raises
-    ------
-    ArgumentError
-        When a tolerance is negative.
-    DTypeError
-        When the dtypes differ.
-    ShapeError
-        When the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.allclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]), atol=0.2)
     True
     """
-    attrs = _tolerances("allclose", input, other, rtol, atol, equal_nan)
-    return bool(dispatch2(ALLCLOSE, input, other, attrs))
+    _check_dtypes("allclose", input, other)
+    attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    return bool(dispatch2(_ALLCLOSE, input, other, attrs))
 
 
-@register_functor("equal")
-def equal(input: Tensor, other: Tensor) -> bool:
+@functor("flow Tensor")
+def equal(input: AnyTensor, other: AnyTensor) -> bool:
     """Return whether two tensors have the same shape and equal elements, as a Python bool.
 
-    Parameters
-    ----------
-    input, other : Tensor
-        Of any shape and dtype. A tensor with nan equals nothing.
+    other: of any shape and dtype; a tensor with nan equals nothing.
 
-    Raises
-    ------
-    ArgumentTypeError
-        When an argument is no Tensor.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.equal(flow.tensor([1, 2]), flow.tensor([1, 2]))
     True
     """
-    check_tensor("equal", "input", input)
-    check_tensor("equal", "other", other)
-    return input.shape == other.shape and bool(dispatch2(EQUAL, input, other))
+    return input.shape == other.shape and bool(dispatch2(_EQUAL, input, other))

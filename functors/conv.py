@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, attribute, tensor
@@ -14,7 +15,6 @@ from oneflow_lite.functors.spatial import (
     Padding,
     Planes,
     Sizes,
-    misfit,
     number_of,
     same_dtype,
     spatial_sizes,
@@ -95,10 +95,11 @@ def conv_nd(
         input, padding = _pad_by_name(op, input, padding, kernel_size, stride, dilation)
     for size, p, k, d in zip(input.shape[-spatial:], padding, kernel_size, dilation, strict=True):
         if size + 2 * p < d * (k - 1) + 1:
-            room = f"shape {input.shape} with padding {padding}"
-            expected = f"filters that fit into the padded input, {room}"
-            got = f"shape {weight.shape} with dilation {dilation}"
-            raise misfit(op, "weight", expected, got, "use smaller filters or more padding")
+            raise ShapeError(
+                f"{op}(): argument 'weight': expected filters that fit into the padded input, "
+                f"shape {input.shape} with padding {padding}, got shape {weight.shape} with "
+                f"dilation {dilation}; use smaller filters or more padding"
+            )
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if input.ndim == spatial + 2:
         return dispatch(CONV, (input, weight, bias), attrs)
@@ -151,10 +152,15 @@ def conv_transpose_nd(
     ):
         size.append((n - 1) * s - 2 * p + d * (k - 1) + more + 1)
         if more >= max(s, d):
-            expected = f"less than the stride {s} or the dilation {d}"
-            raise misfit(op, "output_padding", expected, more, "stride more, or pad less")
+            raise ShapeError(
+                f"{op}(): argument 'output_padding': expected less than the stride {s} or the "
+                f"dilation {d}, got {more}; stride more, or pad less"
+            )
         if size[-1] < 1:
-            raise misfit(op, "padding", "a result that is not empty", p, "cut off less")
+            raise ShapeError(
+                f"{op}(): argument 'padding': expected a result that is not empty, got {p}; cut "
+                "off less"
+            )
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     attrs["input_size"] = tuple(size)
     whole = input if input.ndim == spatial + 2 else unsqueeze(input, 0)
@@ -187,16 +193,23 @@ def _check_channels(
     """Check what goes into a block of filters and comes out of it; `back`: the other way round."""
     outer, inner = weight.shape[0], weight.shape[1]
     if check_int(op, "groups", groups) < 1 or outer % groups:
-        expected = f"a positive divisor of the {outer} {'input' if back else 'output'} channels"
-        raise misfit(op, "groups", expected, groups, "change the groups, or the filters")
+        which = "input" if back else "output"
+        raise ShapeError(
+            f"{op}(): argument 'groups': expected a positive divisor of the {outer} {which} "
+            f"channels, got {groups}; change the groups, or the filters"
+        )
     wanted, made = (outer, inner * groups) if back else (inner * groups, outer)
     channels = input.shape[1 - weight.ndim]
     if channels != wanted:
-        expected = f"{wanted} channels, for weight of shape {weight.shape} and groups={groups}"
-        raise misfit(op, "input", expected, f"{channels} channels", "match the channels")
+        raise ShapeError(
+            f"{op}(): argument 'input': expected {wanted} channels, for weight of shape "
+            f"{weight.shape} and groups={groups}, got {channels} channels; match the channels"
+        )
     if bias is not None and check_tensor(op, "bias", bias).shape != (made,):
-        expected = f"shape {(made,)}, one element for each output channel"
-        raise misfit(op, "bias", expected, f"shape {bias.shape}", "match the output channels")
+        raise ShapeError(
+            f"{op}(): argument 'bias': expected shape {(made,)}, one element for each output "
+            f"channel, got shape {bias.shape}; match the output channels"
+        )
     same_dtype(op, input, weight=weight, bias=bias)
 
 
@@ -207,11 +220,10 @@ def _pad_by_name(
     if padding == "valid":
         return input, (0,) * len(stride)
     if padding != "same" or any(step != 1 for step in stride):
-        expected, got = (
-            "'same' with stride 1, 'valid', or ints",
-            f"{padding!r} with stride {stride}",
+        raise ShapeError(
+            f"{op}(): argument 'padding': expected 'same' with stride 1, 'valid', or ints, got "
+            f"{padding!r} with stride {stride}; give the padding in numbers"
         )
-        raise misfit(op, "padding", expected, got, "give the padding in numbers")
     totals = [d * (k - 1) for k, d in zip(kernel_size, dilation, strict=True)]
     if any(total % 2 for total in totals):
         ends = [size for total in reversed(totals) for size in (0, total % 2)]

@@ -85,7 +85,8 @@ class Declaration:
         self.author = author
         self.name: str = author.__name__
         head, _, tail = self.name.partition("_")
-        self.spoken = f"{head}.{tail}" if head in PREFIXED and tail else self.name
+        dotted = head in PREFIXED and head in on.split() and tail  # masked_fill is in no namespace
+        self.spoken = f"{head}.{tail}" if dotted else self.name
         self.family = author.__module__.rpartition(".")[2]
         self.op = op or self.name
         self.out, self.inplace = out, inplace
@@ -376,6 +377,27 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     return twin
 
 
+def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
+    """Declare `name_copy`, which returns copies of what the view `name` returns."""
+    d = DECLARATIONS.get(name)
+    handed_on = ", ".join(p.handed_on for p in d.parameters)
+    scope = {"VIEW": d.function, "COPIED": _copied}
+    author = _flat(d.author, d.parameters, [f"return COPIED(VIEW({handed_on}))"], scope)
+    author.__name__ = author.__qualname__ = f"{name}_copy"
+    author.__annotations__ = d.author.__annotations__  # with the domains
+    author.__doc__ = f"Return what `{name}` returns, copied."
+    return functor("flow", out=True, samples=samples or "; ".join(d.samples))(author)
+
+
+def _copied(views: Any) -> Any:
+    if isinstance(views, tuple):
+        return tuple([dispatch1(_CLONE, view) for view in views])
+    return dispatch1(_CLONE, views)
+
+
+_CLONE = op_expr("clone")
+
+
 def _flat(
     author: Callable[..., Any],
     parameters: tuple[Parameter, ...],
@@ -535,17 +557,3 @@ def _indented(words: str) -> str:
             line = ""
         line += f" {word}" if line else word
     return "".join(f"\n    {each}" for each in [*lines, line] if each)
-
-
-def exposed(place: str) -> dict[str, Callable[..., Any]]:
-    """Return what the declarations expose in a namespace, by name."""
-    found = {}
-    for name in DECLARATIONS:
-        declaration = DECLARATIONS.get(name)
-        for where, alias in declaration.places:
-            if where == place:
-                found[alias] = declaration.function
-        for where, alias in declaration.twin_places:
-            if where == place:
-                found[alias] = FUNCTORS.get(f"{name}_")
-    return found

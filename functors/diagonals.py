@@ -6,16 +6,16 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.dtype import as_dtype
-from oneflow_lite.errors import DTypeError, ShapeError
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_dim, check_ndim, no_dimension, refusal
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices, tensor
+from oneflow_lite.functors.formulas import from_host
 from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.tensor import Tensor, make_constant
+from oneflow_lite.tensor import Tensor
 
 DIAGONAL = op_expr("diagonal")
 DIAG_EMBED = op_expr("diag_embed")
@@ -130,15 +130,6 @@ def trace(input: Matrix) -> Tensor:
     return FUNCTORS.get("sum")(diagonal(input))
 
 
-def _indices(op: str, which: Any, row: int, col: int, offset: int, dtype: Any, to: Any) -> Tensor:
-    chosen = as_dtype(op, "int64" if dtype is None else dtype)
-    if chosen.kind not in "iu":
-        raise refusal(DTypeError, op, "dtype", "an integer dtype", chosen, "leave it out")
-    places = np.stack(which(row, offset, col)).astype(chosen)
-    made = make_constant(places)
-    return made if to is None else made.to(device=to)
-
-
 @functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")
 def tril_indices(
     row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
@@ -153,7 +144,8 @@ def tril_indices(
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _indices("tril_indices", np.tril_indices, row, col, offset, dtype, device)
+    places = np.stack(np.tril_indices(row, offset, col))
+    return from_host("tril_indices", places, dtype or "int64", device, kinds="iu")
 
 
 @functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")
@@ -166,4 +158,5 @@ def triu_indices(
     dtype, device: of the result; int64 on the CPU otherwise.
     DTypeError: when the dtype is not an integer one.
     """
-    return _indices("triu_indices", np.triu_indices, row, col, offset, dtype, device)
+    places = np.stack(np.triu_indices(row, offset, col))
+    return from_host("triu_indices", places, dtype or "int64", device, kinds="iu")

@@ -153,14 +153,25 @@ IntegerOrBool = Annotated[
         DTypeError="When {x} is floating or complex.",
     ),
 ]
+_PRECISE = "When {x} is not in single or double precision."
+Matrix = Annotated[
+    Tensor,
+    tensor(
+        checks.check_matrix,
+        "",
+        "Of shape (*, m, n), in single or double precision, real or complex.",
+        DTypeError=_PRECISE,
+        ShapeError="When {x} has less than two dimensions.",
+    ),
+]
 Square = Annotated[
     Tensor,
     tensor(
         checks.check_square,
         "",
-        "Floating or complex, of shape (*, n, n).",
+        "Of shape (*, n, n), in single or double precision, real or complex.",
         "m(3)",
-        DTypeError="When {x} is not floating.",
+        DTypeError=_PRECISE,
         ShapeError="When {x} is no square matrix, nor a batch of them.",
     ),
 ]

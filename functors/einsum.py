@@ -14,11 +14,11 @@ import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
+from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.matmul import check_same_dtype
-from oneflow_lite.functors.out import write_out
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 CONTRACT = op_expr("contract")
@@ -30,13 +30,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _bad_equation(equation: str, expected: str, got: object) -> Exception:
-    return bad_argument(
-        ShapeError,
-        "einsum",
-        "equation",
-        expected=expected,
-        got=f"{got} in {equation!r}",
-        mend="write it as in 'bij,bjk->bik'",
+    return ShapeError(
+        f"einsum(): argument 'equation': expected {expected}, got {got} in {equation!r}; write "
+        "it as in 'bij,bjk->bik'"
     )
 
 
@@ -89,13 +85,10 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
-            raise bad_argument(
-                ArgumentTypeError,
-                "einsum",
-                "equation",
-                expected="a string, or operands each followed by a list of labels",
-                got=type(sublist).__name__,
-                mend="write einsum('ij,jk->ik', x, y)",
+            raise ArgumentTypeError(
+                "einsum(): argument 'equation': expected a string, or operands each followed "
+                f"by a list of labels, got {type(sublist).__name__}; write einsum('ij,jk->ik', "
+                "x, y)"
             )
         return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
@@ -140,13 +133,9 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
             second = labels.index(c, first + 1)
             shape = x._data.shape
             if shape[first] != shape[second]:
-                raise bad_argument(
-                    ShapeError,
-                    "einsum",
-                    "operands",
-                    expected=f"equal sizes where label {c!r} is repeated",
-                    got=f"shape {shape}",
-                    mend="give the dimensions labels of their own",
+                raise ShapeError(
+                    f"einsum(): argument 'operands': expected equal sizes where label {c!r} is "
+                    f"repeated, got shape {shape}; give the dimensions labels of their own"
                 )
             x = FUNCTORS.get("diagonal")(x, 0, first, second)
             labels = labels.replace(c, "", 2) + c
@@ -184,30 +173,21 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
     return size
 
 
-@register_functor("einsum")
+@functor(
+    "flow",
+    samples="'bij,bjk->bik', x(2, 2, 3), x(2, 3, 2); 'ii->', x(2, 2); '...i,i', x(2, 3), x(3)",
+)
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements along dimensions named by labels (Einstein's convention).
 
-    Parameters
-    ----------
-    equation : str
-        Labels of each operand, such as `"bij,bjk->bik"`. A label that the result lacks is summed
-        over; one repeated within an operand takes the diagonal; `...` stands for any leading
+    equation: labels of each operand, such as `"bij,bjk->bik"`. A label that the result lacks is
+        summed over; one repeated within an operand takes the diagonal; `...` stands for any leading
         dimensions, which broadcast. Without `->` the result has the ellipsis and then, sorted, the
         labels that occur once.
-    *operands : Tensor
-        Of one dtype. `einsum(x, [0, 1], y, [1, 2], [0, 2])` is accepted too.
+    operands: of one dtype. `einsum(x, [0, 1], y, [1, 2], [0, 2])` is accepted too.
+    ShapeError: when the equation is malformed or does not fit the shapes.
+    DTypeError: when the dtypes differ.
 
-    Raises
-    ------
-    ShapeError
-        When the equation is malformed or does not fit the shapes.
-    DTypeError
-        When the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1., 2.], [3., 4.]])
     >>> flow.einsum("ii->", x), flow.einsum("ij,j->i", x, flow.ones(2))
     (tensor(5.), tensor([3., 7.]))
@@ -248,39 +228,24 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
     return dispatch1(PERMUTE, x, {"dims": tuple(labels.index(c) for c in result)})
 
 
-@register_functor("tensordot")
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+@functor(
+    "flow", out=True, samples="x(2, 3), x(3, 2), 1; x(2, 3), x(4, 3), ([1], [1]); x(2), x(3), 0"
+)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Return the products of a and b summed over pairs of dimensions.
 
-    Parameters
-    ----------
-    a, b : Tensor
-        Of one dtype.
-    dims : int or (sequence of int, sequence of int)
-        The number of last dimensions of `a` and first of `b` to sum over, or the dimensions of
+    a, b: of one dtype.
+    dims: the number of last dimensions of `a` and first of `b` to sum over, or the dimensions of
         each by name.
-    out : Tensor, optional
-        Receives the result.
+    ShapeError: when paired dimensions differ in size.
+    DimError: when a dimension is out of range or given twice.
+    DTypeError: when the dtypes differ.
 
-    Raises
-    ------
-    ShapeError
-        When paired dimensions differ in size.
-    DimError
-        When a dimension is out of range or given twice.
-    DTypeError
-        When the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.tensordot(flow.ones(2, 3, 4), flow.ones(3, 4, 5)).shape
     (2, 5)
     >>> flow.tensordot(flow.ones(2, 3), flow.ones(4, 3), dims=([1], [1])).shape
     (2, 4)
     """
-    if out is not None:
-        return write_out("tensordot", out, tensordot, a, b, dims)
     check_same_dtype("tensordot", a, "b", b)
     x, y = a._data.shape, b._data.shape
     if isinstance(dims, (tuple, list)):
@@ -295,8 +260,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         if n > min(len(x), len(y)):
             raise _bad_pairs(f"at most {min(len(x), len(y))}", dims, x, y)
         x_dims, y_dims = tuple(range(len(x) - n, len(x))), tuple(range(n))
-    if [x[d] for d in x_dims] != [y[d] for d in y_dims]:
+    sizes = [(x[i], y[k]) for i, k in zip(x_dims, y_dims, strict=False)]
+    if len(x_dims) != len(y_dims) or any(n != m and 1 not in (n, m) for n, m in sizes):
         raise _bad_pairs("paired dimensions of equal size", dims, x, y)
+    for i, k, (n, m) in zip(x_dims, y_dims, sizes, strict=True):  # a size of 1 counts for all
+        a = a if n == m or n == 1 else dispatch1(SUM, a, {"dim": (i,), "keepdim": True})
+        b = b if n == m or m == 1 else dispatch1(SUM, b, {"dim": (k,), "keepdim": True})
     xs = [chr(0x100 + d) for d in range(len(x))]
     ys = [chr(0x200 + d) for d in range(len(y))]
     for i, k in zip(x_dims, y_dims, strict=True):
@@ -307,11 +276,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> Exception:
-    return bad_argument(
-        ShapeError,
-        "tensordot",
-        "dims",
-        expected=expected,
-        got=f"{dims} for shapes {x} and {y}",
-        mend="pair each dimension of a with one of b",
+    return ShapeError(
+        f"tensordot(): argument 'dims': expected {expected}, got {dims} for shapes {x} and {y}; "
+        "pair each dimension of a with one of b"
     )

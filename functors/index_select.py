@@ -2,159 +2,209 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from oneflow_lite.errors import DimError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_dim, check_tensor, require_integer
-from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.masking import filled
-from oneflow_lite.functors.out import write_out
-from oneflow_lite.functors.scatter import check_same_dtype
-from oneflow_lite.functors.shape import reshape
+from oneflow_lite.errors import DimError, ShapeError
+from oneflow_lite.functors.checks import require_integer
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Scalar, choice, tensor
+from oneflow_lite.functors.masking import check_same_dtype, filled
+from oneflow_lite.functors.scatter import from_zero, reduced_at
+from oneflow_lite.functors.shape import expand, reshape
 from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
+from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor
 
 INDEX_SELECT = op_expr("index_select")
 INDEX_ADD = op_expr("index_add")
+INDEX_COPY = op_expr("index_copy")
 INDEX_MASK = op_expr("index_mask")
 
 
-@register_functor("index_select")
-def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+def check_vector(op: str, value: Tensor, argument: str = "index") -> Tensor:
+    """Return integers of at most one dimension as a vector."""
+    rank = require_integer(op, value, argument)._data.ndim
+    if rank < 2:
+        return value if rank else reshape(value, 1)
+    raise DimError(
+        f"{op}(): argument '{argument}': expected a vector, got shape {value.shape}; flatten it"
+    )
+
+
+Vector = Annotated[
+    Tensor,
+    tensor(
+        check_vector,
+        "",
+        "A vector of integers.",
+        "i(2, n=2)",
+        DTypeError="When {x} does not hold integers.",
+        DimError="When {x} is no vector.",
+        IndexRangeError="When an index is out of range (on CUDA the values are not looked at).",
+    ),
+]
+
+
+@functor(
+    "flow Tensor", out=True, samples="x(3, 4), 1, i(3, n=4); x(3, 4), -2, i(n=3); x(), 0, i(1, n=1)"
+)
+def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     """Return the entries of one dimension that a vector of indices names.
 
-    Raises
-    ------
-    IndexRangeError
-        When an index is negative or too large (on CUDA the values are not looked at).
-    DimError
-        When `index` is no vector, or there is no such dimension.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.index_select(flow.tensor([[1, 2, 3], [4, 5, 6]]), 1, flow.tensor([2, 0]))
     tensor([[3, 1],
             [6, 4]])
     """
-    if out is not None:
-        return write_out("index_select", out, index_select, input, dim, index)
-    dim = check_dim("index_select", dim, check_tensor("index_select", "input", input).ndim)
-    index = _vector("index_select", index)
     if input.ndim:
         return dispatch(INDEX_SELECT, (input, index), {"dim": dim})
     if index.shape != (1,):
-        raise bad_argument(
-            ShapeError,
-            "index_select",
-            "index",
-            expected="one index for a 0-d tensor",
-            got=f"shape {index.shape}",
-            mend="unsqueeze the input",
+        expected = "one index for a 0-d tensor"
+        got = f"shape {index.shape}"
+        mend = "unsqueeze the input"
+        raise ShapeError(
+            f"index_select(): argument 'index': expected {expected}, got {got}; {mend}"
         )
     return reshape(dispatch(INDEX_SELECT, (reshape(input, 1), index), {"dim": 0}), ())
 
 
-@register_functor("index_add")
+def _entries(
+    op: str, input: Tensor, dim: int, index: Tensor, source: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Check that there is an entry of `source` for each index; a 0-d input has one entry."""
+    check_same_dtype(op, input, "source", source)
+    shape = input.shape
+    want = (*shape[:dim], *index.shape, *shape[dim + 1 :]) if shape else ()
+    if source.shape != want or (not shape and index.shape != (1,)):
+        expected = f"shape {want}: that of input, with one entry per index in dim {dim}"
+        mend = "give one entry for each index"
+        raise ShapeError(
+            f"{op}(): argument 'source': expected {expected}, got shape {source.shape}; {mend}"
+        )
+    return (input, index, source) if shape else (reshape(input, 1), index, reshape(source, 1))
+
+
+def _with_entries(
+    op: OpExpr, input: Tensor, dim: int, index: Tensor, source: Tensor, **attrs: Any
+) -> Tensor:
+    inputs = _entries(op.op_type_name, input, dim, index, source)
+    return _shaped(dispatch(op, inputs, {"dim": dim, **attrs}), input)
+
+
+def _shaped(result: Tensor, input: Tensor) -> Tensor:
+    return result if input.ndim else reshape(result, ())
+
+
+_ENTRIES = "x(3, 4), 1, fixed(np.array([2, 0])), x(3, 2)"
+
+
+@functor(
+    "flow Tensor",
+    out=True,
+    twin=True,
+    samples=f"""
+    {_ENTRIES}; x(3, 4), -2, i(5, n=3), x(5, 4), alpha=-2; x(), 0, i(1, n=1), x()
+""",
+)
 def index_add(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    *,
-    alpha: float = 1,
-    out: Tensor | None = None,
+    input: AnyTensor, dim: Dim, index: Vector, source: AnyTensor, *, alpha: Scalar = 1
 ) -> Tensor:
     """Return `input` with alpha · source added to the entries that a vector of indices names.
 
     Entries that are named twice get both.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape.
-    dim : int
-        The dimension that the indices count along.
-    index : Tensor
-        A vector of integers.
-    source : Tensor
-        Of the dtype and shape of `input`, except for len(index) entries along `dim`.
-    alpha : number
-        Factor of `source`.
-    out : Tensor, optional
-        Receives the result.
+    source: of the dtype and shape of `input`, except for len(index) entries along `dim`.
+    alpha: factor of `source`.
+    ShapeError, DTypeError: when `source` does not fit.
 
-    Raises
-    ------
-    IndexRangeError
-        When an index is negative or too large (on CUDA the values are not looked at).
-    ShapeError, DTypeError, DimError
-        When `source` does not fit, or there is no such dimension.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.index_add(flow.zeros(3), 0, flow.tensor([0, 0]), flow.tensor([1., 2.]), alpha=10)
     tensor([30.,  0.,  0.])
     """
-    if out is not None:
-        return write_out("index_add", out, index_add, input, dim, index, source, alpha=alpha)
-    op = "index_add"
-    shape = check_tensor(op, "input", input).shape
-    dim = check_dim(op, dim, len(shape))
-    check_same_dtype(op, input, "source", check_tensor(op, "source", source))
-    alpha = fill_value(op, "alpha", alpha, input.dtype)
-    index = _vector(op, index)
-    want = (*shape[:dim], *index.shape, *shape[dim + 1 :]) if shape else ()
-    if source.shape != want or (not shape and index.shape != (1,)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "source",
-            expected=f"shape {want}: that of input, with one entry per index in dim {dim}",
-            got=f"shape {source.shape}",
-            mend="give one entry for each index",
-        )
-    attrs = {"dim": dim, "alpha": alpha}
-    if shape:
-        return dispatch(INDEX_ADD, (input, index, source), attrs)
-    return reshape(dispatch(INDEX_ADD, (reshape(input, 1), index, reshape(source, 1)), attrs), ())
+    return _with_entries(INDEX_ADD, input, dim, index, source, alpha=alpha)
 
 
-@register_functor("index_fill")
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+@functor(
+    "flow Tensor",
+    out=True,
+    twin=True,
+    samples=f"""
+    {_ENTRIES}; x(3, 4), -2, i(n=3), x(1, 4); x(), 0, i(1, n=1), x()
+""",
+)
+def index_copy(input: AnyTensor, dim: Dim, index: Vector, source: AnyTensor) -> Tensor:
+    """Return `input` with `source` written to the entries that a vector of indices names.
+
+    Of several entries for one index the last one stays, and only that one gets a gradient.
+    (PyTorch gives the overwritten ones a gradient as well.)
+
+    source: of the dtype and shape of `input`, except for len(index) entries along `dim`.
+    ShapeError, DTypeError: when `source` does not fit.
+
+    >>> flow.index_copy(flow.zeros(3), 0, flow.tensor([2, 0]), flow.tensor([1., 2.]))
+    tensor([2., 0., 1.])
+    """
+    return _with_entries(INDEX_COPY, input, dim, index, source)
+
+
+@functor(
+    "flow Tensor",
+    out=True,
+    twin=True,
+    samples=f"""
+    {_ENTRIES}, "prod"; x(3, 4), 0, i(5, n=3), x(5, 4), "mean", include_self=False
+    x(3, 4), 0, i(5, n=3), x(5, 4), "amax"; x(3, 4), -1, i(5, n=4), x(3, 5), "amin"
+    x(), 0, i(1, n=1), x(), "prod"
+""",
+)
+def index_reduce(
+    input: AnyTensor,
+    dim: Dim,
+    index: Vector,
+    source: AnyTensor,
+    reduce: Annotated[str, choice("prod", "mean", "amax", "amin", says="How they are joined.")],
+    *,
+    include_self: Flag = True,
+) -> Tensor:
+    """Return `input` with `source` joined to the entries that a vector of indices names.
+
+    Gradients are those of `scatter_reduce`.
+
+    source: of the dtype and shape of `input`, except for len(index) entries along `dim`.
+    include_self: whether the entries of `input` take part themselves.
+    ShapeError, DTypeError: when `source` does not fit, or numbers have no order.
+
+    >>> x, index = flow.tensor([1.0, 2.0, 3.0]), flow.tensor([0, 0, 2])
+    >>> flow.index_reduce(x, 0, index, flow.tensor([4.0, 5.0, 6.0]), "prod")
+    tensor([20.,  2., 18.])
+    """
+    op = "index_reduce"
+    x, index, source = _entries(op, input, dim, index, source)
+    index = reshape(
+        from_zero(op, "index", index, x.shape[dim], False), *index.shape, *[1] * (x.ndim - 1 - dim)
+    )
+    result = reduced_at(op, x, dim, expand(index, source.shape), source, reduce, include_self)
+    return _shaped(result, input)
+
+
+@functor(
+    "flow Tensor",
+    twin=True,
+    samples="""
+    x(3, 4), 1, i(2, n=4, low=-4), 0.5; x(3, 4), -2, i(n=3), 2; x(3, 4), 0, i(2, n=3), x()
+    x(), 0, i(1, n=1), 3.0
+""",
+)
+def index_fill(input: AnyTensor, dim: Dim, index: Vector, value: float | Tensor) -> Tensor:
     """Return `input` with a number written to the entries that a vector of indices names.
 
-    `value` is a number or a 0-d tensor; indices count from the end when negative.
+    Indices count from the end when negative.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+    value: a number or a 0-d tensor, which gets the sum of the gradients where it was written.
+    ShapeError, DTypeError: when `value` does not fit.
+
     >>> flow.index_fill(flow.zeros(2, 3), 1, flow.tensor([0, -1]), 7)
     tensor([[7., 0., 7.],
             [7., 0., 7.]])
     """
-    shape = check_tensor("index_fill", "input", input).shape
-    dim = check_dim("index_fill", dim, len(shape))
-    index = _vector("index_fill", index)
+    shape = input.shape
     mask = dispatch1(INDEX_MASK, index, {"dim": dim, "shape": shape or (1,)})
     return filled("index_fill", input, mask if shape else reshape(mask, ()), value)
-
-
-def _vector(op: str, index: Tensor) -> Tensor:
-    """Return an index of at most one dimension as a vector."""
-    rank = require_integer(op, index)._data.ndim
-    if rank == 1:
-        return index
-    if rank == 0:
-        return reshape(index, 1)
-    raise bad_argument(
-        DimError,
-        op,
-        "index",
-        expected="a vector",
-        got=f"shape {index.shape}",
-        mend="flatten it",
-    )

@@ -10,11 +10,13 @@ from oneflow_lite.device import CPU, to_device
 from oneflow_lite.errors import (
     ArgumentTypeError,
     DimError,
+    DTypeError,
     IndexRangeError,
     ShapeError,
-    bad_argument,
 )
-from oneflow_lite.functors.checks import check_dim, check_int, check_tensor
+from oneflow_lite.functors.checks import check_dim, check_tensor
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Int
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.index_parser import is_plain_slice, parse_index
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -24,6 +26,7 @@ from oneflow_lite.tensor import Tensor, make_constant, to_array
 
 GETITEM = op_expr("getitem")
 GETITEM_ADVANCED = op_expr("getitem_advanced")
+GETITEM_ADVANCED_GRAD = op_expr("getitem_advanced_grad")
 SETITEM = op_expr("setitem_")
 NARROW = op_expr("narrow")
 SELECT = op_expr("select")
@@ -51,12 +54,10 @@ def getitem(input: Tensor, index: Any) -> Tensor:
 
     Raises
     ------
-    IndexRangeError
-        For an index outside the tensor or of another type, a mask of another shape, or index
-        tensors that do not broadcast together. On CUDA the values of index tensors are not looked
-        at, and one outside counts around the end.
-    DimError
-        For more indices than dimensions.
+    IndexRangeError, DimError
+        For an index outside the tensor or of another type, a mask of another shape, index tensors
+        that do not broadcast together, or more indices than dimensions. On CUDA the values of
+        index tensors are not looked at, and one outside counts around the end.
 
     Examples
     --------
@@ -114,12 +115,8 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
 
     Raises
     ------
-    IndexRangeError, DimError
-        As for `getitem`.
-    ShapeError
-        When `value` does not broadcast.
-    DTypeError
-        When a number does not fit the dtype.
+    IndexRangeError, DimError, ShapeError, DTypeError
+        As for `getitem`, and when `value` does not broadcast, or does not fit the dtype.
 
     Examples
     --------
@@ -153,13 +150,10 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
 
 def _fill(op: str, value: Any, dtype: Any) -> Any:
     if value is None or isinstance(value, str):
-        raise bad_argument(
-            ArgumentTypeError,
-            op,
-            "value",
-            expected="a Tensor, an array or a number",
-            got=type(value).__name__,
-            mend="wrap the value with flow.tensor(...)",
+        mend = "wrap the value with flow.tensor(...)"
+        expected = "a Tensor, an array or a number"
+        raise ArgumentTypeError(
+            f"{op}(): argument 'value': expected {expected}, got {type(value).__name__}; {mend}"
         )
     return fill_value(op, "value", value, dtype)
 
@@ -180,107 +174,119 @@ def _check_value(want: tuple[int, ...], have: tuple[int, ...]) -> None:
         h in (1, w) for h, w in zip(have[::-1], want[::-1], strict=False)
     )
     if not fits:
-        raise bad_argument(
-            ShapeError,
-            "setitem",
-            "value",
-            expected=f"a shape that broadcasts to the indexed elements, {want}",
-            got=f"shape {have}",
-            mend="give one value, or one for each element",
+        expected = f"a shape that broadcasts to the indexed elements, {want}"
+        mend = "give one value, or one for each element"
+        raise ShapeError(
+            f"setitem(): argument 'value': expected {expected}, got shape {have}; {mend}"
         )
 
 
-@register_functor("narrow")
-def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+@functor("flow Tensor", samples="x(3, 4), 0, 1, 2; x(3, 4), -1, -3, 2; x(3, 4), 1, 4, 0")
+def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
     """Return a view of `length` entries of one dimension, beginning at `start`.
 
-    Raises
-    ------
-    IndexRangeError
-        When `start` lies outside -size … size.
-    ShapeError
-        When fewer than `length` entries follow it, or `input` is 0-d.
+    IndexRangeError: when `start` lies outside -size … size.
+    ShapeError: when fewer than `length` entries follow it, or `input` is 0-d.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.narrow(flow.tensor([1, 2, 3, 4]), 0, 1, 2)
     tensor([2, 3])
     """
-    shape = check_tensor("narrow", "input", input)._data.shape
-    dim = check_dim("narrow", dim, len(shape))
+    shape = input._data.shape
     if not shape:
-        raise bad_argument(
-            ShapeError,
-            "narrow",
-            "input",
-            expected="at least one dimension",
-            got="a 0-d tensor",
-            mend="unsqueeze it",
-        )
+        raise _no_dims(ShapeError, "narrow", "unsqueeze it")
     size = shape[dim]
-    begin = check_int("narrow", "start", start)
-    if not -size <= begin <= size:
-        raise bad_argument(
-            IndexRangeError,
-            "narrow",
-            "start",
-            expected=f"{-size} to {size} for dimension {dim} of shape {shape}",
-            got=start,
-            mend="stay inside the tensor",
+    where = f"for dimension {dim} of shape {shape}"
+    if not -size <= start <= size:
+        raise _outside("narrow", "start", f"{-size} to {size} {where}", start)
+    begin = start + size if start < 0 else start
+    if not 0 <= length <= size - begin:
+        expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
+        raise ShapeError(
+            f"narrow(): argument 'length': expected {expected}, got {length}; shorten it"
         )
-    begin += size if begin < 0 else 0
-    count = check_int("narrow", "length", length)
-    if not 0 <= count <= size - begin:
-        raise bad_argument(
-            ShapeError,
-            "narrow",
-            "length",
-            expected=f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}",
-            got=length,
-            mend="shorten it",
-        )
-    return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": count})
+    return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": length})
 
 
-@register_functor("select")
-def select(input: Tensor, dim: int, index: int) -> Tensor:
+@functor("flow Tensor", samples="x(3, 4), 0, 1; x(3, 4), -1, -4; x(3), 0, 2")
+def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
     """Return a view of one entry of a dimension; the dimension is gone.
 
-    Raises
-    ------
-    IndexRangeError
-        When `index` lies outside the dimension.
-    DimError
-        When `input` is 0-d, or has no such dimension.
+    IndexRangeError: when `index` lies outside the dimension.
+    DimError: when `input` is 0-d, or has no such dimension.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.select(flow.tensor([[1, 2], [3, 4]]), 1, 0)
     tensor([1, 3])
     """
-    shape = check_tensor("select", "input", input)._data.shape
+    shape = input._data.shape
     if not shape:
-        raise bad_argument(
-            DimError,
-            "select",
-            "input",
-            expected="at least one dimension",
-            got="a 0-d tensor",
-            mend="use the tensor itself",
-        )
+        raise _no_dims(DimError, "select", "use the tensor itself")
     dim = check_dim("select", dim, len(shape))
     size = shape[dim]
-    place = check_int("select", "index", index)
-    if not -size <= place < size:
-        raise bad_argument(
-            IndexRangeError,
-            "select",
-            "index",
-            expected=f"{-size} to {size - 1} for dimension {dim} of shape {shape}",
-            got=index,
-            mend="stay inside the tensor",
+    if not -size <= index < size:
+        where = f"for dimension {dim} of shape {shape}"
+        raise _outside("select", "index", f"{-size} to {size - 1} {where}", index)
+    return dispatch1(SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
+
+
+def _no_dims(kind: Any, op: str, mend: str) -> Exception:
+    expected = "at least one dimension"
+    return kind(f"{op}(): argument 'input': expected {expected}, got a 0-d tensor; {mend}")
+
+
+def _outside(op: str, argument: str, expected: str, got: int) -> Exception:
+    mend = "stay inside the tensor"
+    return IndexRangeError(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
+
+
+_PAIRS = "(fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
+
+
+@functor(
+    "flow Tensor",
+    twin="flow Tensor",
+    samples=f"""
+    x(3, 4), {_PAIRS}, x(2); x(3, 4), {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), True
+    x(3, 4), (i(2, n=3),), x()
+""",
+)
+def index_put(
+    input: AnyTensor, indices: Any, values: AnyTensor, accumulate: Flag = False
+) -> Tensor:
+    """Return `input` with values written, or added, where index tensors point: y[indices] = values.
+
+    Of several values for one element the last one stays, and only that one gets a gradient.
+
+    indices: a tuple of integer or bool Tensors; None stands for all of a dimension.
+    values: of the dtype of `input`; broadcast to the indexed elements.
+    accumulate: add the values; then values for one element sum up.
+    ShapeError, DTypeError, IndexRangeError, DimError: when indices or values do not fit.
+
+    >>> rows = flow.tensor([0, 0, 1])
+    >>> flow.index_put(flow.zeros(2), (rows,), flow.tensor([1.0, 2.0, 3.0]), accumulate=True)
+    tensor([3., 3.])
+    """
+    if not isinstance(indices, (tuple, list)):
+        expected = "a tuple of Tensors and None"
+        got = type(indices).__name__
+        mend = "write (indices,)"
+        raise ArgumentTypeError(
+            f"index_put(): argument 'indices': expected {expected}, got {got}; {mend}"
         )
-    attrs = {"dim": dim, "index": place + size if place < 0 else place}
-    return dispatch1(SELECT, input, attrs)
+    if values.dtype != input.dtype:
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
+        raise DTypeError(
+            f"index_put(): argument 'values': expected {expected}, got {values.dtype}; {mend}"
+        )
+    index = tuple(slice(None) if each is None else each for each in indices)
+    if not accumulate:
+        return setitem(input.clone(), index, values)
+    parsed = parse_index("index_put", input, index)
+    view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
+    if parsed.tensors:
+        attrs = {"dims": parsed.dims}
+        chosen = dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), attrs).shape
+        inputs = (values.expand(chosen), *parsed.tensors)
+        values = dispatch(GETITEM_ADVANCED_GRAD, inputs, {**attrs, "shape": view.shape})
+    total = view + values
+    return total if parsed.chooses_all else setitem(input.clone(), parsed.basic, total)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import mul, where
 from oneflow_lite.functors.checks import (
     check_broadcast,
-    check_int,
+    check_number,
     check_tensor,
+    real_floating,
     require_integer,
+    wrong,
 )
 from oneflow_lite.functors.creation import full_like
-from oneflow_lite.functors.elementwise_checks import check_number, real_floating
-from oneflow_lite.functors.loss_reduction import check_reduction, reduce_loss, same_shape
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Domain, Int, RealFloating, attribute
+from oneflow_lite.functors.loss_reduction import (
+    Legacy,
+    LegacyReduction,
+    Reduction,
+    reduce_loss,
+    same_shape,
+)
+from oneflow_lite.functors.matmul import linear
 from oneflow_lite.functors.reduce import sum
 from oneflow_lite.functors.shape import reshape
 from oneflow_lite.functors.softmax import log_softmax
 from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 NLL_LOSS = op_expr("nll_loss")
@@ -28,101 +39,173 @@ BINARY_CROSS_ENTROPY = op_expr("binary_cross_entropy")
 BCE_WITH_LOGITS = op_expr("bce_with_logits")
 
 
-@register_functor("nll_loss")
+def _classes(input: Tensor) -> int:
+    return input.shape[0 if input.ndim == 1 else 1]
+
+
+def check_classes(op: str, input: Tensor, target: Any) -> Tensor:
+    """Return class numbers (N, *) or () when they fit an input (N, C, *) or (C,)."""
+    if input.ndim == 0:
+        raise wrong(
+            op,
+            "input",
+            "at least 1 dimension, that of the classes",
+            "shape ()",
+            "pass one score per class",
+            ArgumentError,
+        )
+    require_integer(op, target, "target")
+    expected = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
+    if target.shape == expected:
+        return target
+    batches_differ = expected and target.ndim and target.shape[0] != expected[0]
+    raise wrong(
+        op,
+        "target",
+        f"shape {expected} for an input of shape {input.shape}",
+        target,
+        "give one class number for each position of the input",
+        ArgumentError if batches_differ else ShapeError,
+    )
+
+
+def check_class_weight(op: str, weight: Any, input: Tensor) -> Tensor:
+    """Return weights (C,) when they fit an input (N, C, *) or (C,)."""
+    if check_tensor(op, "weight", weight).shape != (_classes(input),):
+        raise wrong(
+            op,
+            "weight",
+            f"shape ({_classes(input)},), one weight per class",
+            weight,
+            "give a weight to each class",
+        )
+    return check_same_dtype(op, "weight", weight, input)
+
+
+def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor:
+    """Return a tensor when it has the dtype of the input."""
+    if value.dtype == input.dtype:
+        return value
+    raise wrong(
+        op,
+        name,
+        f"dtype {input.dtype}, that of the input",
+        value.dtype,
+        "convert one of them with .to(dtype)",
+        DTypeError,
+    )
+
+
+def check_share(op: str, argument: str, value: Any) -> float:
+    """Return a number from 0 to 1."""
+    if 0 <= (share := check_number(op, argument, value)) <= 1:
+        return share
+    raise wrong(
+        op,
+        argument,
+        "a number from 0 to 1",
+        value,
+        "give the share that is spread over the classes",
+        ArgumentError,
+    )
+
+
+ClassNumbers = Annotated[
+    Tensor,
+    Domain(
+        "Class numbers (N,), (N, *) or (), integers.",
+        "{x} = check_classes(NAME, {first}, {x})",
+        raises={
+            "ArgumentError": "When the batch sizes differ.",
+            "DTypeError": "When {x} does not hold integers.",
+            "IndexRangeError": "When a target is no class (checked on the CPU only).",
+            "ShapeError": "When the shape of {x} does not fit.",
+        },
+        uses=(check_classes,),
+        tensor="one",
+        sample="i(2, n=3)",
+    ),
+]
+ClassWeight = Annotated[
+    Tensor,
+    Domain(
+        "(C,), of the input's dtype; multiplies the loss of each class. With class numbers the "
+        "mean is divided by the sum of the weights of the targets.",
+        "{x} = check_class_weight(NAME, {x}, {first})",
+        raises={
+            "DTypeError": "When {x} has another dtype than the input.",
+            "ShapeError": "When {x} has not one number for each class.",
+        },
+        uses=(check_class_weight,),
+        tensor="one",
+    ),
+]
+Share = Annotated[
+    float,
+    attribute(
+        check_share,
+        says="From 0 to 1: the share of the target that is spread evenly over the classes.",
+        raises={"ArgumentError": "When {x} is not between 0 and 1."},
+    ),
+]
+
+
+@functor(
+    "functional",
+    samples="""
+    x(3), i(n=3); x(2, 3, 2, 2), i(2, 2, 2, n=3), reduction='none'
+    x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1; x(2, 3, 2), i(2, 2, n=3), reduction='sum'
+    """,
+)
 def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: RealFloating,
+    target: ClassNumbers,
+    weight: ClassWeight | None = None,
+    size_average: Legacy = None,
+    ignore_index: Int = -100,
+    reduce: Legacy = None,
+    reduction: LegacyReduction = "mean",
 ) -> Tensor:
     """Return the negative log-likelihood of the target classes: the mean of -input[n, target[n]].
 
-    Parameters
-    ----------
-    input : Tensor
-        Log-probabilities (N, C), (N, C, *) or (C,), floating.
-    target : Tensor
-        Class numbers (N,), (N, *) or (), integers.
-    weight : Tensor, optional
-        (C,), of the input's dtype; multiplies the loss of each class, and the mean is divided by
-        the sum of the weights of the targets.
-    size_average, reduce : bool, optional
-        PyTorch's deprecated names for `reduction`.
-    ignore_index : int
-        A target that gives 0 and does not count in the mean.
-    reduction : {"mean", "sum", "none"}
-        Whether the losses are averaged, summed or returned.
+    input: log-probabilities (N, C), (N, C, *) or (C,), real floating.
+    ignore_index: a target that gives 0 and does not count in the mean.
 
-    Raises
-    ------
-    IndexRangeError
-        When a target is no class (checked on the CPU only).
-    ArgumentError
-        When the batch sizes differ, or the reduction is unknown.
-    ShapeError, DTypeError
-        When other shapes or dtypes do not fit.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> log_p = flow.tensor([[-0.1, -2.3], [-1.2, -0.4]])
     >>> flow.nn.functional.nll_loss(log_p, flow.tensor([0, 1]))
     tensor(0.2500)
     """
-    reduction = check_reduction("nll_loss", reduction, size_average, reduce)
-    _check_classes("nll_loss", input, target)
-    _check_weight("nll_loss", weight, input)
-    ignore_index = check_int("nll_loss", "ignore_index", ignore_index)
-    attrs = {"ignore_index": ignore_index, "reduction": reduction}
-    return dispatch(NLL_LOSS, (input, target, weight), attrs)
 
 
-@register_functor("cross_entropy")
+@functor(
+    "functional",
+    samples="""
+    x(3), i(n=3); x(2, 3, 2), i(2, 2, n=3), reduction='none'; x(2, 3), share(2, 3)
+    x(2, 3), i(2, n=3), fixed(pos(3))
+    x(3), i(n=3), label_smoothing=0.2; x(2, 3), share(2, 3), fixed(pos(3)), reduction='sum'
+    x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1, label_smoothing=0.3
+    """,
+)
 def cross_entropy(
-    input: Tensor,
-    target: Tensor,
+    input: RealFloating,
+    target: AnyTensor,
     weight: Tensor | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    size_average: Legacy = None,
+    ignore_index: Int = -100,
+    reduce: Legacy = None,
+    reduction: LegacyReduction = "mean",
+    label_smoothing: Share = 0.0,
 ) -> Tensor:
     """Return the cross entropy of softmax(input) and the target.
 
-    Parameters
-    ----------
-    input : Tensor
-        Logits (N, C), (N, C, *) or (C,), floating.
-    target : Tensor
-        Class numbers (N,), (N, *) or (), integers; or probabilities of the input's shape, floating.
-    weight : Tensor, optional
-        (C,), of the input's dtype; multiplies the loss of each class. With class numbers the mean
-        is divided by the sum of the weights of the targets.
-    size_average, reduce : bool, optional
-        PyTorch's deprecated names for `reduction`.
-    ignore_index : int
-        A class number that gives 0 and does not count in the mean.
-    reduction : {"mean", "sum", "none"}
-        Whether the losses are averaged, summed or returned.
-    label_smoothing : float
-        From 0 to 1: the share of the target that is spread evenly over the classes.
+    input: logits (N, C), (N, C, *) or (C,), real floating.
+    target: class numbers (N,), (N, *) or (), integers; or probabilities of the input's shape.
+    weight: (C,), of the input's dtype; multiplies the loss of each class. With class numbers the
+    mean is divided by the sum of the weights of the targets.
+    ignore_index: a class number that gives 0 and does not count in the mean.
+    IndexRangeError: when a target is no class (checked on the CPU only).
+    ShapeError: when a shape does not fit.
 
-    Raises
-    ------
-    IndexRangeError
-        When a target is no class (checked on the CPU only).
-    ArgumentError
-        When the batch sizes differ, or the reduction or the smoothing are not possible.
-    ShapeError, DTypeError
-        When other shapes or dtypes do not fit.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> logits = flow.tensor([[2., 0.], [0., 0.]])
     >>> flow.nn.functional.cross_entropy(logits, flow.tensor([0, 1]))
     tensor(0.4100)
@@ -130,64 +213,38 @@ def cross_entropy(
     tensor(0.5100)
     """
     op = "cross_entropy"
-    reduction = check_reduction(op, reduction, size_average, reduce)
-    smoothing = check_number(op, "label_smoothing", label_smoothing)
-    if not 0 <= smoothing <= 1:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "label_smoothing",
-            expected="a number from 0 to 1",
-            got=label_smoothing,
-            mend="give the share that is spread over the classes",
-        )
-    real_floating(op, input)
-    probabilities = check_tensor(op, "target", target).shape == input.shape and input.ndim > 0
+    probabilities = target.shape == input.shape and input.ndim > 0
+    if not probabilities:
+        check_classes(op, input, target)
+    if weight is not None:
+        check_class_weight(op, weight, input)
     if probabilities:
         real_floating(op, target, "target")
-        _check_weight(op, weight, input)
-        if check_int(op, "ignore_index", ignore_index) >= 0:
-            raise bad_argument(
-                ArgumentError,
+        if ignore_index >= 0:
+            raise wrong(
                 op,
                 "ignore_index",
-                expected="none for a target of probabilities",
-                got=ignore_index,
-                mend="leave it out, or pass class numbers",
+                "none for a target of probabilities",
+                ignore_index,
+                "leave it out, or pass class numbers",
+                ArgumentError,
             )
-    else:
-        _check_classes(op, input, target)
     log_p = log_softmax(input, 0 if input.ndim == 1 else 1)
     if probabilities:
-        return _soft_cross_entropy(log_p, target, weight, reduction, smoothing)
-    _check_weight(op, weight, input)
-    ignore_index = check_int(op, "ignore_index", ignore_index)
+        if label_smoothing:
+            target = target * (1 - label_smoothing) + label_smoothing / _classes(log_p)
+        return reduce_loss(-_sum_over_classes(log_p * target, weight), reduction)
     attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
     loss: Tensor = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
-    if not smoothing:
+    if not label_smoothing:
         return loss
-    even = -_sum_over_classes(log_p, weight)
-    even = where(target == ignore_index, 0.0, even)
+    even = where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))
     if reduction == "mean":
         ones = full_like(log_p, -1.0)  # whose summed loss is the weight of all targets
         even = sum(even) / nll_loss(ones, target, weight, None, ignore_index, None, "sum")
     elif reduction == "sum":
         even = sum(even)
-    return loss * (1 - smoothing) + even * (smoothing / _classes(log_p))
-
-
-def _soft_cross_entropy(
-    log_p: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float
-) -> Tensor:
-    """Return the cross entropy of log-probabilities and probabilities."""
-    if smoothing:
-        target = target * (1 - smoothing) + smoothing / _classes(log_p)
-    loss = -_sum_over_classes(log_p * target, weight)
-    return reduce_loss(loss, reduction)
-
-
-def _classes(input: Tensor) -> int:
-    return input.shape[0 if input.ndim == 1 else 1]
+    return loss * (1 - label_smoothing) + even * (label_smoothing / _classes(log_p))
 
 
 def _sum_over_classes(x: Tensor, weight: Tensor | None) -> Tensor:
@@ -196,101 +253,120 @@ def _sum_over_classes(x: Tensor, weight: Tensor | None) -> Tensor:
     return sum(x, 0 if x.ndim == 1 else 1)
 
 
-def _check_classes(op: str, input: Tensor, target: Tensor) -> None:
-    """Check an input (N, C, *) or (C,) and class numbers (N, *) or ()."""
-    if real_floating(op, input).ndim == 0:
-        raise bad_argument(
-            ArgumentError,
+@functor(
+    "functional",
+    samples="""
+    x(2, 4), x(3, 4), i(2, n=3), weight=fixed(pos(3)), reduction='none'
+    x(4), x(3, 4), i(n=3), linear_bias=x(3), reduction='none'
+    x(2, 4), x(3, 4), share(2, 3), weight=fixed(pos(3)), label_smoothing=0.2
+    x(2, 4), x(3, 2, 4), i(2, 2, n=3), linear_bias=x(3, 2), ignore_index=1, reduction='sum'
+    """,
+)
+def linear_cross_entropy(
+    input: RealFloating,
+    linear_weight: RealFloating,
+    target: AnyTensor,
+    *,
+    linear_bias: RealFloating | None = None,
+    weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: Share = 0.0,
+    options: None = None,
+) -> Tensor:
+    """Return cross_entropy(input @ linear_weightᵀ + linear_bias, target).
+
+    input: (N, F) or (F,), real floating.
+    linear_weight: (C, F) or (C, *, F): scores of C classes, at each of several positions.
+    target: class numbers (N, *) or (), or probabilities (N, C, *) or (C,).
+    linear_bias: (C,) or (C, *).
+    weight, ignore_index, label_smoothing: as in `cross_entropy`; no class is ignored by default.
+    options: only None: the scores are not computed in chunks.
+    ShapeError: when a shape does not fit.
+
+    >>> logits = flow.tensor([[2., 0.], [0., 0.]])
+    >>> flow.nn.functional.linear_cross_entropy(logits, flow.eye(2), flow.tensor([0, 1]))
+    tensor(0.4100)
+    """
+    op = "linear_cross_entropy"
+    classes, *positions = linear_weight.shape[:-1] if linear_weight.ndim > 1 else (0,)
+    features = linear_weight.shape[-1] if linear_weight.ndim else 0
+    if input.ndim not in ((2,) if positions else (1, 2)) or input.shape[-1] != features:
+        raise _unfit(op, "input", f"(N, {features})" if positions else f"(*, {features})", input)
+    if linear_weight.ndim < 2:
+        raise _unfit(op, "linear_weight", "(C, F) or (C, *, F)", linear_weight)
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise _unfit(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
+    if options is not None:
+        raise ArgumentError(f"{op}(): argument 'options': nothing runs in chunks; pass None")
+    rows = classes * prod(positions)
+    linear_weight = reshape(linear_weight, (rows, features))
+    if linear_bias is not None:
+        linear_bias = reshape(linear_bias, (rows,))
+    logits = reshape(
+        linear(input, linear_weight, linear_bias), (*input.shape[:-1], classes, *positions)
+    )
+    if ignore_index is None:
+        ignore_index = -100
+    elif target.shape == logits.shape:
+        raise wrong(
             op,
-            "input",
-            expected="at least 1 dimension, that of the classes",
-            got="shape ()",
-            mend="pass one score per class",
+            "ignore_index",
+            "none for a target of probabilities",
+            ignore_index,
+            "leave it out, or pass class numbers",
+            ArgumentError,
         )
-    require_integer(op, target, "target")
-    expected = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
-    if target.shape == expected:
-        return
-    batches_differ = expected and target.ndim and target.shape[0] != expected[0]
-    raise bad_argument(
-        ArgumentError if batches_differ else ShapeError,
-        op,
-        "target",
-        expected=f"shape {expected} for an input of shape {input.shape}",
-        got=f"shape {target.shape}",
-        mend="give one class number for each position of the input",
+    return cross_entropy(
+        logits,
+        target,
+        weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
     )
 
 
-def _check_weight(op: str, weight: Tensor | None, input: Tensor) -> None:
-    if weight is None:
-        return
-    if check_tensor(op, "weight", weight).shape != (_classes(input),):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "weight",
-            expected=f"shape ({_classes(input)},), one weight per class",
-            got=f"shape {weight.shape}",
-            mend="give a weight to each class",
-        )
-    _check_dtype(op, "weight", weight, input)
+def _unfit(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
+    return wrong(
+        op,
+        argument,
+        f"shape {expected}",
+        got,
+        "match the features, classes and positions of linear_weight",
+    )
 
 
-def _check_dtype(op: str, name: str, value: Tensor, input: Tensor) -> None:
-    if value.dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            name,
-            expected=f"dtype {input.dtype}, that of the input",
-            got=value.dtype,
-            mend="convert one of them with .to(dtype)",
-        )
-
-
-@register_functor("binary_cross_entropy")
+@functor(
+    "functional",
+    samples="""
+    share(2, 3), share(2, 3); share(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
+    share(2, 3), share(2, 3), reduction='sum'
+    """,
+)
 def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: RealFloating,
+    target: AnyTensor,
+    weight: AnyTensor | None = None,
+    size_average: Legacy = None,
+    reduce: Legacy = None,
+    reduction: LegacyReduction = "mean",
 ) -> Tensor:
     """Return the mean of -(target · log(input) + (1 - target) · log(1 - input)).
 
     The logarithms are at least -100, so that the loss is finite.
 
-    Parameters
-    ----------
-    input, target : Tensor
-        Probabilities from 0 to 1, of one shape and one floating dtype.
-    weight : Tensor, optional
-        Broadcasts to the input's shape; multiplies each element.
-    size_average, reduce : bool, optional
-        PyTorch's deprecated names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-        Whether the elements are averaged, summed or returned.
+    input, target: probabilities from 0 to 1, of one shape and one floating dtype.
+    weight: broadcasts to the input's shape; multiplies each element.
+    ArgumentError: when the shapes differ, the reduction is unknown, or a value is no probability
+    (checked on the CPU only).
+    DTypeError: when the dtypes differ or are not floating.
 
-    Raises
-    ------
-    ArgumentError
-        When the shapes differ, the reduction is unknown, or a value is no probability (checked on
-        the CPU only).
-    DTypeError
-        When the dtypes differ or are not floating.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.nn.functional.binary_cross_entropy(flow.tensor([0.5, 1.]), flow.tensor([1., 1.]))
     tensor(0.3466)
     """
     op = "binary_cross_entropy"
-    reduction = check_reduction(op, reduction, size_average, reduce)
-    real_floating(op, input)
-    _check_dtype(op, "target", same_shape(op, "target", target, input), input)
+    check_same_dtype(op, "target", same_shape(op, "target", target, input), input)
     loss = dispatch(BINARY_CROSS_ENTROPY, (input, target))
     return reduce_loss(_weighted(op, loss, weight), reduction)
 
@@ -298,59 +374,47 @@ def binary_cross_entropy(
 def _weighted(op: str, loss: Tensor, weight: Tensor | None) -> Tensor:
     if weight is None:
         return loss
-    check_broadcast(op, "weight", check_tensor(op, "weight", weight), loss)
+    check_broadcast(op, "weight", weight, loss)
     return mul(loss, weight)
 
 
-@register_functor("binary_cross_entropy_with_logits")
+@functor(
+    "functional flow",
+    samples="""
+    x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
+    x(2, 3), share(2, 3), reduction='sum', pos_weight=fixed(pos(3))
+    """,
+)
 def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
+    input: RealFloating,
+    target: AnyTensor,
+    weight: AnyTensor | None = None,
+    size_average: Legacy = None,
+    reduce: Legacy = None,
+    reduction: LegacyReduction = "mean",
+    pos_weight: AnyTensor | None = None,
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input) and the target, without over- or underflow.
 
-    log(1 + exp(-|x|)) + max(x, 0) - x · target; with `pos_weight` the part -target · log sigmoid(x)
-    is multiplied by it.
+    log(1 + exp(-\\|x\\|)) + max(x, 0) - x · target; with `pos_weight` the part
+    -target · log sigmoid(x) is multiplied by it.
 
-    Parameters
-    ----------
-    input, target : Tensor
-        Logits and probabilities of one shape, floating.
-    weight, pos_weight : Tensor, optional
-        Broadcast to the input's shape; the first multiplies each element.
-    size_average, reduce : bool, optional
-        PyTorch's deprecated names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-        Whether the elements are averaged, summed or returned.
+    input, target: logits and probabilities of one shape, floating.
+    weight, pos_weight: broadcast to the input's shape; the first multiplies each element.
+    ArgumentError: when the shapes of input and target differ, or the reduction is unknown.
+    DTypeError: when the input or the target is not floating.
 
-    Raises
-    ------
-    ArgumentError
-        When the shapes of input and target differ, or the reduction is unknown.
-    DTypeError
-        When the input or the target is not floating.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> x, t = flow.tensor([0., 1000.]), flow.tensor([1., 1.])
     >>> flow.nn.functional.binary_cross_entropy_with_logits(x, t)
     tensor(0.3466)
     """
     op = "binary_cross_entropy_with_logits"
-    reduction = check_reduction(op, reduction, size_average, reduce)
-    real_floating(op, input)
     real_floating(op, same_shape(op, "target", target, input), "target")
     x, t = promote(op, input, target)
     if pos_weight is None:
         loss = dispatch(BCE_WITH_LOGITS, (x, t))
     else:
-        check_broadcast(op, "pos_weight", check_tensor(op, "pos_weight", pos_weight), t)
+        check_broadcast(op, "pos_weight", pos_weight, t)
         factor = (pos_weight - 1) * t + 1
         loss = (1 - t) * x - factor * FUNCTORS.get("logsigmoid")(x)
     return reduce_loss(_weighted(op, loss, weight), reduction)

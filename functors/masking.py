@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.errors import DTypeError, ShapeError
+from oneflow_lite.functors.checks import cast, check_tensor
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Flag, tensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.indexing import select
-from oneflow_lite.functors.out import write_out
-from oneflow_lite.functors.shape import cast, expand
+from oneflow_lite.functors.shape import expand
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 MASKED_FILL = op_expr("masked_fill")
@@ -23,34 +24,45 @@ MASKED_SCATTER = op_expr("masked_scatter")
 NONZERO = op_expr("nonzero")
 
 
-@register_functor("masked_fill")
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
+    """Return `value` when it is a tensor of bools; raise `DTypeError` otherwise."""
+    if check_tensor(op, argument, value)._data.dtype.kind == "b":
+        return value
+    mend = "convert it with .bool()"
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a mask of bools, got {value.dtype}; {mend}"
+    )
+
+
+Mask = Annotated[
+    Tensor,
+    tensor(
+        check_mask,
+        "b",
+        "Of bools; it and `input` are broadcast together.",
+        "b(2, 3)",
+        DTypeError="When {x} is not of bools.",
+    ),
+]
+
+
+@functor(
+    "flow Tensor",
+    twin=True,
+    samples="x(2, 3), b(2, 3), 0.5; x(2, 3), b(3), fixed(x()); x(2, 3), b(3), x()",
+)
+def masked_fill(input: AnyTensor, mask: Mask, value: float | Tensor) -> Tensor:
     """Return `input` with `value` where `mask` is True.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any dtype, which the result keeps.
-    mask : Tensor
-        Of bools; it and `input` are broadcast together.
-    value : number or 0-d Tensor
-        A tensor gets the sum of the gradients where it was written.
+    input: of any dtype, which the result keeps.
+    value: a 0-d tensor gets the sum of the gradients where it was written.
+    DTypeError: when `mask` is not of bools, or a number does not fit the dtype of `input`.
+    ShapeError: when shapes do not broadcast, or `value` has dimensions.
 
-    Raises
-    ------
-    DTypeError
-        When `mask` is not of bools, or a number does not fit the dtype of `input`.
-    ShapeError
-        When shapes do not broadcast, or `value` has dimensions.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> x = flow.tensor([1., 2., 3.])
     >>> flow.masked_fill(x, x > 1.5, -1.)
     tensor([ 1., -1., -1.])
     """
-    _check_mask("masked_fill", input, mask)
     return filled("masked_fill", input, mask, value)
 
 
@@ -60,112 +72,73 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
         value = fill_value(op, "value", value, input._data.dtype)
         return dispatch(MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "value",
-            expected="a number or a 0-d tensor",
-            got=f"shape {value.shape}",
-            mend="use where() or masked_scatter() for several values",
+        mend = "use where() or masked_scatter() for several values"
+        expected = "a number or a 0-d tensor"
+        raise ShapeError(
+            f"{op}(): argument 'value': expected {expected}, got shape {value.shape}; {mend}"
         )
     if value.is_complex() and not input.is_complex():
-        raise bad_argument(
-            DTypeError,
-            op,
-            "value",
-            expected=f"a real number for a tensor of {input.dtype}",
-            got=value.dtype,
-            mend="take its .real, or convert the tensor to a complex dtype",
+        mend = "take its .real, or convert the tensor to a complex dtype"
+        expected = f"a real number for a tensor of {input.dtype}"
+        raise DTypeError(
+            f"{op}(): argument 'value': expected {expected}, got {value.dtype}; {mend}"
         )
     return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
 
-@register_functor("masked_select")
-def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+@functor("flow Tensor", out=True, samples="x(2, 3), b(2, 3); x(2, 3), b(3); x(3), b(2, 1)")
+def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
     """Return the elements of `input` where `mask` is True, as a vector.
 
-    `input` and `mask` are broadcast together. The length depends on the values of `mask`: on CUDA
-    this waits for the device.
+    The length depends on the values of `mask`: on CUDA this waits for the device.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+    ShapeError: when shapes do not broadcast.
+
     >>> x = flow.tensor([[1, 2], [3, 4]])
     >>> flow.masked_select(x, x % 2 == 0)
     tensor([2, 4])
     """
-    if out is not None:
-        return write_out("masked_select", out, masked_select, input, mask)
-    input, mask = _together("masked_select", input, mask)
-    return dispatch(MASKED_SELECT, (input, mask))
+    return dispatch(MASKED_SELECT, _together("masked_select", input, mask))
 
 
-@register_functor("masked_scatter")
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+@functor("flow Tensor", twin=True, samples="x(2, 3), b(2, 3), x(4); x(2, 3), b(3), x(2, 2)")
+def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
     """Return `input` with the elements of `source`, in order, where `mask` is True.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any dtype.
-    mask : Tensor
-        Of bools; it and `input` are broadcast together.
-    source : Tensor
-        Of the dtype of `input`, with at least as many elements as `mask` has True ones (on CUDA
+    source: of the dtype of `input`, with at least as many elements as `mask` has True ones (on CUDA
         this is not looked at, and the last element fills what is missing).
+    ShapeError, DTypeError: when `source` is too short, shapes do not broadcast, or dtypes differ.
 
-    Raises
-    ------
-    ShapeError, DTypeError
-        When `source` is too short, shapes do not broadcast, or dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> mask = flow.tensor([True, False, True])
     >>> flow.masked_scatter(flow.zeros(3), mask, flow.tensor([1., 2., 3.]))
     tensor([1., 0., 2.])
     """
     input, mask = _together("masked_scatter", input, mask)
-    if check_tensor("masked_scatter", "source", source)._data.dtype != input._data.dtype:
-        raise bad_argument(
-            DTypeError,
-            "masked_scatter",
-            "source",
-            expected=f"the dtype of input, {input.dtype}",
-            got=source.dtype,
-            mend="convert it with .to(input.dtype)",
-        )
+    check_same_dtype("masked_scatter", input, "source", source)
     return dispatch(MASKED_SCATTER, (input, mask, source))
 
 
-@register_functor("nonzero")
-def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
+def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:
+    """Raise `DTypeError` unless `source` has the dtype of `input`."""
+    if source._data.dtype != input._data.dtype:
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
+        raise DTypeError(
+            f"{op}(): argument '{argument}': expected {expected}, got {source.dtype}; {mend}"
+        )
+
+
+@functor("flow Tensor", out=True, samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)")
+def nonzero(input: AnyTensor, *, as_tuple: Flag = False) -> Any:
     """Return the indices of the elements that are not zero.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype.
-    as_tuple : bool
-        Return one vector per dimension, which together index `input`.
-    out : Tensor, optional
-        Receives the result.
+    as_tuple: return one vector per dimension, which together index `input`.
+    returns: int64, of shape (number of elements, input.ndim), or a tuple of vectors.
 
-    Returns
-    -------
-    Tensor of int64, shape (number of elements, input.ndim), or a tuple of vectors
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.nonzero(flow.tensor([[1, 0], [0, 2]]))
     tensor([[0, 0],
             [1, 1]])
     """
-    if out is not None:
-        return write_out("nonzero", out, nonzero, input, as_tuple=as_tuple)
-    check_tensor("nonzero", "input", input)
     if not as_tuple:
         return dispatch1(NONZERO, input)
     if not input.ndim:
@@ -174,33 +147,26 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     return tuple(select(indices, 1, k) for k in range(input.ndim))
 
 
-def _check_mask(op: str, input: Tensor, mask: Tensor) -> None:
-    check_tensor(op, "input", input)
-    if check_tensor(op, "mask", mask)._data.dtype.kind != "b":
-        raise bad_argument(
-            DTypeError,
-            op,
-            "mask",
-            expected="a mask of bools",
-            got=mask.dtype,
-            mend="convert it with .bool()",
-        )
+@functor("flow Tensor", op="nonzero", samples="i(2, 3, n=2); x(2)")
+def argwhere(input: AnyTensor) -> Tensor:
+    """Return the indices of the elements that are not zero, one row each.
+
+    >>> flow.argwhere(flow.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
 
 
 def _together(op: str, input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Return both broadcast to their common shape."""
-    _check_mask(op, input, mask)
     if input.shape == mask.shape:
         return input, mask
     try:
         shape = np.broadcast_shapes(input.shape, mask.shape)
     except ValueError:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "mask",
-            expected=f"a shape that broadcasts with {input.shape}",
-            got=mask.shape,
-            mend="make the sizes equal or 1",
+        expected = f"a shape that broadcasts with {input.shape}"
+        mend = "make the sizes equal or 1"
+        raise ShapeError(
+            f"{op}(): argument 'mask': expected {expected}, got {mask.shape}; {mend}"
         ) from None
     return expand(input, shape), expand(mask, shape)

@@ -8,22 +8,26 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
-from oneflow_lite.functors.arithmetic import rsqrt
-from oneflow_lite.functors.checks import check_int
-from oneflow_lite.functors.elementwise_checks import check_number
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.arithmetic import rsqrt, square
+from oneflow_lite.functors.checks import cast, wrong
+from oneflow_lite.functors.creation import empty
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import Flag, FloatingOrComplex, Int, Number, RealFloating
 from oneflow_lite.functors.normalization_checks import (
-    check_channels,
-    check_last_dims,
+    Channels,
+    NormalizedShape,
+    PerChannel,
+    PerElement,
+    Statistic,
     check_more_than_one,
-    check_parameter,
 )
 from oneflow_lite.functors.rearranging import repeat
 from oneflow_lite.functors.reduce import mean
-from oneflow_lite.functors.shape import cast, reshape
+from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 STANDARDIZE = op_expr("standardize")
@@ -33,101 +37,76 @@ BATCH_NORM = op_expr("batch_norm")
 UPDATE_RUNNING = op_expr("update_running")
 
 
-@register_functor("layer_norm")
+@functor(
+    "functional flow",
+    samples="""
+    x(2, 3), (3,); x(2, 3), (3,), x(3), x(3); x(2, 2, 3), (2, 3), x(2, 3), eps=0.5
+    x(2, 3), (3,), None, x(3)
+    """,
+)
 def layer_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: RealFloating,
+    normalized_shape: NormalizedShape,
+    weight: PerElement | None = None,
+    bias: PerElement | None = None,
+    eps: Number = 1e-5,
 ) -> Tensor:
     """Normalize over the last dimensions: (x - mean) / √(var + eps) · weight + bias.
 
     The variance is the biased one: the mean of the squares.
 
-    Parameters
-    ----------
-    input : Tensor
-        (*, *normalized_shape), floating.
-    normalized_shape : sequence of int
-        The sizes of the dimensions to normalize over.
-    weight, bias : Tensor, optional
-        Of shape `normalized_shape`.
-    eps : float
-        Added to the variance.
+    eps: added to the variance.
 
-    Raises
-    ------
-    ShapeError
-        When the shapes do not fit.
-    DTypeError
-        When the input is not floating, or the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.layer_norm(flow.tensor([[1., 3.], [0., 8.]]), (2,))
     tensor([[-1.0000,  1.0000],
             [-1.0000,  1.0000]])
     """
-    dims = check_last_dims("layer_norm", input, normalized_shape)
-    shape = input.shape[len(input.shape) - len(dims) :]
-    weight = check_parameter("layer_norm", "weight", weight, shape, input)
-    bias = check_parameter("layer_norm", "bias", bias, shape, input)
-    attrs = {"dim": dims, "eps": check_number("layer_norm", "eps", eps)}
+    attrs = {"dim": normalized_shape, "eps": eps}
     if weight is None and bias is None:
         return dispatch(STANDARDIZE, (input,), attrs)[0]
     return dispatch(LAYER_NORM, (input, weight, bias), attrs)[0]
 
 
-@register_functor("rms_norm")
+@functor(
+    "functional flow", samples="x(2, 3), (3,); x(2, 2, 3), (2, 3), x(2, 3); x(2, 3), (3,), eps=0.5"
+)
 def rms_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
+    input: FloatingOrComplex,
+    normalized_shape: NormalizedShape,
+    weight: PerElement | None = None,
+    eps: Number | None = None,
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions: x / √(mean x² + eps) · weight.
 
-    Parameters
-    ----------
-    input : Tensor
-        (*, *normalized_shape), floating.
-    normalized_shape : sequence of int
-        The sizes of the dimensions to normalize over.
-    weight : Tensor, optional
-        Of shape `normalized_shape`.
-    eps : float, optional
-        Added to the mean square; by default the dtype's `finfo(dtype).eps`.
+    eps: added to the mean square; by default the dtype's `finfo(dtype).eps`.
 
-    Raises
-    ------
-    ShapeError
-        When the shapes do not fit.
-    DTypeError
-        When the input is not floating, or the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.rms_norm(flow.tensor([1., 7.]), (2,))
     tensor([0.2000, 1.4000])
     """
-    dims = check_last_dims("rms_norm", input, normalized_shape)
-    weight = check_parameter("rms_norm", "weight", weight, input.shape[dims[0] :], input)
     if eps is None:
         eps = float(np.finfo(input.dtype).eps)
-    attrs = {"dim": dims, "eps": check_number("rms_norm", "eps", eps)}
-    return dispatch(RMS_NORM, (input, weight), attrs)[0]
+    if input.is_complex():  # PyTorch takes x², not |x|²
+        y = input * rsqrt(mean(square(input), normalized_shape, True) + eps)
+        return y if weight is None else y * weight
+    return dispatch(RMS_NORM, (input, weight), {"dim": normalized_shape, "eps": eps})[0]
 
 
-@register_functor("batch_norm")
+@functor(
+    "functional flow",
+    samples="""
+    x(4, 2), None, None, x(2), x(2), True; x(2, 2, 3), None, None, training=True, eps=0.5
+    x(2, 2, 3), fixed(x(2)), fixed(pos(2)), x(2), x(2)
+    """,
+)
 def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
+    input: Channels,
+    running_mean: Statistic | None,
+    running_var: Statistic | None,
+    weight: PerChannel | None = None,
+    bias: PerChannel | None = None,
+    training: Flag = False,
+    momentum: Number = 0.1,
+    eps: Number = 1e-5,
 ) -> Tensor:
     """Normalize each channel over all other dimensions: (x - mean) / √(var + eps) · weight + bias.
 
@@ -135,31 +114,11 @@ def batch_norm(
     towards them in place: running ← (1 - momentum) · running + momentum · batch, where the
     variance is the unbiased one. Otherwise the running ones are used.
 
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, *), floating.
-    running_mean, running_var : Tensor or None
-        (C,). None in training keeps no statistics.
-    weight, bias : Tensor, optional
-        (C,)
-    training : bool
-        Whether the statistics are those of the batch.
-    momentum, eps : float
-        Share of the batch, and what is added to the variance.
+    running_mean, running_var: (C,). None in training keeps no statistics.
+    training: whether the statistics are those of the batch.
+    momentum, eps: share of the batch, and what is added to the variance.
+    ArgumentError: when there is one value per channel only, or a running statistic is missing.
 
-    Raises
-    ------
-    ShapeError
-        When a shape does not fit.
-    ArgumentError
-        When there is one value per channel only, or a running statistic is missing.
-    DTypeError
-        When the input is not floating, or the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> mean, var = flow.zeros(1), flow.ones(1)
     >>> flow.batch_norm(flow.tensor([[1.], [3.]]), mean, var, training=True)
     tensor([[-1.0000],
@@ -167,32 +126,20 @@ def batch_norm(
     >>> mean, var
     (tensor([0.2000]), tensor([1.1000]))
     """
-    op = "batch_norm"
-    channels = check_channels(op, input)
-    weight = check_parameter(op, "weight", weight, channels, input)
-    bias = check_parameter(op, "bias", bias, channels, input)
-    momentum, eps = check_number(op, "momentum", momentum), check_number(op, "eps", eps)
-    running: list[Any] = []
-    for name, value in (("running_mean", running_mean), ("running_var", running_var)):
-        if value is not None:
-            running.append(check_parameter(op, name, value, channels, input, widen=True))
-        elif not training or running_mean is not None or running_var is not None:
-            raise bad_argument(
-                ArgumentError,
-                op,
-                name,
-                expected="a Tensor in evaluation, and both running statistics or none in training",
-                got=None,
-                mend="pass it, or pass training=True without either",
-            )
+    running = (running_mean, running_var)
+    for name, value in zip(("running_mean", "running_var"), running, strict=True):
+        if value is None and (not training or running != (None, None)):
+            expected = "a Tensor in evaluation, and both running statistics or none in training"
+            mend = "pass it, or pass training=True without either"
+            raise wrong("batch_norm", name, expected, None, mend, ArgumentError)
     if not training:
-        return _by_running(input, running[0], running[1], weight, bias, eps)
-    check_more_than_one(op, input, input.shape[0] * prod(input.shape[2:]))
-    dims = (0, *range(2, input.ndim))
-    attrs = {"dim": dims, "eps": eps}
+        assert running_mean is not None and running_var is not None
+        return _by_running(input, running_mean, running_var, weight, bias, eps)
+    count = input.shape[0] * prod(input.shape[2:])
+    check_more_than_one("batch_norm", input, count)
+    attrs = {"dim": (0, *range(2, input.ndim)), "eps": eps}
     y, _, variance, batch_mean = dispatch(BATCH_NORM, (input, weight, bias), attrs)
-    if running and input.shape[0]:
-        count = input.shape[0] * prod(input.shape[2:])
+    if running_mean is not None and input.shape[0]:
         with no_grad():
             attrs = {"momentum": momentum}
             dispatch(UPDATE_RUNNING, (running_mean, batch_mean), attrs)
@@ -215,8 +162,7 @@ def _by_running(
     shift = -running_mean * scale
     if bias is not None:
         shift = shift + bias
-    y = _per_channel(input, scale, shift)
-    return cast(y, input.dtype)
+    return cast(_per_channel(input, scale, shift), input.dtype)
 
 
 def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
@@ -229,128 +175,150 @@ def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> T
     return input
 
 
-@register_functor("group_norm")
+@functor(
+    "functional flow",
+    samples="x(2, 4, 3), 2; x(2, 4), 2, x(4), x(4); x(2, 3, 2), 3, x(3), eps=0.5; x(2, 4, 2, 2), 1",
+)
 def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: Channels,
+    num_groups: Int,
+    weight: PerChannel | None = None,
+    bias: PerChannel | None = None,
+    eps: Number = 1e-5,
 ) -> Tensor:
     """Normalize over groups of channels of each sample, and scale by channel.
 
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, *), floating.
-    num_groups : int
-        A divisor of C.
-    weight, bias : Tensor, optional
-        (C,)
-    eps : float
-        Added to the variance.
+    num_groups: a divisor of C.
+    eps: added to the variance.
+    ShapeError: when a shape or the number of groups does not fit.
+    ArgumentError: when there is one value only.
 
-    Raises
-    ------
-    ShapeError
-        When a shape or the number of groups does not fit.
-    ArgumentError
-        When there is one value only.
-    DTypeError
-        When the input is not floating, or the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.group_norm(flow.tensor([[1., 3., 0., 8.]]), 2)
     tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
-    op = "group_norm"
-    channels = check_channels(op, input)
-    weight = check_parameter(op, "weight", weight, channels, input)
-    bias = check_parameter(op, "bias", bias, channels, input)
-    if check_int(op, "num_groups", num_groups) < 1 or channels[0] % num_groups:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "num_groups",
-            expected=f"a positive divisor of the {channels[0]} channels",
-            got=num_groups,
-            mend="change the groups",
-        )
-    per_group = channels[0] // num_groups * prod(input.shape[2:])
-    check_more_than_one(op, input, input.shape[0] * per_group)
-    groups = reshape(input, (input.shape[0], num_groups, per_group))
-    attrs = {"dim": (2,), "eps": check_number(op, "eps", eps)}
-    z, _ = dispatch(STANDARDIZE, (groups,), attrs)
+    batch, channels = input.shape[:2]
+    if num_groups < 1 or channels % num_groups:
+        expected = f"a positive divisor of the {channels} channels"
+        raise wrong("group_norm", "num_groups", expected, num_groups, "change the groups")
+    per_group = channels // num_groups * prod(input.shape[2:])
+    check_more_than_one("group_norm", input, batch * per_group)
+    groups = reshape(input, (batch, num_groups, per_group))
+    z, _ = dispatch(STANDARDIZE, (groups,), {"dim": (2,), "eps": eps})
     return _per_channel(reshape(z, input.shape), weight, bias)
 
 
-@register_functor("instance_norm")
+@functor(
+    "functional flow",
+    samples="""
+    x(2, 3, 4); x(2, 3, 4), None, None, x(3), x(3); x(2, 2, 2, 2), eps=0.5
+    x(2, 3, 4), fixed(x(3)), fixed(pos(3)), use_input_stats=False
+    """,
+)
 def instance_norm(
-    input: Tensor,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
+    input: Channels,
+    running_mean: Statistic | None = None,
+    running_var: Statistic | None = None,
+    weight: PerChannel | None = None,
+    bias: PerChannel | None = None,
+    use_input_stats: Flag = True,
+    momentum: Number = 0.1,
+    eps: Number = 1e-5,
 ) -> Tensor:
     """Normalize each channel of each sample over its spatial dimensions.
 
     Every instance is a channel of a `batch_norm`; the running statistics move towards the mean of
     those of the instances.
 
-    Parameters
-    ----------
-    input : Tensor
-        (N, C, *) with at least one spatial dimension, floating.
-    running_mean, running_var, weight, bias : Tensor, optional
-        (C,)
-    use_input_stats : bool
-        Whether the statistics are those of the input; otherwise the running ones are used.
-    momentum, eps : float
-        As in `batch_norm`.
+    input: (N, C, *) with at least one spatial dimension, real floating.
+    use_input_stats: whether the statistics are those of the input; otherwise the running ones are
+    used.
+    momentum, eps: as in `batch_norm`.
+    ArgumentError: when there is one value per channel only, or a running statistic is missing.
 
-    Raises
-    ------
-    ShapeError
-        When a shape does not fit.
-    ArgumentError
-        When there is one value per channel only, or a running statistic is missing.
-    DTypeError
-        When the input is not floating, or the dtypes differ.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.instance_norm(flow.tensor([[[1., 3.], [0., 8.]]]))
     tensor([[[-1.0000,  1.0000],
              [-1.0000,  1.0000]]])
     """
-    op = "instance_norm"
-    channels = check_channels(op, input)
     batch, size = input.shape[0], input.shape[2:]
     if use_input_stats:
-        check_more_than_one(op, input, prod(size) if size else 1)
-    repeated: list[Any] = []
-    for name, value in (
-        ("running_mean", running_mean),
-        ("running_var", running_var),
-        ("weight", weight),
-        ("bias", bias),
-    ):
-        widen = name.startswith("running")
-        value = check_parameter(op, name, value, channels, input, widen=widen)
-        repeated.append(None if value is None else repeat(value, batch))
-    means, variances, weights, biases = repeated
-    instances = reshape(input, (1, batch * channels[0], *size))
-    y = batch_norm(instances, means, variances, weights, biases, use_input_stats, momentum, eps)
+        check_more_than_one("instance_norm", input, prod(size) if size else 1)
+    given = (running_mean, running_var, weight, bias)
+    repeated = [None if value is None else repeat(value, batch) for value in given]
+    instances = reshape(input, (1, batch * input.shape[1], *size))
+    y = batch_norm(instances, *repeated, use_input_stats, momentum, eps)
     if use_input_stats and batch:
         with no_grad():
-            for running, moved in ((running_mean, means), (running_var, variances)):
+            for running, moved in zip(given[:2], repeated, strict=False):
                 if running is not None:
-                    new = mean(reshape(moved, (batch, *channels)), 0)
+                    new = mean(reshape(moved, (batch, -1)), 0)
                     dispatch(UPDATE_RUNNING, (running, new), {"momentum": 1})
     return reshape(y, input.shape)
+
+
+# --- PyTorch's names for its kernels: they return the statistics, too, here with gradients --------
+
+
+def _statistics(x: Tensor, dims: tuple[int, ...], eps: float, keepdim: bool) -> list[Tensor]:
+    variance = FUNCTORS.get("var")(x, dims, correction=0, keepdim=keepdim)
+    return [mean(x, dims, keepdim), rsqrt(variance + eps)]
+
+
+@functor("flow", samples="x(2, 3), (3,), fixed(x(3)), None, 0.1")
+def native_layer_norm(
+    input: RealFloating,
+    normalized_shape: Any,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: Number,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `layer_norm` with the same arguments, the mean, and 1 / √(var + eps)."""
+    y = layer_norm(input, normalized_shape, weight, bias, eps)
+    dims = tuple(range(-len(normalized_shape), 0))
+    return (y, *_statistics(input, dims, eps, keepdim=True))
+
+
+@functor("flow", samples="x(2, 4, 3), fixed(x(4)), None, 2, 4, 3, 2, 0.1")
+def native_group_norm(
+    input: Channels,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: Int,
+    eps: Number,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `group_norm` with the same arguments, and means and 1 / √(var + eps), (N, group).
+
+    N, C, HxW: the sizes that `input` has.
+    """
+    y = group_norm(input, group, weight, bias, eps)
+    return (y, *_statistics(reshape(input, (N, group, C // group * HxW)), (2,), eps, False))
+
+
+@functor(
+    "flow",
+    samples="""
+    x(4, 2), fixed(x(2)), None, None, None, True, 0.1, 0.5
+    x(4, 2), x(2), x(2), fixed(x(2)), fixed(pos(2)), False, 0.1, 0.5
+    """,
+)
+def native_batch_norm(
+    input: Channels,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: Flag,
+    momentum: Number,
+    eps: Number,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `batch_norm` with the same arguments, and means and 1 / √(var + eps) of the batch.
+
+    Without `training` the last two are empty.
+    """
+    y = batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        none = empty(0, dtype=input.dtype, device=input.device)
+        return y, none, none
+    return (y, *_statistics(input, (0, *range(2, input.ndim)), eps, False))

@@ -1,14 +1,16 @@
-"""Checks of operands that may be tensors or numbers, before they are promoted."""
+"""Operands that may be tensors or numbers: their checks, and the domains that ask for them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.functors.elementwise_checks import real
+from oneflow_lite.functors.checks import check_number, check_tensor, floating, real
+from oneflow_lite.functors.domains import Domain
+from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor, make_tensor
 
 REAL_NUMBERS = (int, float, np.bool_, np.integer, np.floating)
@@ -59,11 +61,43 @@ def check_operands(op: str, **given: Any) -> None:
         try:
             shape = np.broadcast_shapes(shape, have)
         except ValueError:
-            raise bad_argument(
-                ShapeError,
-                op,
-                argument,
-                expected=f"a shape that broadcasts with {shape}",
-                got=have,
-                mend="make the sizes equal or 1, counted from the last dimension",
+            raise ShapeError(
+                f"{op}(): argument '{argument}': expected a shape that broadcasts with {shape}, "
+                f"got {have}; make the sizes equal or 1, counted from the last dimension"
             ) from None
+
+
+def real_to_floating_operands(op: str, input: Any, other: Any) -> list[Tensor]:
+    """Return a real tensor and another one, or a number, in one floating dtype."""
+    if not isinstance(other, Tensor):
+        check_tensor(op, "input", input)
+    given = [
+        real(op, x, name) if isinstance(x, Tensor) else check_number(op, name, x)
+        for name, x in (("input", input), ("other", other))
+    ]
+    return [floating(op, x) for x in promote(op, *given)]
+
+
+def meeting(
+    check: Callable[..., Any],
+    says: str,
+    when: str = "",
+    type: str = "Tensor or number",
+    **more: Any,
+) -> Domain:
+    """Return the domain of two operands that `check(name, input, other)` prepares."""
+    raises = {"DTypeError": when} if when else {}
+    raises["ShapeError"] = "When the shapes do not broadcast."
+    more = {"sample": "x(2, 3)", **more}
+    return Domain(says, raises=raises, tensor="operand", meet=check, type=type, **more)
+
+
+RealToFloatingOperands = Annotated[
+    Any,
+    meeting(
+        real_to_floating_operands,
+        "One a Tensor; real, of shapes that broadcast together. Integers and bools are computed "
+        "in the default dtype.",
+        "When an argument is complex.",
+    ),
+]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, RealFloating, choice
-from oneflow_lite.functors.spatial import misfit, same_dtype
+from oneflow_lite.functors.spatial import same_dtype
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
@@ -90,8 +90,8 @@ grid_sampler_3d = _numbered(
 def _word(op: str, argument: str, number: int, words: tuple[str, ...]) -> str:
     if number in range(3):
         return words[number]
-    raise bad_argument(
-        ArgumentError, op, argument, expected="0, 1 or 2", got=repr(number), mend="pass one of them"
+    raise ArgumentError(
+        f"{op}(): argument '{argument}': expected 0, 1 or 2, got {number!r}; pass one of them"
     )
 
 
@@ -112,14 +112,16 @@ def _sampled(
         or grid.shape[0] != input.shape[0]
         or 0 in input.shape[2:]
     ):
-        of = f"an input (N, C, *size) of {' or '.join(map(str, ndims))} dimensions with elements"
-        expected, got = f"shape (N, *positions, {spatial}), {of}", f"{grid.shape}, {input.shape}"
-        raise misfit(op, "grid", expected, got, "make them go together")
+        raise ShapeError(
+            f"{op}(): argument 'grid': expected shape (N, *positions, {spatial}) for an input (N, "
+            f"C, *size) of {' or '.join(map(str, ndims))} dimensions with elements, got shape "
+            f"{grid.shape}, input {input.shape}; make them go together"
+        )
     same_dtype(op, input, grid=grid)
     if mode == "bicubic" and spatial != 2:
-        expected = "'bilinear' or 'nearest' for volumes"
-        raise bad_argument(
-            ArgumentError, op, "mode", expected=expected, got=repr(mode), mend="choose another mode"
+        raise ArgumentError(
+            f"{op}(): argument 'mode': expected 'bilinear' or 'nearest' for volumes, got {mode!r}; "
+            "choose another mode"
         )
     attrs = {
         "interpolation_mode": mode,
@@ -152,9 +154,11 @@ def affine_grid(
     size = tuple([check_int("affine_grid", "size", n, 1) for n in size])
     spatial = len(size) - 2
     if spatial not in (2, 3) or theta.shape != (size[0], spatial, spatial + 1):
-        expected = "shape (N, 2, 3) for a size of 4 numbers, (N, 3, 4) for one of 5"
-        got = f"shape {theta.shape} and size {size}"
-        raise misfit("affine_grid", "theta", expected, got, "make them go together")
+        raise ShapeError(
+            "affine_grid(): argument 'theta': expected shape (N, 2, 3) for a size of 4 numbers, "
+            f"(N, 3, 4) for one of 5, got shape {theta.shape} and size {size}; make them go "
+            "together"
+        )
     like = {"dtype": theta.dtype, "device": theta.device}
     linspace, ones, stack = (FUNCTORS.get(name) for name in ("linspace", "ones", "stack"))
     parts = []

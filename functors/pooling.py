@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
@@ -18,7 +19,6 @@ from oneflow_lite.functors.spatial import (
     channels,
     check_ratios,
     check_sizes,
-    misfit,
     spatially,
 )
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -112,8 +112,10 @@ def avg_pool_nd(
     """
     op = f"avg_pool{len(kernel_size)}d"
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
-        mend = "leave it out to divide by the number of elements"
-        raise misfit(op, "divisor_override", "a number other than 0", 0, mend)
+        raise ShapeError(
+            f"{op}(): argument 'divisor_override': expected a number other than 0, got 0; leave it "
+            "out to divide by the number of elements"
+        )
     return _avg_pool(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
@@ -205,16 +207,20 @@ def _windows(
     ):
         extent = d * (k - 1) + 1
         if p > extent // 2:
-            mend = "pad less, or pad the input with flow.nn.functional.pad"
-            raise misfit(op, "padding", f"at most half of the window, {extent // 2}", p, mend)
+            raise ShapeError(
+                f"{op}(): argument 'padding': expected at most half of the window, {extent // 2}, "
+                f"got {p}; pad less, or pad the input with flow.nn.functional.pad"
+            )
         room = n + 2 * p - extent
         count = -(-room // s) + 1 if ceil_mode else room // s + 1
         if ceil_mode and (count - 1) * s >= n + p:
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
-            expected = f"windows that fit into the input, shape {input.shape}"
-            got = f"{kernel_size} with padding {padding}"
-            raise misfit(op, "kernel_size", expected, got, "use a smaller window or more padding")
+            raise ShapeError(
+                f"{op}(): argument 'kernel_size': expected windows that fit into the input, shape "
+                f"{input.shape}, got {kernel_size} with padding {padding}; use a smaller window or "
+                "more padding"
+            )
         output_size.append(count)
     return {
         "kernel_size": kernel_size,
@@ -281,15 +287,19 @@ def max_unpool_nd(
     op = f"max_unpool{spatial}d"
     stride = stride or kernel_size
     if indices.shape != input.shape:
-        expected, got = f"shape {input.shape}, that of the input", f"shape {indices.shape}"
-        raise misfit(op, "indices", expected, got, "pass what max pooling returned")
+        raise ShapeError(
+            f"{op}(): argument 'indices': expected shape {input.shape}, that of the input, got "
+            f"shape {indices.shape}; pass what max pooling returned"
+        )
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
         size = check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
-        expected = f"{fitting}, give or take less than the stride {stride}"
-        raise misfit(op, "output_size", expected, output_size, "pass the size before pooling")
+        raise ShapeError(
+            f"{op}(): argument 'output_size': expected {fitting}, give or take less than the "
+            f"stride {stride}, got {output_size}; pass the size before pooling"
+        )
     return dispatch(MAX_UNPOOL, (input, indices), {"output_size": size})
 
 
@@ -331,14 +341,18 @@ def fractional_max_pool_nd(
         output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
     output_size = check_sizes(op, "output_size", output_size, spatial)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
-        expected = f"windows of {kernel_size} that begin at different places of {size}"
-        raise misfit(op, "output_size", expected, output_size, "ask for fewer or smaller windows")
+        raise ShapeError(
+            f"{op}(): argument 'output_size': expected windows of {kernel_size} that begin at "
+            f"different places of {size}, got {output_size}; ask for fewer or smaller windows"
+        )
     samples = _random_samples
     if samples is None:
         samples = FUNCTORS.get("rand")(*lead, spatial, dtype=input.dtype, device=input.device)
     elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
-        expected, got = f"shape {(*lead, spatial)}", f"shape {samples.shape}"
-        raise misfit(op, "_random_samples", expected, got, "leave them out to draw them")
+        raise ShapeError(
+            f"{op}(): argument '_random_samples': expected shape {(*lead, spatial)}, got shape "
+            f"{samples.shape}; leave them out to draw them"
+        )
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
     pooled = dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
     return pooled if return_indices else pooled[0]

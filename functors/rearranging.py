@@ -151,7 +151,7 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
 @functor(
     "flow Tensor",
     samples="""x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
-        x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(np.array([2])), 0; i(3, n=3)""",
+        x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)""",
 )
 def repeat_interleave(
     input: AnyTensor, repeats: Any = None, dim: Any = None, *, output_size: int | None = None

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, FlowError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import (
     check_ndim,
     check_number,
@@ -75,11 +75,6 @@ def _clone(author: Function, name: str, document: str, **defaults: Any) -> Funct
     return cast(Function, made)
 
 
-def misfit(op: str, argument: str, expected: str, got: object, mend: str) -> FlowError:
-    """Build the error of an argument that does not go together with the others."""
-    return bad_argument(ShapeError, op, argument, expected=expected, got=got, mend=mend)
-
-
 @functools.cache
 def number_of(op: str) -> int:
     """Return the number of spatial dimensions that the name of a functor says."""
@@ -90,9 +85,10 @@ def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
     """Check that the other tensors have the dtype of the input."""
     for name, other in others.items():
         if other is not None and other.dtype != input.dtype:
-            expected, got = f"dtype {input.dtype}, that of the input", other.dtype
-            mend = "convert one of them with .to(dtype)"
-            raise bad_argument(DTypeError, op, name, expected=expected, got=got, mend=mend)
+            raise DTypeError(
+                f"{op}(): argument '{name}': expected dtype {input.dtype}, that of the input, got "
+                f"{other.dtype}; convert one of them with .to(dtype)"
+            )
 
 
 def check_sizes(
@@ -115,17 +111,14 @@ def check_sizes(
         what += f", or {spatial} of them"
     for size in given:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool):
-            raise bad_argument(
-                ArgumentTypeError,
-                op,
-                argument,
-                expected=what,
-                got=repr(value),
-                mend="pass whole numbers",
+            raise ArgumentTypeError(
+                f"{op}(): argument '{argument}': expected {what}, got {value!r}; pass whole numbers"
             )
     if len(given) != spatial or any(size < minimum for size in given):
-        mend = "change the number, or give one for each spatial dimension"
-        raise misfit(op, argument, what, repr(value), mend)
+        raise ShapeError(
+            f"{op}(): argument '{argument}': expected {what}, got {value!r}; change the number, or "
+            "give one for each spatial dimension"
+        )
     return tuple(int(size) for size in given)
 
 
@@ -136,7 +129,10 @@ def check_ratios(
     given = value if isinstance(value, (tuple, list)) else (value,)
     ratios = tuple([check_number(op, argument, each) for each in given])
     if len(ratios) not in (1, spatial):
-        raise misfit(op, argument, f"one or {spatial} numbers", repr(value), "pass so many")
+        raise ShapeError(
+            f"{op}(): argument '{argument}': expected one or {spatial} numbers, got {value!r}; "
+            "pass so many"
+        )
     return ratios * spatial if len(ratios) == 1 else ratios
 
 
@@ -158,16 +154,14 @@ def planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
     spatial = number_of(op)
     check_ndim(op, input, (spatial + 1, spatial + 2))
     if 0 in input.shape[-1 - spatial :]:
-        expected, got = "no size of 0 except that of the batch", f"shape {input.shape}"
-        raise misfit(op, "input", expected, got, "pass channels that hold elements")
+        raise ShapeError(
+            f"{op}(): argument 'input': expected no size of 0 except that of the batch, got shape "
+            f"{input.shape}; pass channels that hold elements"
+        )
     if input.dtype.kind == "b":
-        raise bad_argument(
-            DTypeError,
-            op,
-            "input",
-            expected="numbers",
-            got=input.dtype,
-            mend="convert it with .float()",
+        raise DTypeError(
+            f"{op}(): argument 'input': expected numbers, got {input.dtype}; convert it with "
+            ".float()"
         )
     return input
 

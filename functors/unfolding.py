@@ -13,7 +13,7 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 _UNFOLD = op_expr("unfold")
-_AS_STRIDED = op_expr("as_strided")
+AS_STRIDED = op_expr("as_strided")
 
 
 @functor("Tensor", samples="x(5), 0, 3, 2; x(2, 4), -1, 2, 1; x(2, 4), 0, 1, 5")
@@ -41,7 +41,11 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     return dispatch1(_UNFOLD, input, {"dimension": dimension, "size": size, "step": step})
 
 
-@functor("flow Tensor", samples="x(2, 4), (2, 2), (1, 3), 1; x(6), (2, 3), (1, 2); x(3), (), (), 2")
+@functor(
+    "flow Tensor",
+    reshapes="flow Tensor",
+    samples="x(2, 4), (2, 2), (1, 3), 1; x(6), (2, 3), (1, 2); x(3), (), (), 2",
+)
 def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
     """Return a view of the memory of a tensor by sizes and strides of its own.
 
@@ -53,12 +57,12 @@ def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = N
         by default the view begins where the tensor does.
     ArgumentError: when the view does not lie in that memory, or the numbers do not fit.
 
-    >>> flow.as_strided(flow.arange(6), (2, 3), (1, 2), 1)
+    >>> flow.as_strided(flow.arange(7), (2, 3), (1, 2), 1)
     tensor([[1, 3, 5],
             [2, 4, 6]])
     """
     geometry = strided_geometry("as_strided", input, size, stride, storage_offset)
-    return dispatch1(_AS_STRIDED, input, geometry)
+    return dispatch1(AS_STRIDED, input, geometry)
 
 
 def strided_geometry(

@@ -39,3 +39,13 @@ def _dx(F, ctx, dz, x, y, z):
         scale = dz * z ** (1 - p) if p < 1 else F.safe_divide(dz, z ** (p - 1))
         dx = F.safe_divide(F.abs(d) ** p, d) * scale
     return F.sum(dx, dim=(dim,), keepdim=False)
+
+
+@register_grad_func("upper_pairs", saves="x.shape")
+def upper_pairs_dx(F, ctx, dy):
+    return F.upper_pairs_grad(dy, n=ctx.x_shape[0])
+
+
+@register_grad_func("upper_pairs_grad")
+def upper_pairs_grad_ddy(F, ctx, ddx):
+    return F.upper_pairs(ddx)

@@ -45,6 +45,8 @@ for _op, _function in _BINARY.items():
 @register_kernel("sign", infer=in_c_order(like_first), reuses="x")
 def sign(xp, x, *, out=None):
     """Return -1, 0 or 1: 0 of nan, as PyTorch does."""
+    if x.dtype.kind == "b":
+        return copied(x, out)
     y = xp.sign(x, out=out)
     if x.dtype.kind == "f":
         y = xp.asarray(y)  # of a 0-d array NumPy makes a scalar

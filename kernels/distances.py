@@ -59,3 +59,20 @@ def _by_product(xp, x, y):
     z += (y * y).sum(-1)[..., None, :]
     xp.maximum(z, 0, out=z)
     return xp.sqrt(z, out=z)
+
+
+def _condensed(x):
+    return ArraySpec((x.shape[0] * (x.shape[0] - 1) // 2,), x.dtype)
+
+
+@register_kernel("upper_pairs", infer=_condensed)
+def upper_pairs(xp, x):
+    """The elements above the diagonal of a square matrix, row by row."""
+    return x[xp.triu_indices(len(x), 1)]
+
+
+@register_kernel("upper_pairs_grad", infer=lambda dy, *, n: ArraySpec((n, n), dy.dtype))
+def upper_pairs_grad(xp, dy, *, n):
+    dx = xp.zeros((n, n), dy.dtype)
+    dx[xp.triu_indices(n, 1)] = dy
+    return dx

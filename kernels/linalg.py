@@ -97,17 +97,19 @@ _SMALL = 16
 
 def _substitute(xp, a, b, upper, unit):
     a, b = _spread(xp, a, b)
+    if not b.size:
+        return b.copy()
     if not on_host(xp):
-        import cupyx.scipy.linalg
+        from cupyx.scipy.linalg import solve_triangular
 
-        return cupyx.scipy.linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unit)
+        return solve_triangular(a, b, lower=not upper, unit_diagonal=unit, check_finite=False)
     if a.ndim > 2 and a.shape[-1] <= _SMALL:
         y = _substitute_stack(a, b, upper, unit)
         if y is not None:
             return y
     y = b.copy("C")
     trsm = blas("trsm", y.dtype.char)
-    for matrix, right in each(a, y) if y.size else ():
+    for matrix, right in each(a, y):
         # BLAS counts by columns, for which what lies here by rows is transposed: yᵀ aᵀ = bᵀ.
         if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
             trsm(1, matrix, right.T, 1, not upper, 1, unit, overwrite_b=1)
@@ -211,17 +213,19 @@ def linalg_slogdet(xp, x):
     return xp.asarray(sign), xp.asarray(logarithm)
 
 
-def _by_inverse(formula):
+def _by_inverse(of_one, formula):
     """Let a kernel try `formula(xp, inverse, determinant, …)` before what singular ones need.
 
     The inverse is what most matrices allow; near a singular one it is wrong where the result, a
-    polynomial of the elements, is not.
+    polynomial of the elements, is not. Of 1 by 1 matrices the result is a constant.
     """
 
     def decorator(kernel):
         @functools.wraps(kernel)
         def chosen(xp, *arrays):
             x = arrays[-1]
+            if x.shape[-1] == 1:
+                return xp.full(x.shape, of_one, x.dtype)
             inverse = attempt(xp, xp.linalg.inv, x)
             if inverse is None:
                 return kernel(xp, *arrays)
@@ -240,7 +244,7 @@ _ILL = 1e-4
 
 
 @register_kernel("cofactor", infer=in_c_order(like_first))
-@_by_inverse(lambda xp, inverse, det: det * inverse)
+@_by_inverse(1, lambda xp, inverse, det: det * inverse)
 def cofactor(xp, x):
     """The derivative of det x by each element of x: det(x) x⁻ᵀ."""
     turn, u, s, vh = _turned_apart(xp, x)
@@ -249,7 +253,8 @@ def cofactor(xp, x):
 
 @register_kernel("cofactor_grad", infer=in_c_order(like_first))
 @_by_inverse(
-    lambda xp, g, y, det: det * ((y * g).sum((-1, -2), keepdims=True) * y - y @ transposed(g) @ y)
+    0,
+    lambda xp, g, y, det: det * ((y * g).sum((-1, -2), keepdims=True) * y - y @ transposed(g) @ y),
 )
 def cofactor_grad(xp, g, x):
     """The derivative of Σ g · cofactor(x) by each element of x."""

@@ -21,12 +21,16 @@ int16: np.dtype[Any] = np.dtype(np.int16)
 int32: np.dtype[Any] = np.dtype(np.int32)
 int64: np.dtype[Any] = np.dtype(np.int64)
 uint8: np.dtype[Any] = np.dtype(np.uint8)
+uint16: np.dtype[Any] = np.dtype(np.uint16)
+uint32: np.dtype[Any] = np.dtype(np.uint32)
+uint64: np.dtype[Any] = np.dtype(np.uint64)
 bool_: np.dtype[Any] = np.dtype(np.bool_)
 complex64: np.dtype[Any] = np.dtype(np.complex64)
 complex128: np.dtype[Any] = np.dtype(np.complex128)
 
 SUPPORTED = (
     bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
+    uint16, uint32, uint64,
 )  # fmt: skip
 DType = np.dtype[Any]
 SCALAR_TYPES = (bool, int, float, complex, np.generic)  # what counts as a number beside tensors
@@ -68,10 +72,6 @@ def as_dtype(op: str, value: Any) -> DType:
     >>> as_dtype("zeros", "float64")
     dtype('float64')
     """
-    if value is float:
-        return _default_float
-    if value is complex:
-        return _COMPLEX_OF[_default_float]
     try:
         found = np.dtype(value)
     except TypeError:
@@ -94,6 +94,14 @@ def as_dtype(op: str, value: Any) -> DType:
     )
 
 
+def is_dtype(name: str) -> bool:
+    """Return whether a text names a supported dtype."""
+    try:
+        return np.dtype(name) in SUPPORTED
+    except TypeError:
+        return False
+
+
 def to_complex(d: DType) -> DType:
     """Return the complex dtype of the same precision."""
     return _COMPLEX_OF.get(d, d)
@@ -113,7 +121,17 @@ def promote_types(a: Any, b: Any) -> DType:
         low, high = high, low
     if low is high or _CATEGORY[low.kind] < 2 <= _CATEGORY[high.kind]:
         return high
-    return np.promote_types(low, high)
+    found = np.promote_types(low, high)
+    if found.kind == "f" and high.kind != "f":  # NumPy's answer for uint64 and a signed integer
+        raise bad_argument(
+            DTypeError,
+            "promote_types",
+            "b",
+            expected=f"a dtype that meets {a} in an integer one",
+            got=b,
+            mend="convert one of them with .long()",
+        )
+    return found
 
 
 def scalar_dtype(value: Any) -> DType:
@@ -175,11 +193,101 @@ def can_cast(from_: Any, to: Any) -> bool:
     return _CATEGORY[source.kind] <= _CATEGORY[target.kind]
 
 
-def finfo(d: Any = None) -> np.finfo[Any]:
-    """Return the limits of a floating point dtype (the default one when None)."""
-    return np.finfo(_default_float if d is None else as_dtype("finfo", d))
+class finfo:
+    """The limits of a floating point dtype (by default the default one), or of a complex one.
+
+    Attributes
+    ----------
+    bits : int
+    eps, max, min, resolution, smallest_normal, tiny : float
+    dtype : dtype
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.finfo(flow.float32).eps == 2**-23
+    True
+    """
+
+    def __init__(self, type: Any = None) -> None:
+        chosen = _default_float if type is None else _dtype_of("finfo", type)
+        if chosen.kind not in "fc":
+            raise bad_argument(
+                ArgumentTypeError,
+                "finfo",
+                "type",
+                expected="a floating point or complex dtype",
+                got=chosen,
+                mend="use iinfo() for integers",
+            )
+        limits = np.finfo(chosen)
+        self.bits = int(limits.bits)
+        for name in ("eps", "max", "min", "resolution", "smallest_normal", "tiny"):
+            setattr(self, name, float(getattr(limits, name)))
+        self.dtype = as_dtype("finfo", limits.dtype)
+
+    eps: float
+    max: float
+    min: float
+    resolution: float
+    smallest_normal: float
+    tiny: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        values = ", ".join([f"{name}={getattr(self, name):g}" for name in names])
+        return f"finfo({values}, dtype={self.dtype})"
 
 
-def iinfo(d: Any) -> np.iinfo[Any]:
-    """Return the limits of an integer dtype."""
-    return np.iinfo(as_dtype("iinfo", d))
+class iinfo:
+    """The limits of an integer dtype.
+
+    Attributes
+    ----------
+    bits, max, min : int
+    dtype : dtype
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.iinfo(flow.int8).max
+    127
+    """
+
+    def __init__(self, type: Any) -> None:
+        chosen = _dtype_of("iinfo", type)
+        if chosen.kind not in "iu":
+            raise bad_argument(
+                ArgumentTypeError,
+                "iinfo",
+                "type",
+                expected="an integer dtype",
+                got=chosen,
+                mend="use finfo() for floats",
+            )
+        limits = np.iinfo(chosen)
+        self.bits = int(limits.bits)
+        self.max = int(limits.max)
+        self.min = int(limits.min)
+        self.dtype = chosen
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def _dtype_of(op: str, value: Any) -> DType:
+    """Return a dtype, or that of an array."""
+    is_array = hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, dtype)
+    return as_dtype(op, value.dtype if is_array else value)

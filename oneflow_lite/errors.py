@@ -57,6 +57,10 @@ class GradientError(FlowError, RuntimeError):
     """A backward call cannot be served: wrong gradients, unused inputs, nothing recorded."""
 
 
+class ExportError(GradientError, BufferError):
+    """A tensor that requires a gradient was to be exported through DLPack."""
+
+
 class NotDifferentiableError(GradientError):
     """The derivative that was asked for does not exist or has not been written."""
 

@@ -147,8 +147,12 @@ def _wrap(
         if inputs[i] is not None and array is inputs[i]._data:
             return inputs[i]  # type: ignore[no-any-return]
     y = make_tensor(np.asarray(array) if isinstance(array, np.generic) else array)
+    source = None
     if schema.view_of is not None:
-        link_view(op, inputs[schema.inputs.index(schema.view_of)], y, attrs, origin)
+        source = inputs[schema.inputs.index(schema.view_of)]
+        link_view(op, source, y, attrs, origin)
+    if local.state.inference:
+        y._inference = source is None or source._inference
     return y
 
 
@@ -303,6 +307,8 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
                 y._edge = (node, 0)
             elif dtype.kind == "c":
                 record(op, (x,), (y,), attrs, (edge,))
+    elif state.inference:
+        y._inference = x._inference or not op.aliases
     return y
 
 
@@ -370,6 +376,8 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
                 z._edge = (node, 0)
             elif dtype.kind == "c":
                 record(op, (x, y), (z,), attrs, (x_edge or NO_EDGE, y_edge or NO_EDGE))
+    elif state.inference:
+        z._inference = True
     return z
 
 

@@ -33,6 +33,7 @@ from oneflow_lite.errors import (
     CaptureError,
     DimError,
     DTypeError,
+    ExportError,
     GradientError,
     InplaceError,
     ShapeError,
@@ -42,10 +43,15 @@ from oneflow_lite.locks import FREE_THREADED, make_lock
 from oneflow_lite.storage import Layout, Storage, ViewInfo
 from oneflow_lite.tensor_repr import tensor_text
 
+if TYPE_CHECKING:
+    from oneflow_lite.methods import Methods  # written from the declarations
+else:
+    Methods = object
+
 _storage_lock = make_lock()
 
 
-class Tensor:
+class Tensor(Methods):
     """An array on a device that autograd can follow.
 
     `flow.Tensor([1, 2, 3])` is of the default dtype float32, as in OneFlow, and
@@ -63,9 +69,10 @@ class Tensor:
     _view: ViewInfo | None = None
     _layout: Layout | None = None  # of a base whose shape was changed in place
     _meta: AutogradMeta | None = None  # of a leaf, once someone looked
+    _inference: bool = False  # whether it was made in inference_mode
     _name: str | None = None  # of the variable of a Program that a tensor with values became
 
-    # NumPy leaves `array + tensor` to the tensor's reflected operator.
+    # CuPy leaves `array + tensor` to the tensor's reflected operator; NumPy asks __array_ufunc__.
     __array_priority__: ClassVar[int] = 1000
 
     def __init__(self, *data: Any, device: Any = None) -> None:
@@ -174,16 +181,34 @@ class Tensor:
                 f"a tensor on {self.device} is not converted to a NumPy array implicitly; "
                 "call .cpu() or .numpy() first"
             )
+        if self.requires_grad:
+            raise GradientError(
+                "__array__(): a tensor that requires a gradient is not converted to a NumPy array "
+                "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
+            )
         self._leave("__array__")
         return np.array(self._data, dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        if self._edge is not None:
-            raise GradientError(
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Export the memory to another library, without a copy.
+
+        One that requires a gradient has to be detached first.
+        """
+        if self.requires_grad:
+            raise ExportError(
                 "__dlpack__(): a tensor that requires a gradient is not exported; detach() it first"
             )
         self._leave("__dlpack__")
-        return self._data.__dlpack__(**options)
+        options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        given = {name: value for name, value in options.items() if value is not None}
+        return self._data.__dlpack__(stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()  # type: ignore[no-any-return]
@@ -250,6 +275,9 @@ class Tensor:
         if not self._data.ndim:
             raise ArgumentTypeError("iteration over a 0-d tensor; use item()")
         return iter(self.unbind(0))
+
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self._data.ndim else self
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
@@ -466,6 +494,8 @@ class Tensor:
         alias = Tensor.__new__(Tensor)
         alias._data = self._data
         alias._storage = self.storage
+        if self._inference:
+            alias._inference = True
         return alias
 
     def detach_(self) -> Tensor:
@@ -492,6 +522,15 @@ class Tensor:
                 expected="a Tensor",
                 got=type(value).__name__,
                 mend="wrap the value with flow.tensor(...)",
+            )
+        if self._edge is not None and value.dtype.kind not in "fc":
+            raise bad_argument(
+                DTypeError,
+                "data",
+                "value",
+                expected="a floating point or complex dtype, as the tensor requires a gradient",
+                got=value.dtype,
+                mend="convert the value with .float()",
             )
         self._data = value._data
         self._storage = value.storage
@@ -569,6 +608,12 @@ class Tensor:
         device = None if not self.is_cuda else str(self.device)
         return _rebuild, (type(self), self.numpy(), self.requires_grad, device, extra)
 
+    def __copy__(self) -> Tensor:
+        if not self.is_leaf:  # a copy that shares memory and history is a view
+            return self.view_as(self)
+        rebuild, parts = self.__reduce_ex__(4)
+        return rebuild(*parts)  # type: ignore[no-any-return]
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         self._require_leaf("copy.deepcopy")
         if id(self) in memo:
@@ -624,7 +669,9 @@ class Tensor:
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
 
-OWN_FIELDS = frozenset({"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_name"})
+OWN_FIELDS = frozenset(
+    {"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_inference", "_name"}
+)
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
@@ -653,7 +700,10 @@ def make_tensor(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
 
 def make_constant(array: Any) -> Tensor:
     """Wrap an array that was made from Python numbers, and tell a pushed interpreter of it."""
-    return as_constant(make_tensor(array))
+    made = make_tensor(array)
+    if local.state.inference:
+        made._inference = True
+    return as_constant(made)
 
 
 def as_constant(tensor: Tensor) -> Tensor:

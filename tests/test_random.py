@@ -271,3 +271,16 @@ def test_on_each_device(device):
     x = flow.zeros(4, device=device)
     x.normal_(generator=g)
     assert len(set(x.cpu().tolist())) == 4
+
+
+def test_negative_seeds():
+    torch = pytest.importorskip("torch")
+    for seed in (-1, -5, -(2**63), 2**64 - 1):
+        flow.manual_seed(seed), torch.manual_seed(seed)
+        assert flow.initial_seed() == torch.initial_seed()
+    a = flow.manual_seed(-1) and flow.rand(3)
+    b = flow.manual_seed(2**64 - 1) and flow.rand(3)
+    assert a.tolist() == b.tolist()
+    for seed in (-(2**63) - 1, 2**64):
+        with pytest.raises(ValueError, match=r"manual_seed\(\)"):
+            flow.manual_seed(seed)

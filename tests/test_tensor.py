@@ -11,6 +11,8 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.errors import (
     ArgumentTypeError,
+    DeviceError,
+    DTypeError,
     FlowError,
     GradientError,
     IndexRangeError,
@@ -56,7 +58,8 @@ class TestConstruction:
         x = flow.ones(2, requires_grad=True)
         assert x.numpy().tolist() == [1.0, 1.0]
         assert (x * 2).numpy().tolist() == [2.0, 2.0]
-        assert np.asarray(x * 2).tolist() == [2.0, 2.0]
+        with pytest.raises(GradientError, match=r"call detach\(\) first"):
+            np.asarray(x * 2)
 
     def test_a_leaf_of_its_own_has_no_history(self):
         x = flow.tensor([1.0], requires_grad=True)
@@ -689,3 +692,85 @@ class TestAssignment:
     def test_an_attribute_that_is_not_there(self):
         with pytest.raises(AttributeError, match="no_such"):
             _ = flow.ones(1).no_such
+
+
+def test_reversed(torch):
+    for array in (np.arange(3), np.arange(6).reshape(2, 3), np.array(1)):
+        ours, theirs = reversed(flow.tensor(array)), reversed(torch.tensor(array))
+        assert ours.tolist() == theirs.tolist()
+    x = flow.ones(2, requires_grad=True)
+    assert reversed(x).requires_grad
+
+
+@pytest.mark.parametrize("value", [flow.ones(2, dtype=flow.int64), flow.tensor([True])])
+def test_data_of_a_leaf_that_requires_a_gradient(value):
+    x = flow.ones(2, requires_grad=True)
+    with pytest.raises(DTypeError, match="floating point or complex"):
+        x.data = value
+    assert x.tolist() == [1.0, 1.0]
+    x.data = flow.ones(3, dtype=flow.float64)
+    x.sum().backward()
+    assert x.grad.dtype == flow.float64
+
+
+def test_a_device_that_is_not_there():
+    for name in ("mps", "tpu:0", "float33"):
+        with pytest.raises(DeviceError, match=f"device.*'{name}'"):
+            flow.ones(2).to(name)
+    assert flow.ones(2).to("float64").dtype == flow.float64
+
+
+def test_alpha_that_is_a_tensor():
+    with pytest.raises(FlowError, match=r"'alpha'.*item\(\)"):
+        flow.ones(2).add_(flow.ones(2), alpha=flow.tensor(0.5))
+
+
+class Stranger:
+    """A class that knows how to meet tensors, which know nothing of it."""
+
+    def answer(self, other):
+        return "the stranger's answer"
+
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = answer
+    __rmatmul__ = __rand__ = __ror__ = __rxor__ = answer
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = answer
+    __hash__ = object.__hash__
+
+
+class TestStrangers:
+    """An operator asks the other operand where this one cannot answer."""
+
+    @pytest.mark.parametrize("sign", "+ - * / // % ** @ & | ^ < <= > >= == !=".split())
+    def test_the_other_operand_is_asked(self, sign):
+        for t in (flow.ones(2), flow.ones(2, dtype=flow.int64)):
+            found = eval(f"t {sign} stranger", {"t": t, "stranger": Stranger()})
+            assert found == "the stranger's answer"
+
+    @pytest.mark.parametrize("sign", "+ - * / // % ** @ & | ^ < <= > >=".split())
+    @pytest.mark.parametrize("value", [None, object(), [1.0, 2.0], {}])
+    def test_nobody_answers(self, sign, value):
+        t = flow.ones(2)
+        with pytest.raises(TypeError):
+            eval(f"t {sign} value", {"t": t, "value": value})
+        with pytest.raises(TypeError):
+            eval(f"value {sign} t", {"t": t, "value": value})
+
+    def test_augmented_assignment(self):
+        t = flow.ones(2)
+        t += Stranger()
+        assert t == "the stranger's answer"
+
+    @pytest.mark.parametrize("name", ["add", "radd", "mul", "sub", "matmul", "lt", "iadd", "pow"])
+    def test_the_method_itself(self, name):
+        assert getattr(flow.ones(2), f"__{name}__")(object()) is NotImplemented
+
+    def test_functors_keep_raising(self):
+        for call in (flow.add, flow.mul, flow.lt, flow.matmul):
+            with pytest.raises(ArgumentTypeError, match="Tensor"):
+                call(flow.ones(2), object())
+
+    def test_other_errors_are_told(self):
+        with pytest.raises(ShapeError):
+            flow.ones(2) + flow.ones(3)
+        with pytest.raises(FlowError):
+            flow.tensor([True]) - flow.tensor([True])

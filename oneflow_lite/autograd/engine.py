@@ -78,6 +78,9 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
             mend="wrap the value with flow.tensor(...)",
         )
     have, want = grad._data, root._data
+    if have.dtype is not want.dtype and (have.dtype.kind == "c") is (want.dtype.kind == "c"):
+        cast: Tensor = FUNCTORS_F.cast(grad, dtype=want.dtype)
+        grad, have = cast, cast._data
     if (
         have.shape != want.shape
         or have.dtype is not want.dtype
@@ -160,7 +163,8 @@ def backward(
     tensors : Tensor or sequence of Tensor
         What to differentiate.
     grad_tensors : Tensor or sequence, optional
-        Gradients of the tensors, of their shapes and dtypes; may be None for one-element tensors.
+        Gradients of the tensors, of their shapes; another dtype is cast to that of the tensor, but
+        complex ones belong to complex tensors. May be None for one-element tensors.
     retain_graph : bool, optional
         Keep the saved tensors for another backward; None means `create_graph`.
     create_graph : bool
@@ -221,7 +225,7 @@ def grad(
     outputs, inputs : Tensor or sequence of Tensor
         What to differentiate, and with respect to what; inputs may be any tensors of the graph.
     grad_outputs : Tensor or sequence, optional
-        Gradients of the outputs; may be None for one-element outputs.
+        Gradients of the outputs, as `grad_tensors` of `backward`.
     retain_graph : bool, optional
         Keep the saved tensors; None means `create_graph`.
     create_graph : bool

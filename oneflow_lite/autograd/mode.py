@@ -32,9 +32,11 @@ class ThreadState:
         Whether saved arrays are checksummed.
     trace : Trace or None
         What writes down the steps of a backward pass.
+    inference : bool
+        Whether `inference_mode` is on: tensors that are made then are marked.
     general : bool
-        Whether any of these but grad mode is set: the quick ways of dispatch and of the GraphTask
-        ask this one question.
+        Whether any of these but the two modes is set: the quick ways of dispatch and of the
+        GraphTask ask this one question.
     """
 
     __slots__ = (
@@ -42,6 +44,7 @@ class ThreadState:
         "debug",
         "general",
         "grad_enabled",
+        "inference",
         "interpreter",
         "saved_hooks",
         "saved_hooks_disabled",
@@ -57,6 +60,7 @@ class ThreadState:
         saved_hooks_disabled: str | None = None,
         debug: bool = False,
         trace: Any = None,
+        inference: bool = False,
     ) -> None:
         self.grad_enabled = grad_enabled
         self.interpreter = interpreter
@@ -65,6 +69,7 @@ class ThreadState:
         self.saved_hooks_disabled = saved_hooks_disabled
         self.debug = debug
         self.trace = trace
+        self.inference = inference
         set_up = (interpreter, anomaly, saved_hooks, saved_hooks_disabled, trace)
         self.general = debug or any([part is not None for part in set_up])
 
@@ -75,12 +80,18 @@ class ThreadState:
 
     def bare(self) -> ThreadState:
         """Return the state with this grad mode and nothing else set."""
-        return GRAD if self.grad_enabled else NO_GRAD
+        return _MODES[self.grad_enabled, self.inference]
 
 
 _FIELDS = tuple(name for name in ThreadState.__slots__ if name != "general")
 GRAD = ThreadState(True)
 NO_GRAD = ThreadState(False)
+_MODES = {
+    (True, False): GRAD,
+    (False, False): NO_GRAD,
+    (True, True): ThreadState(True, inference=True),
+    (False, True): ThreadState(False, inference=True),
+}
 
 
 class _Local(threading.local):
@@ -97,7 +108,7 @@ def with_grad_mode(enabled: bool) -> ThreadState:
     """Return this thread's state with another grad mode."""
     state = local.state
     if not state.general:
-        return GRAD if enabled else NO_GRAD
+        return _MODES[enabled, state.inference]
     return state if state.grad_enabled is enabled else state.replace(grad_enabled=enabled)
 
 
@@ -146,19 +157,23 @@ class _GradMode:
         local.state = with_grad_mode(self._before.pop())
 
     def __call__(self, function: F) -> F:
-        enabled = self._enabled
-        if inspect.isgeneratorfunction(function):
-            return _generator_in_mode(function, enabled)  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with _GradMode(enabled):
-                return function(*args, **kwargs)
-
-        return wrapped  # type: ignore[return-value]  # wraps() keeps the signature
+        return in_mode(function, lambda: _GradMode(self._enabled))
 
 
-def _generator_in_mode(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]:
+def in_mode(function: F, mode: Callable[[], Any]) -> F:
+    """Return the function, or the generator function, run in a mode: a new context for each run."""
+    if inspect.isgeneratorfunction(function):
+        return _generator_in_mode(function, mode)  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with mode():
+            return function(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]  # wraps() keeps the signature
+
+
+def _generator_in_mode(function: Callable[..., Any], mode: Callable[[], Any]) -> Callable[..., Any]:
     """Run each step of a generator in the mode, and what happens between the steps outside it."""
 
     @functools.wraps(function)
@@ -167,14 +182,15 @@ def _generator_in_mode(function: Callable[..., Any], enabled: bool) -> Callable[
         step: Callable[[], Any] = lambda: next(generator)  # noqa: E731
         while True:
             try:
-                with _GradMode(enabled):
+                with mode():
                     value = step()
             except StopIteration as stop:
                 return stop.value
             try:
                 sent = yield value
             except GeneratorExit:
-                generator.close()
+                with mode():
+                    generator.close()
                 raise
             except BaseException as error:
                 step = functools.partial(generator.throw, error)
@@ -236,3 +252,51 @@ class set_grad_enabled(_GradMode):
         # A decorator changes nothing until the function is called.
         local.state = with_grad_mode(self._outer)
         return super().__call__(function)
+
+
+class inference_mode:
+    """Do not record operations, and mark the tensors that are made: a context manager, a decorator.
+
+    Versions are counted and views followed as ever, so that such a tensor may be used later where
+    PyTorch forbids it.
+
+    >>> import oneflow_lite as flow
+    >>> with flow.inference_mode():
+    ...     y = flow.ones(2, requires_grad=True) * 2
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = super().__new__(cls)
+        if callable(mode):
+            made.__init__()  # type: ignore[misc]
+            return made(mode)
+        return made
+
+    def __init__(self, mode: bool = True) -> None:
+        self._mode = bool(mode)
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        state = local.state
+        self._before.append((state.grad_enabled, state.inference))
+        self._set(not self._mode, self._mode)
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._set(*self._before.pop())
+
+    def _set(self, grad_enabled: bool, inference: bool) -> None:
+        state = local.state
+        if state.general:
+            local.state = state.replace(grad_enabled=grad_enabled, inference=inference)
+        else:
+            local.state = _MODES[grad_enabled, inference]
+
+    def __call__(self, function: F) -> F:
+        return in_mode(function, lambda: inference_mode(self._mode))
+
+
+def is_inference_mode_enabled() -> bool:
+    """Return whether this thread is in `inference_mode`."""
+    return local.state.inference

@@ -135,3 +135,21 @@ class TestGradModes:
             x = flow.ones(1, requires_grad=True)
         assert x.requires_grad
         assert (x * 2).requires_grad
+
+
+def test_a_decorated_generator_is_closed_in_its_mode():
+    torch = pytest.importorskip("torch")
+    for library in (flow, torch):
+        seen = []
+
+        @library.no_grad()
+        def generator():
+            try:
+                yield 1
+            finally:
+                seen.append(library.is_grad_enabled())
+
+        steps = generator()
+        next(steps)
+        steps.close()
+        assert seen == [False] and library.is_grad_enabled()

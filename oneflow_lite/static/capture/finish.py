@@ -87,6 +87,8 @@ class _Writer:
     def made(self, position: int, entry: Made) -> None:
         self.lines.append(f"y{position} = new({self.value(entry.cls)})")
         self.lines.append(f"y{position}._data = found[{entry.fetch}]")
+        if entry.inference:
+            self.lines.append(f"y{position}._inference = True")
         if entry.version:
             self.lines.append(f"y{position}.storage.version = {entry.version}")
         if entry.requires_grad == "leaf":

@@ -92,6 +92,7 @@ class Recording:
         self.callbacks = list(recorder.callbacks)
         self.default_float = default_float()
         self.grad_enabled = local.state.grad_enabled
+        self.inference = local.state.inference
         given = {id(tensor) for tensor in arguments.tensors}
         outside = [s for s in states if id(s.tensor) not in given or id(s.tensor) in captured]
         _settle(recorder, late)
@@ -295,6 +296,7 @@ class Recording:
         if (
             tensors is None
             or local.state.grad_enabled is not self.grad_enabled
+            or local.state.inference is not self.inference
             or default_float() is not self.default_float
             or not self.guards.check()
         ):
@@ -337,6 +339,8 @@ class Recording:
             return "the arguments differ in structure, plain values, shape, dtype or layout"
         if local.state.grad_enabled is not self.grad_enabled:
             return "grad mode differs"
+        if local.state.inference is not self.inference:
+            return "inference_mode differs"
         if default_float() is not self.default_float:
             return "the default dtype differs"
         return (

@@ -13,7 +13,7 @@ import attrs
 
 from oneflow_lite.autograd.function_node import AccumulateGrad
 from oneflow_lite.autograd.grad_function import HookedGradFunction
-from oneflow_lite.autograd.mode import set_grad_enabled
+from oneflow_lite.autograd.mode import local, set_grad_enabled
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
@@ -43,6 +43,8 @@ class Made:
         How often its memory was written.
     shares : int or None
         The tensor that it shares a storage with, version and all.
+    inference : bool
+        Whether it is marked as made in `inference_mode`.
     """
 
     fetch: int
@@ -50,6 +52,7 @@ class Made:
     cls: type
     version: int
     shares: int | None
+    inference: bool
 
 
 @attrs.frozen(eq=False)
@@ -173,6 +176,8 @@ class Results:
         view = tensor._view
         if view is not None:
             _check_unwatched(tensor)
+            if tensor._inference and not local.state.inference:
+                raise NotReplayable("it returned a view that was made in inference_mode")
             base, chain = self._base_of(view)
             if view.origin in (None, NO_GRAD, SPLIT) or self._is_known(base):
                 if view.origin not in (None, NO_GRAD, SPLIT):
@@ -226,7 +231,8 @@ class Results:
         if kind == "node":
             self.differentiable.append(tensor)
         version = 0 if shares is not None else tensor._version
-        return Made(self.fetches.index(name), kind, type(tensor), version, shares)
+        index, inference = self.fetches.index(name), tensor._inference
+        return Made(index, kind, type(tensor), version, shares, inference)
 
     def _copied(self, tensor: Tensor) -> str:
         """Have a constant copied, for what is returned must be new at every call."""

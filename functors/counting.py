@@ -1,0 +1,257 @@
+"""Distinct values, and values in bins: what users call. The results carry no gradient."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_int, check_number
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import (
+    Count,
+    Dim,
+    Flag,
+    Number,
+    Positive,
+    Real,
+    RealFloating,
+    tensor,
+)
+from oneflow_lite.functors.index_select import check_vector
+from oneflow_lite.functors.shape import reshape
+from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.tensor import Tensor
+
+BINCOUNT = op_expr("bincount")
+HISTC = op_expr("histc")
+HISTOGRAM_EDGES = op_expr("histogram_edges")
+HISTOGRAM_OF = op_expr("histogram_of")
+UNIQUE = op_expr("unique")
+
+
+HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
+HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])
+
+
+@functor(
+    "flow Tensor",
+    samples="""
+    i(7); i(3, 4), return_inverse=True, return_counts=True; i(4, 2, n=2), dim=0, return_inverse=True
+    fixed(x(3)), return_counts=True; b(5)
+""",
+)
+def unique(
+    input: Real,
+    sorted: Flag = True,
+    return_inverse: Flag = False,
+    return_counts: Flag = False,
+    dim: Dim | None = None,
+) -> Any:
+    """Return the distinct elements in rising order, or the distinct slices along a dimension.
+
+    NaN equals nothing, not even itself. There is no gradient: asking for one raises.
+
+    sorted: accepted as PyTorch does; the result always is.
+    return_inverse: return also where each element of the input is in the result.
+    return_counts: return also how often each one is there.
+    returns: the elements, or a tuple of them and what was asked for.
+
+    >>> flow.unique(flow.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    attrs = {"return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}
+    return dispatch(UNIQUE, (input,), attrs)
+
+
+@functor(
+    "flow Tensor",
+    samples="""
+    i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True
+    i(4, 2, n=2), return_inverse=True, dim=0
+""",
+)
+def unique_consecutive(
+    input: Real, return_inverse: Flag = False, return_counts: Flag = False, dim: Dim | None = None
+) -> Any:
+    """Return the first element of each run of equal ones, or the first slice along a dimension.
+
+    Arguments and result are those of `unique`.
+
+    >>> flow.unique_consecutive(flow.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+
+
+@functor("flow Tensor", samples="i(7); i(7), fixed(x(7)), 9; i(5), i(5)")
+def bincount(
+    input: Annotated[
+        Tensor, tensor(check_vector, "", "A vector of integers of at least 0.", "i(5)")
+    ],
+    weights: Tensor | None = None,
+    minlength: Count = 0,
+) -> Tensor:
+    """Return how often each number is there: y[n] counts n, or sums the weights where it is.
+
+    weights: real, of the shape of `input`. A gradient by them raises.
+    minlength: the least length of the result.
+    ArgumentError: when a number is negative (on CUDA the values are not looked at).
+    ShapeError: when `weights` has another shape.
+
+    >>> flow.bincount(flow.tensor([0, 2, 2]), minlength=4)
+    tensor([1, 0, 2, 0])
+    """
+    if weights is not None and weights.shape != input.shape:
+        expected = f"shape {input.shape}, that of input"
+        mend = "give one weight for each number"
+        raise ShapeError(
+            f"bincount(): argument 'weights': expected {expected}, got {weights.shape}; {mend}"
+        )
+    return dispatch(BINCOUNT, (input, weights), {"minlength": minlength})
+
+
+@functor(
+    "flow Tensor", out=True, samples="fixed(x(9)), 4; fixed(x(3, 4)), 5, -1.0, 2.0; fixed(x(4))"
+)
+def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Number = 0) -> Tensor:
+    """Return how many elements lie in each of several bins of one width, in the dtype of `input`.
+
+    Elements outside are not counted; the last bin holds its right edge. The result is constant
+    wherever it has a derivative, and requires none, as in PyTorch.
+
+    min, max: the outer edges; where they are equal, those of the data.
+    ArgumentError: when `min` is above `max`, or the data have no finite range.
+
+    >>> flow.histc(flow.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    if min > max:
+        raise ArgumentError(
+            f"histc(): argument 'max': expected at least {min}, got {max}; swap them"
+        )
+    return dispatch1(HISTC, input.detach(), {"bins": bins, "min": min, "max": max})
+
+
+@functor(
+    "flow Tensor",
+    samples="""
+    fixed(x(9)), 4; fixed(x(3, 4)), 3, range=(-1.0, 2.0), density=True
+    fixed(x(6)), fixed(np.array([-2.0, 0.0, 0.5, 2.0])), weight=fixed(pos(6))
+""",
+)
+def histogram(
+    input: RealFloating,
+    bins: int | Tensor,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: Flag = False,
+) -> HistogramResult:
+    """Return how many elements lie in each bin, or the sum of their weights, and the edges.
+
+    The last bin holds its right edge; elements outside are not counted. A gradient raises.
+
+    bins: their number, or a vector of rising edges of the dtype of `input`.
+    range: the outer edges, where `bins` is a number; those of the data by default.
+    weight: of the shape and dtype of `input`.
+    density: divide by the total and by the widths, so that the integral is 1.
+    ArgumentError, ShapeError, DTypeError: when arguments do not fit together.
+
+    >>> flow.histogram(flow.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
+    tensor([2., 1.])
+    """
+    flat = reshape(input, -1, 1)
+    hist, edges = _histogram("histogram", flat, [bins], range, weight, density, input.shape)
+    return HistogramResult(hist, edges[0])
+
+
+@functor("flow")
+def histogramdd(
+    input: RealFloating,
+    bins: Any,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: Flag = False,
+) -> HistogramddResult:
+    """Return how many points, the lines of `input`, lie in each cell of a grid, and its edges.
+
+    bins: for each dimension of the points their number or a vector of edges, or one number for all.
+    range: the outer edges of each dimension in one sequence, where `bins` are numbers.
+    weight: one for each point.
+    density: divide by the total and by the volumes of the cells.
+    ArgumentError, ShapeError, DTypeError: when arguments do not fit together.
+
+    >>> points = flow.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> flow.histogramdd(points, bins=[2, 2]).hist
+    tensor([[0., 1.],
+            [1., 1.]])
+    """
+    if input.ndim < 2:
+        expected = "points as lines"
+        got = f"shape {input.shape}"
+        raise ShapeError(
+            f"histogramdd(): argument 'input': expected {expected}, got {got}; unsqueeze it"
+        )
+    count = input.shape[-1]
+    bins = list(bins) if isinstance(bins, (tuple, list)) else [bins] * count
+    points = reshape(input, -1, count)
+    leading = input.shape[:-1]
+    return HistogramddResult(
+        *_histogram("histogramdd", points, bins, range, weight, density, leading)
+    )
+
+
+def _histogram(
+    op: str,
+    points: Tensor,
+    bins: list[Any],
+    range: Any,
+    weight: Tensor | None,
+    density: bool,
+    shape: tuple[int, ...],
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Count points (N, D) whose weights have a shape."""
+    given = isinstance(bins[0], Tensor)
+    if len(bins) != points.shape[1] or (
+        range is not None and (given or len(range) != 2 * len(bins))
+    ):
+        expected = f"numbers or edges for {points.shape[1]} dimensions, range= with numbers"
+        mend = "give two numbers of range for each number of bins"
+        got = f"{len(bins)} and range={range}"
+        raise ArgumentError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
+    if weight is not None and (weight.shape != shape or weight.dtype != points.dtype):
+        raise bad_argument(
+            ShapeError if weight.shape != shape else DTypeError,
+            op,
+            "weight",
+            expected=f"{points.dtype} of shape {shape}",
+            got=f"{weight.dtype} of shape {weight.shape}",
+            mend="give one weight for each point",
+        )
+    edges = [_edges(op, points, k, each, range) for k, each in enumerate(bins)]
+    flat = None if weight is None else reshape(weight, -1)
+    hist = dispatch(HISTOGRAM_OF, (points, flat, *edges), {"density": density})
+    return hist, tuple(edges)
+
+
+def _edges(op: str, points: Tensor, k: int, bins: Any, range: Any) -> Tensor:
+    """Return the edges of one dimension."""
+    if isinstance(bins, Tensor):
+        if bins.ndim != 1 or bins.numel() < 2 or bins.dtype != points.dtype:
+            expected = f"a vector of at least two edges of {points.dtype}"
+            got = f"{bins.dtype} of shape {bins.shape}"
+            mend = "or give the number of bins"
+            raise ShapeError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
+        return bins
+    low = high = None
+    if range is not None:
+        low, high = (check_number(op, "range", each) for each in range[2 * k : 2 * k + 2])
+        if low > high:
+            raise ArgumentError(
+                f"{op}(): argument 'range': expected rising edges, got {range}; swap them"
+            )
+    attrs = {"bins": check_int(op, "bins", bins, 1), "low": low, "high": high}
+    return dispatch1(HISTOGRAM_EDGES, points.select(1, k).detach(), attrs)

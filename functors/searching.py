@@ -1,0 +1,147 @@
+"""Values looked up in others: searchsorted, bucketize, isin; what users call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+)
+from oneflow_lite.functors.checks import check_tensor, require_integer
+from oneflow_lite.functors.creation import tensor
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import Flag, Real
+from oneflow_lite.interpreter import dispatch, promote
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.tensor import Tensor
+
+SEARCHSORTED = op_expr("searchsorted")
+ISIN = op_expr("isin")
+
+_SEQUENCE = "fixed(np.array([1.0, 2.0, 2.0, 5.0]))"
+
+
+@functor(
+    "flow",
+    out=True,
+    samples=f"""
+    {_SEQUENCE}, fixed(x(2, 3)); {_SEQUENCE}, 2.0, right=True
+    {_SEQUENCE}, fixed(x(3)), out_int32=True
+    fixed(np.arange(6.0).reshape(2, 3)), fixed(pos(2, 4)), side="right"
+    fixed(np.array([2.0, 1.0])), fixed(pos(3)), sorter=fixed(np.array([1, 0]))
+""",
+)
+def searchsorted(
+    sorted_sequence: Real,
+    input: Any,
+    *,
+    out_int32: Flag = False,
+    right: Flag = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Return where values would be inserted into a sequence to keep it in order.
+
+    The sequence is the last dimension; it is one vector, or one for each line of the values.
+
+    input: a real Tensor of the dtype of the sequence, or a number.
+    out_int32: return int32 instead of int64.
+    right: insert behind equal elements instead of in front of them.
+    side: "left" or "right", the other way to say so.
+    sorter: the indices that sort the sequence, where it is not in order.
+    ShapeError, DTypeError, ArgumentError: when arguments do not fit together.
+
+    >>> flow.searchsorted(flow.tensor([1, 3, 5]), flow.tensor([3, 4]))
+    tensor([1, 2])
+    """
+    op = "searchsorted"
+    if side not in (None, "left", "right") or (side == "left" and right):
+        expected = "'left' or 'right', in accord with right="
+        mend = "give one of the two alone"
+        raise ArgumentError(f"{op}(): argument 'side': expected {expected}, got {side!r}; {mend}")
+    return _searched(op, sorted_sequence, input, sorter, out_int32, right or side == "right")
+
+
+@functor("flow", out=True, samples=f"fixed(x(2, 3)), {_SEQUENCE}; 2.0, {_SEQUENCE}, right=True")
+def bucketize(
+    input: Any, boundaries: Tensor, *, out_int32: Flag = False, right: Flag = False
+) -> Tensor:
+    """Return into which bucket between ordered boundaries each value falls.
+
+    input: a real Tensor, or a number.
+    boundaries: a vector in rising order.
+    out_int32: return int32 instead of int64.
+    right: count a value that equals a boundary to the bucket behind it.
+    ShapeError, DTypeError: when arguments do not fit together.
+
+    >>> flow.bucketize(flow.tensor([3, 6, 9]), flow.tensor([1, 3, 5, 7]))
+    tensor([1, 3, 4])
+    """
+    if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
+        got = f"shape {boundaries.shape}"
+        raise ShapeError(
+            f"bucketize(): argument 'boundaries': expected a vector, got {got}; flatten it"
+        )
+    return _searched("bucketize", boundaries, input, None, out_int32, right)
+
+
+def _searched(
+    op: str, sequence: Tensor, values: Any, sorter: Tensor | None, out_int32: bool, right: bool
+) -> Tensor:
+    if not isinstance(values, Tensor):
+        values = tensor(values, device=sequence.device)
+    sequence, values = promote(op, sequence.detach(), values.detach())
+    shape, own = sequence.shape, values.shape
+    if not shape or (len(shape) > 1 and shape[:-1] != own[:-1]) or sequence.is_complex():
+        expected = f"a real vector, or lines for values of shape {own}"
+        mend = "give both the same leading dimensions"
+        got = f"{sequence.dtype} of shape {shape}"
+        raise ShapeError(
+            f"{op}(): argument 'sorted_sequence': expected {expected}, got {got}; {mend}"
+        )
+    if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
+        expected = f"the shape of the sequence, {shape}"
+        mend = "take that of argsort()"
+        raise ShapeError(
+            f"{op}(): argument 'sorter': expected {expected}, got {sorter.shape}; {mend}"
+        )
+    attrs = {"out_int32": out_int32, "right": right}
+    return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)
+
+
+@functor(
+    "flow", samples="fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=True"
+)
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: Flag = False, invert: Flag = False
+) -> Tensor:
+    """Return which elements are among the test elements.
+
+    elements, test_elements: real Tensors, one of which may be a number.
+    assume_unique: say that neither holds a value twice, which is quicker.
+    invert: return which are not.
+    ArgumentTypeError: when neither is a Tensor.
+
+    >>> flow.isin(flow.tensor([1, 2, 3]), flow.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        expected = "a Tensor, as elements or as test_elements"
+        mend = "wrap one with flow.tensor(...)"
+        got = type(elements).__name__
+        raise ArgumentTypeError(
+            f"isin(): argument 'elements': expected {expected}, got {got}; {mend}"
+        )
+    device = (elements if isinstance(elements, Tensor) else test_elements).device
+    x, y = (
+        v.detach() if isinstance(v, Tensor) else tensor(v, device=device)
+        for v in (elements, test_elements)
+    )
+    if x.is_complex() or y.is_complex():
+        got = f"{x.dtype} and {y.dtype}"
+        mend = "compare .real and .imag"
+        raise DTypeError(f"isin(): argument 'elements': expected real dtypes, got {got}; {mend}")
+    return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})

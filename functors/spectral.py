@@ -1,0 +1,168 @@
+"""Fourier transforms: `flow.fft`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from oneflow_lite.dtype import to_complex
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError
+from oneflow_lite.functors.checks import (
+    cast,
+    check_dims,
+    floating,
+    no_dimension,
+    refusal,
+)
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, choice, tensor
+from oneflow_lite.functors.padding import pad
+from oneflow_lite.functors.rearranging import roll
+from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.tensor import Tensor
+
+C2C = op_expr("fft_c2c")
+R2C = op_expr("fft_r2c")
+C2R = op_expr("fft_c2r")
+CONJ = op_expr("conj")
+
+
+def _transformable(op: str, value: Tensor, argument: str) -> Tensor:
+    value = floating(op, value, argument)
+    if value._data.dtype.char != "e":
+        return value
+    expected, mend = "a dtype of at least 32 bits", "convert it with .float()"
+    raise refusal(DTypeError, op, argument, expected, value.dtype, mend)
+
+
+Signal = Annotated[
+    Tensor,
+    tensor(
+        _transformable,
+        "c",
+        "With at least one dimension. Integers are computed in the default dtype.",
+        DTypeError="When {x} is float16, or complex where real numbers are transformed.",
+    ),
+]
+REAL_INPUT = ("rfft", "ihfft")
+NORMS = ("backward", "ortho", "forward")
+Norm = Annotated[str, choice(*NORMS, says="Which direction divides by the number of entries.")]
+
+_SAYS = {
+    "fft": "Return the Fourier transform",
+    "ifft": "Return the inverse Fourier transform",
+    "rfft": "Return the Fourier transform of real numbers, without what follows by symmetry,",
+    "irfft": "Return the real inverse of `rfft`",
+    "hfft": "Return the real Fourier transform of half of a symmetric signal",
+    "ihfft": "Return the inverse of `hfft`, of real numbers,",
+}
+_SIZED = """: entries to take, or to fill up to with zeros; of a real result those it has.
+    DimError: when a dimension is out of range or given twice.
+    ShapeError: when a size is below 1, or there is not one for each dimension."""
+
+
+def _declare(kind: str) -> None:
+    """Declare a transform along one dimension, along two, and along any number of them."""
+
+    def one(input: Signal, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Tensor:
+        return _transform(f"fft.{kind}", kind, input, n, dim, norm)
+
+    def two(
+        input: Signal,
+        s: int | Sequence[int] | None = None,
+        dim: int | Sequence[int] = (-2, -1),
+        norm: Norm | None = None,
+    ) -> Tensor:
+        return _transform(f"fft.{kind}2", kind, input, s, dim, norm)
+
+    def many(
+        input: Signal,
+        s: int | Sequence[int] | None = None,
+        dim: int | Sequence[int] | None = None,
+        norm: Norm | None = None,
+    ) -> Tensor:
+        return _transform(f"fft.{kind}n", kind, input, s, dim, norm)
+
+    w = "x" if kind in REAL_INPUT else "z"
+    line = "{w}(4); {w}(2, 3), 5, 0, 'ortho'; {w}(4), 3, -1, 'forward'"
+    plane = "{w}(2, 3); {w}(3, 2, 2), (2, 3), (0, 2), 'ortho'"
+    space = "{w}(2, 3); {w}(3, 2), dim=(0,); {w}(2, 2, 3), (4,); {w}(2, 3), (-1, 4), (1, 0)"
+    rows = (
+        (one, "", "along one dimension", "n", line),
+        (two, "2", "along two dimensions", "s", plane),
+        (many, "n", "along all dimensions, or some", "s", space),
+    )
+    for author, suffix, where, sized, samples in rows:
+        author.__name__ = author.__qualname__ = f"fft_{kind}{suffix}"
+        author.__doc__ = f"{_SAYS[kind]} {where}.\n\n    {sized}{_SIZED}"
+        functor("fft", out=True, samples=samples.format(w=w))(author)
+
+
+def _transform(
+    op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: str | None
+) -> Tensor:
+    real_input, real_output = kind in REAL_INPUT, kind in ("irfft", "hfft")
+    if real_input and input.is_complex():
+        raise refusal(
+            DTypeError, op, "input", "a real dtype", input.dtype, "take its .real and .imag"
+        )
+    rank = input._data.ndim
+    sizes = (sizes,) if isinstance(sizes, int) else sizes
+    dims = (dims,) if isinstance(dims, int) else dims
+    if dims is None:
+        dims = range(rank) if sizes is None else range(rank - len(sizes), rank)
+    elif not rank:
+        raise no_dimension(op, "input", DimError)
+    dim = check_dims(op, tuple(dims), rank) if len(dims) else ()
+    if not dim and (real_input or real_output):
+        raise refusal(ArgumentError, op, "dim", "at least one", dim, "name a dimension")
+    have = [input._data.shape[d] for d in dim]
+    wanted, fits = list(have), sizes is None or len(sizes) == len(dim)
+    if sizes is None and real_output:
+        wanted[-1] = 2 * (have[-1] - 1)
+    elif sizes is not None and fits:
+        wanted = [h if n == -1 else n for n, h in zip(sizes, have, strict=True)]
+    if not fits or min(wanted, default=1) < 1:
+        got = wanted if fits else tuple(sizes)
+        expected = f"{len(dim)} of at least 1, one for each dimension"
+        mend = "give as many sizes as dimensions, none of them 0"
+        raise refusal(ShapeError, op, "s" if op[-1] in "2n" else "n", expected, got, mend)
+    n = wanted[-1] if wanted else 1
+    if real_output:
+        input = input if input.is_complex() else cast(input, to_complex(input.dtype))
+        wanted = [*wanted[:-1], n // 2 + 1]
+    if wanted != have:
+        grows = [0] * (2 * rank)
+        for d, new, old in zip(dim, wanted, have, strict=True):
+            grows[2 * (rank - 1 - d) + 1] = new - old
+        input = pad(input, grows)
+    place = NORMS.index(norm or "backward")
+    attrs = {"dim": dim, "normalization": 2 - place if kind[0] == "i" else place}
+    if real_input:
+        half = dispatch1(R2C, input, attrs)
+        return dispatch1(CONJ, half) if kind == "ihfft" else half
+    if real_output:
+        return dispatch1(
+            C2R, dispatch1(CONJ, input) if kind == "hfft" else input, {**attrs, "n": n}
+        )
+    return dispatch1(C2C, input, {**attrs, "forward": kind == "fft"})
+
+
+for _kind in _SAYS:
+    _declare(_kind)
+
+
+def _shift(name: str, half: int, says: str) -> None:
+    def author(input: AnyTensor, dim: int | Sequence[int] | None = None) -> Tensor:
+        shape = input._data.shape
+        dims = check_dims(f"fft.{name}", dim, len(shape)) if dim != () else ()
+        return roll(input, [(shape[d] + half) // 2 for d in dims], dims) if dims else input
+
+    author.__name__ = author.__qualname__ = f"fft_{name}"
+    author.__doc__ = says
+    functor("fft", samples="x(5); x(2, 3), 1; x(3, 4), (0, -1)")(author)
+
+
+_shift("fftshift", 0, "Return the tensor with frequency 0 moved from the front to the middle.")
+_shift("ifftshift", 1, "Return the tensor with frequency 0 moved from the middle to the front.")

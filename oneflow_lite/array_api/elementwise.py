@@ -1,0 +1,119 @@
+"""Functions of one element, or of two that broadcast: NumPy's and the standard's names for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite.array_api.adapter import adapter, as_tensors, functor
+from oneflow_lite.interpreter import promote
+from oneflow_lite.tensor import Tensor
+
+# Names that are not those of the functor; a name that is not here is.
+RENAMED = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "bitwise_invert": "bitwise_not",
+    "conjugate": "conj",
+    "degrees": "rad2deg",
+    "divide": "div",
+    "equal": "eq",
+    "fabs": "abs",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "invert": "bitwise_not",
+    "left_shift": "bitwise_left_shift",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "power": "pow",
+    "radians": "deg2rad",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+    "subtract": "sub",
+}
+
+# The standard's, and what else NumPy has: each is one functor of as many operands.
+UNARY = """
+    abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite
+    isinf isnan log log10 log1p log2 logical_not negative positive reciprocal round sign signbit
+    sin sinh sqrt square tan tanh trunc
+""".split()
+BINARY = """
+    add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign
+    divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and
+    logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract
+""".split()
+NUMPY_UNARY = """
+    absolute arccos arccosh arcsin arcsinh arctan arctanh conjugate deg2rad degrees exp2 fabs
+    frexp invert rad2deg radians rint
+""".split()
+NUMPY_BINARY = """
+    arctan2 float_power fmax fmin fmod gcd heaviside lcm ldexp left_shift logaddexp2 power
+    right_shift
+""".split()
+# These functors take a number in place of one operand; for the others it becomes a tensor first.
+TAKE_NUMBERS = set(
+    """
+    add bitwise_and bitwise_or bitwise_xor div eq floor_divide fmod ge gt le lt mul ne pow
+    remainder sub
+    """.split()
+)
+
+
+def operate(name: str, *operands: Any, **options: Any) -> Any:
+    """Run the functor of a name on operands: tensors, arrays, numbers, or sequences of numbers."""
+    path = RENAMED.get(name, name)
+    if path == "sign" and isinstance(operands[0], Tensor) and operands[0].is_complex():
+        path = "sgn"
+    function = functor(path)
+    given = [_operand(x) for x in operands]
+    tensors = [isinstance(x, Tensor) for x in given]
+    if not any(tensors) or (not all(tensors) and path not in TAKE_NUMBERS):
+        given = promote(path, *given)
+    return function(*given, **options)
+
+
+def _operand(value: Any) -> Any:
+    return functor("tensor")(value) if isinstance(value, (list, tuple)) else as_tensors(value)
+
+
+def _make(name: str, count: int) -> Callable[..., Any]:
+    if count == 1:
+
+        def function(x: Any, /) -> Any:
+            return operate(name, x)
+    else:
+
+        def function(x1: Any, x2: Any, /) -> Any:  # type: ignore[misc]
+            return operate(name, x1, x2)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return `{RENAMED.get(name, name)}` of each element."
+    return adapter(name)(function)
+
+
+for _name in [*UNARY, *NUMPY_UNARY]:
+    globals()[_name] = _make(_name, 1)
+for _name in [*BINARY, *NUMPY_BINARY]:
+    globals()[_name] = _make(_name, 2)
+
+
+@adapter("modf")
+def modf(x: Any, /) -> Any:
+    """Return fractions and whole parts."""
+    return functor("frac")(x), functor("trunc")(x)
+
+
+@adapter("divmod")
+def divmod(x1: Any, x2: Any, /) -> Any:
+    """Return quotients rounded down, and remainders."""
+    return operate("floor_divide", x1, x2), operate("remainder", x1, x2)

@@ -1,0 +1,71 @@
+"""The Fourier extension of the array API standard, which is NumPy's `np.fft` as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.array_api.adapter import adapter, functor
+from oneflow_lite.array_api.functions import asarray, tensor
+from oneflow_lite.dtype import default_float
+from oneflow_lite.tensor import Tensor
+
+_ONE = "fft ifft rfft irfft hfft ihfft".split()
+_MANY = "fftn ifftn rfftn irfftn fft2 ifft2 rfft2 irfft2".split()
+__all__ = [*_ONE, *_MANY[:4], "fftfreq", "rfftfreq", "fftshift", "ifftshift"]
+
+
+def _transform(name: str) -> Callable[..., Tensor]:
+    if name in _ONE:
+
+        def function(
+            x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = None
+        ) -> Tensor:
+            return functor(f"fft.{name}")(tensor(x), n, axis, norm)
+    else:
+        axes_default = (-2, -1) if name.endswith("2") else None
+
+        def function(  # type: ignore[misc]
+            x: Any, /, s: Any = None, axes: Any = axes_default, norm: str | None = None
+        ) -> Tensor:
+            return functor(f"fft.{name}")(tensor(x), s, axes, norm)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return the transform `{name}`, scaled as `norm` says."
+    return adapter(f"fft.{name}")(function)
+
+
+for _name in [*_ONE, *_MANY]:
+    globals()[_name] = _transform(_name)
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of the entries of `fft`."""
+    return asarray(np.fft.fftfreq(n, d), dtype or default_float(), device=device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of the entries of `rfft`."""
+    return asarray(np.fft.rfftfreq(n, d), dtype or default_float(), device=device)
+
+
+def _shifted(x: Any, axes: Any, sign: int) -> Tensor:
+    x = tensor(x)
+    chosen = range(x.ndim) if axes is None else axes if isinstance(axes, (tuple, list)) else (axes,)
+    sizes = [x.shape[i] for i in chosen]
+    shifts = [n // 2 if sign > 0 else -(n // 2) for n in sizes]
+    return functor("roll")(x, shifts, tuple(chosen)) if x.ndim else x.clone()
+
+
+@adapter("fft.fftshift")
+def fftshift(x: Any, /, axes: Any = None) -> Tensor:
+    """Return the tensor with the frequency 0 moved to the centre."""
+    return _shifted(x, axes, 1)
+
+
+@adapter("fft.ifftshift")
+def ifftshift(x: Any, /, axes: Any = None) -> Tensor:
+    """Return what `fftshift` did undone."""
+    return _shifted(x, axes, -1)

@@ -1,0 +1,885 @@
+"""Functions of the array API standard that are not elementwise, in NumPy's order of parameters.
+
+The first parameters are the standard's. A parameter that only NumPy has stands where NumPy has it,
+so that one function serves both `t.__array_namespace__()` and NumPy's dispatch.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
+from oneflow_lite.array_api.elementwise import operate
+from oneflow_lite.dtype import (
+    SCALAR_TYPES,
+    DType,
+    as_dtype,
+    default_float,
+    promote_types,
+    result_dtype,
+    to_complex,
+)
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.interpreter import promote
+from oneflow_lite.tensor import Tensor
+
+# Parts
+
+
+def _out(out: Any) -> dict[str, Any]:
+    return {} if out is None else {"out": out}
+
+
+def tensor(x: Any) -> Tensor:
+    """Return a tensor, also of a number or a sequence."""
+    return x if isinstance(x, Tensor) else functor("tensor")(x)
+
+
+def as_float(x: Any) -> Tensor:
+    """Return the tensor in a floating or complex dtype."""
+    x = tensor(x)
+    return x if x.dtype.kind in "fc" else x.to(default_float())
+
+
+def axes_of(x: Tensor, axis: Any) -> tuple[int, ...]:
+    """Return the axes counted from 0; None means all."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    for one in axes:
+        if not -x.ndim <= one < x.ndim:
+            functor("unbind")(x, one)  # raises and names the range
+    return tuple([one % x.ndim for one in axes])
+
+
+def to_end(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
+    """Return the tensor with the axes merged into a last one, and its shape if they were kept."""
+    axes = axes_of(x, axis)
+    rest = [i for i in range(x.ndim) if i not in axes]
+    sizes = [x.shape[i] for i in rest]
+    count = math.prod([x.shape[i] for i in axes])
+    kept = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+    return functor("permute")(x, (*rest, *axes)).reshape(*sizes, count), kept
+
+
+def over_axes(name: str, x: Tensor, axis: Any, keepdims: bool, **options: Any) -> Tensor:
+    """Reduce over any number of axes with a functor that reduces one."""
+    if isinstance(axis, (int, np.integer)):
+        return functor(name)(x, int(axis), bool(keepdims), **options)
+    merged, kept = to_end(x, axis)
+    result = functor(name)(merged, -1, **options)
+    return result.reshape(kept) if keepdims else result
+
+
+def cast(x: Any, dtype: Any) -> Tensor:
+    """Return the tensor in a dtype; None leaves it as it is."""
+    return tensor(x) if dtype is None else tensor(x).to(as_dtype("astype", dtype))
+
+
+def summed_dtype(x: Tensor, dtype: Any) -> DType:
+    """Return the dtype of a sum: integers are summed in the widest one of their kind."""
+    if dtype is not None:
+        return as_dtype("astype", dtype)
+    widest = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+    return widest.get(x.dtype.kind, x.dtype)
+
+
+# Creation
+
+
+def _made(name: str, *args: Any, dtype: Any, device: Any, **options: Any) -> Any:
+    return functor(name)(*args, dtype=dtype, device=device, **options)
+
+
+def asarray(
+    obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None
+) -> Tensor:
+    """Return a tensor of an array, a number or a nested sequence, sharing memory where it can."""
+    if copy is False and not isinstance(obj, (Tensor, np.ndarray)):
+        raise bad_argument(
+            ArgumentError,
+            "asarray",
+            "copy",
+            expected="None or True for a number or a sequence, which is always copied",
+            got=False,
+            mend="leave it out",
+        )
+    made = functor("as_tensor")(obj, dtype=dtype, device=device)
+    if copy:
+        return made.clone() if made is obj or isinstance(obj, np.ndarray) else made
+    if copy is False and not np.shares_memory(made.detach().numpy(), np.asarray(_plain(obj))):
+        raise bad_argument(
+            ArgumentError,
+            "asarray",
+            "copy",
+            expected="None or True where dtype or device change",
+            got=False,
+            mend="leave it out",
+        )
+    return made
+
+
+def _plain(obj: Any) -> Any:
+    return obj.detach().numpy() if isinstance(obj, Tensor) else obj
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Return evenly spaced numbers, without the end."""
+    low, high = (0, start) if stop is None else (start, stop)
+    if (high - low) * step < 0:
+        high = low
+    return _made("arange", low, high, step, dtype=dtype, device=device)
+
+
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return an uninitialised tensor."""
+    return _made("empty", shape, dtype=dtype, device=device)
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return zeros."""
+    return _made("zeros", shape, dtype=dtype, device=device)
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return ones."""
+    return _made("ones", shape, dtype=dtype, device=device)
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return a number, repeated."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    return _made("full", shape, fill_value, dtype=dtype, device=device)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """Return ones on the k-th diagonal, zeros elsewhere."""
+    chosen = default_float() if dtype is None else as_dtype("eye", dtype)
+    return asarray(np.eye(n_rows, n_cols, k, dtype=chosen), device=device)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """Return `num` numbers at equal distances."""
+    if dtype is None:
+        complex_ = isinstance(start, complex) or isinstance(stop, complex)
+        dtype = to_complex(default_float()) if complex_ else default_float()
+    chosen = as_dtype("linspace", dtype)
+    return asarray(np.linspace(start, stop, num, endpoint, dtype=chosen), device=device)
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+    """Return coordinate tensors; the first two axes are exchanged unless indexing is "ij"."""
+    return list(functor("meshgrid")(*[tensor(x) for x in arrays], indexing=indexing))
+
+
+adapter("meshgrid")(meshgrid)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Return an array of another library as a tensor."""
+    made = functor("from_dlpack")(x)
+    moved = made if device is None else made.to(device)
+    return moved.clone() if copy and moved is made else moved
+
+
+@adapter("empty_like")
+def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Return an uninitialised tensor of the same shape."""
+    return _made("empty_like", x, dtype=dtype, device=device)
+
+
+@adapter("zeros_like")
+def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Return zeros of the same shape."""
+    return _made("zeros_like", x, dtype=dtype, device=device)
+
+
+@adapter("ones_like")
+def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Return ones of the same shape."""
+    return _made("ones_like", x, dtype=dtype, device=device)
+
+
+@adapter("full_like")
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Return a number in the same shape."""
+    return _made("full_like", x, fill_value, dtype=dtype, device=device)
+
+
+@adapter("tril")
+def tril(x: Any, /, k: int = 0) -> Tensor:
+    """Return the lower triangle, zeros elsewhere."""
+    return functor("tril")(x, k)
+
+
+@adapter("triu")
+def triu(x: Any, /, k: int = 0) -> Tensor:
+    """Return the upper triangle, zeros elsewhere."""
+    return functor("triu")(x, k)
+
+
+# Dtypes
+
+
+@adapter("astype")
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Return the tensor in another dtype, as a copy unless `copy` is False."""
+    y = cast(x, dtype)
+    y = y if device is None else y.to(device)
+    return y.clone() if copy and y is x else y
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """Return the dtype in which tensors, dtypes and numbers meet."""
+    arrays, scalars = [], []
+    for value in arrays_and_dtypes:
+        if isinstance(value, SCALAR_TYPES) and not isinstance(value, np.generic):
+            scalars.append(value)
+        else:
+            own = value.dtype if hasattr(value, "dtype") and hasattr(value, "shape") else value
+            arrays.append((as_dtype("result_type", own), 1))
+    return result_dtype(arrays, scalars)
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Return whether a dtype is promoted to another one without a loss."""
+    source = from_.dtype if isinstance(from_, Tensor) else as_dtype("can_cast", from_)
+    target = as_dtype("can_cast", to)
+    try:
+        return promote_types(source, target) == target
+    except DTypeError:  # uint64 and a signed integer meet in none
+        return False
+
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Return whether a dtype is of a kind: a name of the standard, a dtype, or a tuple of them."""
+    if isinstance(kind, tuple):
+        return builtins.any([isdtype(dtype, one) for one in kind])
+    if isinstance(kind, str) and kind in _KINDS:
+        return as_dtype("isdtype", dtype).kind in _KINDS[kind]
+    if isinstance(kind, str):
+        raise bad_argument(
+            ArgumentError,
+            "isdtype",
+            "kind",
+            expected="one of " + ", ".join(map(repr, _KINDS)),
+            got=repr(kind),
+            mend="name a kind of the standard, or pass a dtype",
+        )
+    return as_dtype("isdtype", dtype) == as_dtype("isdtype", kind)
+
+
+# Elementwise, with more than operands
+
+
+@adapter("clip")
+def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None) -> Tensor:
+    """Return the elements brought into [min, max]."""
+    x = tensor(x)
+    if min is None and max is None:
+        return functor("clone")(x)
+    bounds = [None if b is None or isinstance(b, SCALAR_TYPES) else tensor(b) for b in (min, max)]
+    if bounds[0] is None and bounds[1] is None:
+        return functor("clamp")(x, min, max, **_out(out))
+    given = [b for b in (min, max) if b is not None]
+    x, *ends = promote("clip", x, *[b if isinstance(b, SCALAR_TYPES) else tensor(b) for b in given])
+    low = ends.pop(0) if min is not None else None
+    high = ends.pop(0) if max is not None else None
+    y = x if low is None else functor("maximum")(x, low)
+    y = y if high is None else functor("minimum")(y, high)
+    return y if out is None else out.copy_(y)
+
+
+@adapter("round")
+def round(x: Any, /, decimals: int = 0, out: Any = None) -> Tensor:
+    """Return the elements rounded, halves to even."""
+    x = tensor(x)
+    if x.is_complex():
+        parts = [functor("round")(part, decimals=decimals) for part in (x.real, x.imag)]
+        return functor("complex")(*parts)
+    return functor("round")(x, decimals=decimals, **_out(out))
+
+
+@adapter("real")
+def real(x: Any, /) -> Tensor:
+    """Return the real parts."""
+    return functor("real")(tensor(x))
+
+
+@adapter("imag")
+def imag(x: Any, /) -> Tensor:
+    """Return the imaginary parts; zeros for real numbers."""
+    x = tensor(x)
+    return functor("imag")(x) if x.is_complex() else functor("zeros_like")(x)
+
+
+# Indexing
+
+
+@adapter("take")
+def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> Tensor:
+    """Return the entries at `indices` along an axis; negative ones count from the end."""
+    x = tensor(x)
+    if axis is None:
+        x, axis = functor("flatten")(x), 0
+    (axis,) = axes_of(x, axis)
+    index = indices if isinstance(indices, (int, np.integer)) else tensor(indices)
+    taken = x[(*[slice(None)] * axis, index)]
+    return taken if out is None else out.copy_(taken)
+
+
+@adapter("take_along_axis")
+def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Tensor:
+    """Return the entries that `indices` names for each place along an axis."""
+    x, index = tensor(x), tensor(indices).long()
+    size = x.numel() if axis is None else x.shape[axis]
+    index = functor("where")(index < 0, index + size, index)
+    return functor("take_along_dim")(x, index, axis)
+
+
+# Manipulation
+
+
+@adapter("broadcast_arrays")
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+    """Return the tensors in the shape in which they meet."""
+    tensors = [tensor(x) for x in arrays]
+    shape = np.broadcast_shapes(*[x.shape for x in tensors])
+    return [functor("broadcast_to")(x, shape) for x in tensors]
+
+
+@adapter("broadcast_to")
+def broadcast_to(x: Any, /, shape: Any) -> Tensor:
+    """Return the tensor in a shape, repeated without a copy."""
+    return functor("broadcast_to")(tensor(x), (shape,) if isinstance(shape, int) else shape)
+
+
+@adapter("concatenate")
+def concat(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
+    """Return the tensors joined along an axis; None flattens them first."""
+    parts = [cast(x, dtype) for x in arrays]
+    if axis is None:
+        parts, axis = [functor("flatten")(x) for x in parts], 0
+    return functor("cat")(parts, axis, **_out(out))
+
+
+@adapter("stack")
+def stack(arrays: Any, /, axis: int = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
+    """Return the tensors joined along a new axis."""
+    return functor("stack")([cast(x, dtype) for x in arrays], axis, **_out(out))
+
+
+@adapter("unstack")
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Return the entries of an axis."""
+    return functor("unbind")(tensor(x), axis)
+
+
+@adapter("expand_dims")
+def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
+    """Return the tensor with an axis of size 1 more, or several."""
+    x = tensor(x)
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    ndim = x.ndim + len(axes)
+    for place in sorted([a + ndim if a < 0 else a for a in axes]):
+        x = functor("unsqueeze")(x, place)
+    return x
+
+
+@adapter("squeeze")
+def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+    """Return the tensor without axes of size 1; an axis of another size raises."""
+    x = tensor(x)
+    axes = axes_of(x, axis)
+    if axis is not None and builtins.any([x.shape[i] != 1 for i in axes]):
+        raise bad_argument(
+            ArgumentError,
+            "squeeze",
+            "axis",
+            expected="axes of size 1",
+            got=f"{axis} of shape {x.shape}",
+            mend="name axes of size 1 only",
+        )
+    return functor("squeeze")(x, axes)
+
+
+@adapter("flip")
+def flip(x: Any, /, axis: Any = None) -> Tensor:
+    """Return the tensor with the order along the axes reversed."""
+    x = tensor(x)
+    return functor("flip")(x, axes_of(x, axis))
+
+
+@adapter("moveaxis")
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
+    """Return the tensor with axes moved to other places."""
+    return functor("movedim")(tensor(x), source, destination)
+
+
+@adapter("transpose")
+def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
+    """Return the tensor with its axes in another order, reversed by default."""
+    x = tensor(x)
+    return functor("permute")(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
+
+
+@adapter("repeat")
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
+    """Return the tensor with each entry of an axis repeated."""
+    x = tensor(x)
+    if axis is None:
+        x, axis = functor("flatten")(x), 0
+    (axis,) = axes_of(x, axis)
+    counts = _plain(repeats) if isinstance(repeats, Tensor) else repeats
+    index = asarray(np.repeat(np.arange(x.shape[axis]), counts), device=x.device)
+    return functor("index_select")(x, axis, index)
+
+
+@adapter("reshape")
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+    """Return the tensor in another shape; `copy=False` raises where that takes a copy."""
+    x = tensor(x)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if copy is False:
+        return functor("view")(x, *shape)
+    y = functor("reshape")(x, shape)
+    return y.clone() if copy else y
+
+
+@adapter("roll")
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
+    """Return the tensor with the entries along the axes moved, those that fall out put in front."""
+    x = tensor(x)
+    if axis is None:
+        return functor("roll")(x, shift)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    for one, by in zip(axes, shifts, strict=True):  # an axis may be named twice
+        x = functor("roll")(x, by, one)
+    return x
+
+
+@adapter("tile")
+def tile(x: Any, repetitions: Any, /) -> Tensor:
+    """Return the tensor repeated as a whole."""
+    counts = (repetitions,) if isinstance(repetitions, (int, np.integer)) else tuple(repetitions)
+    return functor("tile")(tensor(x), counts) if counts else tensor(x).clone()
+
+
+# Searching
+
+
+@adapter("argmax")
+def argmax(
+    x: Any, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False
+) -> Tensor:
+    """Return the place of the largest element."""
+    return functor("argmax")(tensor(x), axis, keepdims, **_out(out))
+
+
+@adapter("argmin")
+def argmin(
+    x: Any, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False
+) -> Tensor:
+    """Return the place of the smallest element."""
+    return functor("argmin")(tensor(x), axis, keepdims, **_out(out))
+
+
+@adapter("count_nonzero")
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Return how many elements are not zero."""
+    return sum(operate("not_equal", tensor(x), 0), axis, keepdims=keepdims)
+
+
+@adapter("nonzero")
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+    """Return the indices of the elements that are not zero, one tensor for each dimension."""
+    x = tensor(x)
+    if not x.ndim:
+        raise bad_argument(
+            ShapeError,
+            "nonzero",
+            "x",
+            expected="one dimension or more",
+            got="a 0-d tensor",
+            mend="reshape it to (1,)",
+        )
+    return functor("nonzero")(x, as_tuple=True)
+
+
+@adapter("searchsorted")
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Tensor:
+    """Return where each element of `x2` belongs in the sorted `x1`."""
+    options = {} if sorter is None else {"sorter": tensor(sorter).long()}
+    return functor("searchsorted")(tensor(x1), tensor(x2), side=side, **options)
+
+
+@adapter("where")
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+    """Return elements of `x1` where the condition holds, of `x2` elsewhere."""
+    condition = tensor(condition)
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    parts = [x if isinstance(x, (Tensor, *SCALAR_TYPES)) else tensor(x) for x in (x1, x2)]
+    return functor("where")(condition.bool(), *promote("where", *parts))
+
+
+# Sets
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+@adapter("unique_all")
+def unique_all(x: Any, /) -> UniqueAll:
+    """Return the values that occur, where first, which one each element is, and how often."""
+    return UniqueAll(*through_numpy("unique_all", (x,), {}))
+
+
+@adapter("unique_counts")
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """Return the values that occur, and how often."""
+    return UniqueCounts(*through_numpy("unique_counts", (x,), {}))
+
+
+@adapter("unique_inverse")
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """Return the values that occur, and which one each element is."""
+    return UniqueInverse(*through_numpy("unique_inverse", (x,), {}))
+
+
+@adapter("unique_values")
+def unique_values(x: Any, /) -> Tensor:
+    """Return the values that occur."""
+    return through_numpy("unique_values", (x,), {})
+
+
+# Sorting
+
+
+@adapter("argsort")
+def argsort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    stable: bool | None = True,
+    descending: bool = False,
+) -> Tensor:
+    """Return the indices that sort the tensor along an axis."""
+    x, axis = (functor("flatten")(tensor(x)), 0) if axis is None else (tensor(x), axis)
+    return functor("argsort")(x, axis, descending, stable=True)
+
+
+@adapter("sort")
+def sort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    stable: bool | None = True,
+    descending: bool = False,
+) -> Tensor:
+    """Return the tensor sorted along an axis."""
+    x, axis = (functor("flatten")(tensor(x)), 0) if axis is None else (tensor(x), axis)
+    return functor("sort")(x, axis, descending, stable=True)[0]
+
+
+# Statistics
+
+
+@adapter("sum")
+def sum(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Tensor:
+    """Return the sum over axes."""
+    x = tensor(x)
+    dtype = summed_dtype(x, dtype) if out is None else out.dtype
+    x = cast(x, dtype)
+    return x if axis == () else cast(functor("sum")(x, axis, keepdims, **_out(out)), dtype)
+
+
+@adapter("prod")
+def prod(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Tensor:
+    """Return the product over axes."""
+    x = tensor(x)
+    dtype = summed_dtype(x, dtype) if out is None else out.dtype
+    x = cast(x, dtype)
+    return x if axis == () else cast(over_axes("prod", x, axis, keepdims, **_out(out)), dtype)
+
+
+@adapter("mean")
+def mean(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Tensor:
+    """Return the mean over axes."""
+    x = as_float(x) if dtype is None else cast(x, dtype)
+    return x if axis == () else functor("mean")(x, axis, keepdims, **_out(out))
+
+
+def _spread(
+    name: str,
+    x: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    ddof: float,
+    keepdims: bool,
+    correction: float | None,
+) -> Tensor:
+    x = as_float(x) if dtype is None else cast(x, dtype)
+    if axis == ():
+        x, axis, keepdims = functor("unsqueeze")(x, -1), -1, False
+    by = ddof if correction is None else correction
+    return functor(name)(x, axis, keepdim=keepdims, correction=by, **_out(out))
+
+
+@adapter("var")
+def var(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Return the variance over axes."""
+    return _spread("var", x, axis, dtype, out, ddof, keepdims, correction)
+
+
+@adapter("std")
+def std(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Return the standard deviation over axes."""
+    return _spread("std", x, axis, dtype, out, ddof, keepdims, correction)
+
+
+@adapter("max")
+def max(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the largest element over axes; equal ones share the gradient."""
+    x = tensor(x)
+    return x if axis == () else functor("amax")(x, axis, keepdims, **_out(out))
+
+
+@adapter("min")
+def min(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the smallest element over axes; equal ones share the gradient."""
+    x = tensor(x)
+    return x if axis == () else functor("amin")(x, axis, keepdims, **_out(out))
+
+
+def _cumulative(
+    name: str, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool
+) -> Tensor:
+    x = tensor(x)
+    if axis is None and x.ndim > 1:
+        raise bad_argument(
+            ArgumentError,
+            f"cumulative_{name}",
+            "axis",
+            expected="an axis, for a tensor of several dimensions",
+            got=None,
+            mend="name the axis",
+        )
+    x, axis = (functor("flatten")(x), 0) if axis is None or not x.ndim else (x, axis)
+    dtype = summed_dtype(x, dtype)
+    x = cast(x, dtype)
+    if include_initial:
+        first = list(x.shape)
+        first[axis] = 1
+        value = 0 if name == "sum" else 1
+        x = functor("cat")([full(first, value, dtype=x.dtype, device=x.device), x], axis)
+    return cast(functor(f"cum{name}")(x, axis, **_out(out)), dtype)
+
+
+@adapter("cumulative_sum")
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
+) -> Tensor:
+    """Return the running sum along an axis."""
+    return _cumulative("sum", x, axis, dtype, out, include_initial)
+
+
+@adapter("cumulative_prod")
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
+) -> Tensor:
+    """Return the running product along an axis."""
+    return _cumulative("prod", x, axis, dtype, out, include_initial)
+
+
+# Truth, differences
+
+
+@adapter("all")
+def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+    """Return whether all elements over axes are true."""
+    x = tensor(x).bool()
+    return x if axis == () else functor("all")(x, axis, keepdims, **_out(out))
+
+
+@adapter("any")
+def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+    """Return whether any element over axes is true."""
+    x = tensor(x).bool()
+    return x if axis == () else functor("any")(x, axis, keepdims, **_out(out))
+
+
+@adapter("diff")
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Return the differences of neighbours along an axis, taken `n` times."""
+    x = tensor(x)
+    (axis,) = axes_of(x, axis)
+    ends = []
+    for end in (prepend, append):
+        end = None if end is None else tensor(end)
+        if end is not None and not end.ndim:
+            end = functor("broadcast_to")(
+                end, [1 if i == axis else k for i, k in enumerate(x.shape)]
+            )
+        ends.append(end)
+    parts = [part for part in (ends[0], x, ends[1]) if part is not None]
+    x = functor("cat")(parts, axis) if len(parts) > 1 else x
+    for _ in range(n):
+        size = x.shape[axis]
+        low = functor("narrow")(x, axis, 0, builtins.max(size - 1, 0))
+        high = functor("narrow")(x, axis, builtins.min(1, size), builtins.max(size - 1, 0))
+        x = operate("not_equal" if x.dtype.kind == "b" else "subtract", high, low)
+    return x
+
+
+# Linear algebra of the main namespace
+
+
+@adapter("matmul")
+def matmul(x1: Any, x2: Any, /) -> Tensor:
+    """Return the matrix product."""
+    return functor("matmul")(*promote("matmul", tensor(x1), tensor(x2)))
+
+
+@adapter("matrix_transpose")
+def matrix_transpose(x: Any, /) -> Tensor:
+    """Return the tensor with its last two axes exchanged."""
+    x = tensor(x)
+    if x.ndim < 2:
+        raise bad_argument(
+            ShapeError,
+            "matrix_transpose",
+            "x",
+            expected="two dimensions or more",
+            got=f"shape {x.shape}",
+            mend="reshape it into a matrix",
+        )
+    return functor("transpose")(x, -2, -1)
+
+
+@adapter("tensordot")
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
+    """Return the sum of products over the axes named for both."""
+    return functor("tensordot")(*promote("tensordot", tensor(x1), tensor(x2)), axes)
+
+
+@adapter("vecdot")
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """Return the product of vectors along an axis; the first one is conjugated."""
+    x, y = promote("vecdot", tensor(x1), tensor(x2))
+    if not -min_ndim(x, y) <= axis < min_ndim(x, y) or x.shape[axis] != y.shape[axis]:
+        raise bad_argument(
+            ShapeError,
+            "vecdot",
+            "x2",
+            expected=f"as many elements as x1 of shape {x.shape} along axis {axis}",
+            got=f"shape {y.shape}",
+            mend="name an axis that both have, of one size",
+        )
+    product = functor("mul")(functor("conj")(x) if x.is_complex() else x, y)
+    return cast(functor("sum")(product, axis), x.dtype)
+
+
+def min_ndim(x: Tensor, y: Tensor) -> int:
+    """Return the smaller number of dimensions."""
+    return builtins.min(x.ndim, y.ndim)

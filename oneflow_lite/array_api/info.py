@@ -1,0 +1,62 @@
+"""The inspection API of the array API standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.array_api.functions import isdtype
+from oneflow_lite.device import CPU, Device, array_module, as_device
+from oneflow_lite.dtype import DType, default_float, to_complex
+from oneflow_lite.errors import DeviceError
+
+NAMES = """
+    bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
+""".split()
+
+
+class ArrayNamespaceInfo:
+    """What the namespace can do."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return whether there is boolean indexing, and shapes that depend on data."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Device:
+        """Return the device that functions which create use."""
+        return CPU
+
+    def devices(self) -> list[Device]:
+        """Return the devices that are there."""
+        try:
+            cupy = array_module(Device("cuda"))
+            count = int(cupy.cuda.runtime.getDeviceCount())
+        except DeviceError:
+            return [CPU]
+        except Exception:  # CuPy's own error where there is no driver
+            return [CPU]
+        return [CPU, *[as_device(i) for i in range(count)]]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        """Return the dtypes of Python numbers and of indices."""
+        real = default_float()
+        whole = np.dtype(np.int64)
+        return {
+            "real floating": real,
+            "complex floating": to_complex(real),
+            "integral": whole,
+            "indexing": whole,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        """Return the dtypes of the standard by name, all of them or those of a kind."""
+        every = {name: np.dtype(name) for name in NAMES}
+        if kind is None:
+            return every
+        return {name: dtype for name, dtype in every.items() if isdtype(dtype, kind)}
+
+
+def __array_namespace_info__() -> ArrayNamespaceInfo:
+    """Return the object to ask."""
+    return ArrayNamespaceInfo()

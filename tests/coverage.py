@@ -1,0 +1,286 @@
+"""The coverage table of the documentation: what is certified of every declared functor.
+
+`python -m tests.coverage --write` writes docs/coverage.md, `--check` says whether it is up to date.
+The facts are those of `tests/functors/test_declared.py`: the order to which the samples are
+differentiable is run here, the exceptions are its dictionaries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+import oneflow_lite as flow
+from oneflow_lite.functors.declare import DECLARATIONS, Declaration
+from oneflow_lite.registry import FUNCTORS
+from tests.functors import test_declared as sweep
+from tests.functors.declared import Call, calls
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
+YES, NONE = "✓", "–"
+
+# What users of PyTorch expect, by where they look for it; `Tensor` stands for `flow` and methods.
+CATALOGUE: dict[str, str] = {
+    "Tensor": """
+        H T acos acosh add addbmm addcdiv addcmul addmm addmv addr alias_copy amax amin aminmax
+        angle as_strided_copy asin asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d
+        baddbmm block_diag bmm broadcast_tensors broadcast_to cartesian_prod cat cdist cdouble
+        ceil cfloat cholesky cholesky_inverse cholesky_solve chunk clamp clamp_max clamp_min
+        clone column_stack combinations complex conj conj_physical constant_pad_nd contiguous
+        copysign corrcoef cos cosh cov cross cummax cummin cumprod cumsum cumulative_trapezoid
+        deg2rad diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma
+        dist div dot double dsplit dstack einsum erf erfc erfinv exp exp2 expand expand_as
+        expand_copy expm1 fill flatten flip fliplr flipud float float_power floor fmax fmin fmod
+        frac frexp gather gradient grid_sampler_2d grid_sampler_3d half hsplit hstack hypot i0
+        index_add index_copy index_fill index_put index_reduce index_select inner kron kthvalue
+        ldexp lerp lgamma log log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp
+        logdet logit logsumexp lu lu_solve lu_unpack mH mT masked_fill masked_scatter
+        masked_select matmul matrix_exp max maximum mean median meshgrid min minimum mm mode
+        movedim msort mul mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum narrow
+        narrow_copy native_batch_norm native_group_norm native_layer_norm neg nextafter norm
+        ormqr outer permute permute_copy pinverse polar polygamma positive pow prod put qr
+        quantile rad2deg ravel real reciprocal remainder renorm repeat repeat_interleave reshape
+        reshape_as resolve_conj resolve_neg roll rot90 round rsqrt rsub scatter scatter_add
+        scatter_reduce select select_scatter sigmoid sign sin sinc sinh slice_scatter softmax
+        sort split split_with_sizes split_with_sizes_copy sqrt square squeeze squeeze_copy stack
+        std std_mean stft sub sum sum_to_size svd t t_copy take take_along_dim tan tanh
+        tensor_split tensordot tile to topk trace transpose transpose_copy trapezoid trapz
+        triangular_solve tril triu true_divide trunc unbind unbind_copy unflatten unfold
+        unfold_copy unsafe_chunk unsafe_split unsqueeze unsqueeze_copy var var_mean vdot view
+        view_as view_as_complex view_copy vsplit vstack where xlogy zero_
+    """,
+    "fft": """
+        fft fft2 fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn
+        irfft irfft2 irfftn rfft rfft2 rfftn
+    """,
+    "linalg": """
+        cholesky cholesky_ex cond cross det diagonal eig eigh eigvals eigvalsh
+        householder_product inv inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm
+        matrix_power multi_dot norm pinv qr slogdet solve solve_ex solve_triangular svd svdvals
+        tensorinv tensorsolve vander vecdot vector_norm
+    """,
+    "masked": """
+        amax amin cumprod cumsum log_softmax logaddexp logsumexp mean median norm normalize prod
+        softmax softmin sum var
+    """,
+    "functional": """
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d batch_norm
+        bilinear binary_cross_entropy binary_cross_entropy_with_logits celu channel_shuffle
+        conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+        cosine_embedding_loss cosine_similarity cross_entropy elu embedding embedding_bag
+        gaussian_nll_loss gelu glu grid_sample group_norm hardshrink hardsigmoid hardswish
+        hardtanh hinge_embedding_loss huber_loss instance_norm interpolate kl_div layer_norm
+        leaky_relu linear linear_cross_entropy local_response_norm logsigmoid
+        margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d
+        max_unpool3d mish mse_loss multi_margin_loss multilabel_margin_loss
+        multilabel_soft_margin_loss nll_loss normalize pad pairwise_distance pdist pixel_shuffle
+        pixel_unshuffle poisson_nll_loss prelu relu relu6 rms_norm selu silu smooth_l1_loss
+        soft_margin_loss softmin softplus softshrink softsign tanhshrink threshold
+        triplet_margin_loss triplet_margin_with_distance_loss unfold upsample_bilinear
+        upsample_nearest
+    """,
+    "special": """
+        entr erfcx i0e i1 i1e log_ndtr ndtr ndtri polygamma xlog1py
+    """,
+    "without derivatives": """
+        all any allclose isclose equal argmax argmin argsort argwhere nonzero bincount bucketize
+        searchsorted count_nonzero unique unique_consecutive histc isin isfinite isinf isnan
+        isposinf isneginf isreal signbit eq ne lt le gt ge logical_and logical_or logical_xor
+        logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
+        bitwise_right_shift floor_divide gcd lcm heaviside arange linspace logspace eye full
+        full_like ones ones_like zeros zeros_like empty empty_like tril_indices triu_indices
+        rand randn randint randperm rand_like randn_like bernoulli multinomial normal one_hot
+        dropout dropout1d dropout2d dropout3d alpha_dropout rrelu gumbel_softmax
+        scaled_dot_product_attention multi_head_attention_forward ctc_loss numel is_tensor
+        is_floating_point is_complex result_type promote_types can_cast finfo iinfo
+        set_default_dtype
+    """,
+}
+# What of it is not there, and why.
+ABSENT: dict[str, str] = {}
+
+_HEAD = f"""# Coverage
+
+What is certified of every function. The tests compare this page with the declarations;
+`python -m tests.coverage --write` writes it anew. Each mark stands for checks that run in
+`make test`, on all samples of a function's declaration.
+
+- *value*, *1st*, *2nd*: in float64, the result and its derivatives agree with PyTorch's, and
+  the derivatives with central differences. {NONE} below the derivatives: the result is no
+  differentiable number.
+- *complex*: the same in complex128. {NONE}: complex numbers are refused, as PyTorch refuses them.
+- *CPU*, *CUDA*: it runs there. Without a CUDA device the tests have a stand-in, which shows
+  plumbing and no numbers ([testing.md](testing.md)).
+- *captured*: `flow.compile` replays it to the bit, and runs nothing eagerly
+  ([compile.md](compile.md)).
+- *where*: in `flow`, as a method of `Tensor`, in `flow.nn.functional`, `flow.linalg` and so on;
+  then where its in-place twin `<name>_` is.
+
+PyTorch's own operator database is run, too. `tests/functors/operator_database.py` has a list of
+the entries that do not pass, and why.
+"""
+
+
+@attrs.frozen
+class Row:
+    """A line of the table."""
+
+    name: str
+    order: int | None  # None: nothing to differentiate
+    complex: bool
+    where: str
+    remarks: tuple[str, ...]
+    cuda: bool
+    captured: bool
+
+    def __str__(self) -> str:
+        orders = [NONE if self.order is None else YES if self.order >= n else "no" for n in (1, 2)]
+        marks = [YES, *orders, YES if self.complex else NONE, YES]
+        marks += [YES if self.cuda else "no", YES if self.captured else "no"]
+        cells = [f"`{self.name}`", *marks, self.where, "; ".join(self.remarks)]
+        return f"| {' | '.join(cells)} |"
+
+
+def rows(family: str) -> list[Row]:
+    """Return the rows of the functors that a module declares."""
+    found = []
+    for name in DECLARATIONS:
+        declaration = DECLARATIONS.get(name)
+        if declaration.family == family and declaration.places:
+            found.append(_row(declaration, _BY_NAME.get(name, [])))
+    return sorted(found, key=lambda row: row.name)
+
+
+def _row(declaration: Declaration, samples: list[Call]) -> Row:
+    name = declaration.name
+    tables = (sweep.DIFFERENT, sweep.FALLS_BACK, sweep.NOT_ON_CUDA, sweep.NOT_COMPLEX)
+    remarks = [table[name] for table in tables if name in table]
+    if any(map(sweep.is_random, samples[:1])):
+        remarks.insert(0, "random: its shape and dtype are compared")
+    return Row(
+        declaration.spoken,
+        _order(samples),
+        any(map(_takes_complex, samples)),
+        _where(declaration),
+        tuple(remarks),
+        name not in sweep.NOT_ON_CUDA,
+        name not in sweep.FALLS_BACK,
+    )
+
+
+def _order(samples: list[Call]) -> int | None:
+    """Return how often some call is differentiable, at most twice; None if it is not at all."""
+    best = None
+    for call in samples:
+        leaves = sweep.leaves_of(call)
+        order = -1
+        try:
+            for current in sweep.derivatives(_result(call, leaves), leaves):
+                order += 1
+                if not any(y.requires_grad for y in current):
+                    break
+        except (RuntimeError, NotImplementedError):
+            best = max(best or 0, order)
+        else:
+            if order > 0:  # a derivative that depends on nothing any more is zero
+                return 2
+    return best
+
+
+def _result(call: Call, leaves: list[Any]) -> Any:
+    return call.run(flow, FUNCTORS.get(call.declaration.name), *leaves)
+
+
+def _takes_complex(call: Call) -> bool:
+    """Whether a call takes complex numbers in the place of its real ones, or has them already."""
+    if not call.arrays:
+        return False
+    turned = call.with_arrays(lambda a: a + 0.5j)
+    try:
+        _result(turned, sweep.leaves_of(turned))
+    except (RuntimeError, TypeError, ValueError):
+        return any(a.dtype.kind == "c" for a in call.arrays)
+    return True
+
+
+def _where(declaration: Declaration) -> str:
+    own = {declaration.name, declaration.spoken.rpartition(".")[2]}
+
+    def words(places: tuple[tuple[str, str], ...], mark: str) -> str:
+        named = [p if n in {f"{o}{mark}" for o in own} else f"{p}.{n}" for p, n in places]
+        return " ".join(named)
+
+    in_place = words(declaration.twin_places, "_")
+    return words(declaration.places, "") + (f"; in place: {in_place}" if in_place else "")
+
+
+_BY_NAME: dict[str, list[Call]] = {}
+
+
+def absent() -> Iterator[tuple[str, str]]:
+    """Yield the namespace and name of what the catalogue has and the library has not."""
+    roots = {
+        "Tensor": (flow, flow.Tensor),
+        "functional": (flow.nn.functional,),
+        "without derivatives": (flow, flow.Tensor, flow.nn.functional),
+    }
+    for place, names in CATALOGUE.items():
+        for name in names.split():
+            known = roots.get(place) or (getattr(flow, place, None),)
+            if not any(hasattr(root, name) for root in known):
+                yield place, name
+
+
+def page() -> str:
+    """Return the text of docs/coverage.md."""
+    for call in calls():
+        _BY_NAME.setdefault(call.declaration.name, []).append(call)
+    families = sorted({DECLARATIONS.get(name).family for name in DECLARATIONS})
+    parts = [_HEAD]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for family in families:
+            lines = rows(family)
+            if lines:
+                parts.append(f"## {family.replace('_', ' ').capitalize()}\n\n{_TOP}")
+                parts[-1] += "".join(f"{line}\n" for line in lines)
+    missing = [f"| `{_spoken(*each)}` | {ABSENT.get(each[1], '')} |" for each in absent()]
+    if missing:
+        parts.append("## Not there\n\n| | why |\n| --- | --- |\n" + "\n".join(missing) + "\n")
+    return "\n".join(parts)
+
+
+_COLUMNS = "op value 1st 2nd complex CPU CUDA captured where remarks".split()
+_TOP = f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}\n"
+
+
+def _spoken(place: str, name: str) -> str:
+    prefix = {"Tensor": "", "functional": "nn.functional.", "without derivatives": ""}
+    return prefix.get(place, f"{place}.") + name
+
+
+def main() -> None:
+    """Write the page, or compare it with the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write docs/coverage.md")
+    parser.add_argument("--check", action="store_true", help="fail if docs/coverage.md is old")
+    options = parser.parse_args()
+    text = page()
+    if options.write:
+        PAGE.write_text(text, "utf-8")
+    elif options.check:
+        if not PAGE.exists() or PAGE.read_text("utf-8") != text:
+            sys.exit("docs/coverage.md is out of date: run `python -m tests.coverage --write`")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

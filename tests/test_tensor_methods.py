@@ -1,0 +1,234 @@
+"""Methods that ask or set what a tensor is made of, next to PyTorch's."""
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import ArgumentError, DTypeError, GradientError, ShapeError
+
+A = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+ANSWERS = """
+    ndimension() get_device() is_conj() is_inference() is_neg() is_pinned() is_shared() is_signed()
+    is_distributed() sparse_dim() dense_dim() dim_order() element_size() nelement() is_complex()
+    is_floating_point() type() is_cpu is_cuda is_ipu is_maia is_meta is_mkldnn is_mps is_mtia
+    is_nested is_quantized is_sparse is_sparse_csr is_vulkan is_xla is_xpu itemsize nbytes
+""".split()
+
+
+@pytest.mark.parametrize("ask", ANSWERS)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "uint8", "complex64"])
+def test_answers(torch, ask, dtype):
+    ours, theirs = flow.tensor(A).to(dtype), torch.tensor(A).to(getattr(torch, dtype))
+    for x, t in ((ours, theirs), (ours.t(), theirs.t())):
+        assert eval(f"x.{ask}", {"x": x}) == eval(f"x.{ask}", {"x": t})
+
+
+def test_functions(torch):
+    x, t = flow.tensor(A), torch.tensor(A)
+    for name in ("get_device", "is_conj", "is_inference", "is_neg", "is_signed"):
+        assert getattr(flow, name)(x) == getattr(torch, name)(t)
+    assert flow.is_same_size(x, x + 1) and not flow.is_same_size(x, x.t())
+    assert flow.is_nonzero(flow.tensor([2])) and not flow.tensor(0.0).is_nonzero()
+    with pytest.raises(ShapeError):
+        x.is_nonzero()
+    assert x.layout is flow.strided and isinstance(x.layout, flow.layout)
+
+
+class TestType:
+    def test_names(self, torch):
+        for dtype in "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64".split():
+            x = flow.zeros(1, dtype=dtype)
+            t = torch.zeros(1, dtype=getattr(torch, dtype))
+            assert x.type() == t.type()
+            assert flow.ones(1).type(x.type()).dtype == x.dtype
+            assert flow.ones(1).type(dtype).dtype == x.dtype
+        with pytest.raises(ArgumentError, match="FloatTensor"):
+            flow.ones(1).type("torch.NoTensor")
+
+    def test_gradient(self):
+        x = flow.ones(2, requires_grad=True)
+        x.type(flow.float64).sum().backward()
+        assert x.grad.dtype == flow.float32
+
+    def test_devices(self, device):
+        x = flow.ones(2, device=device)
+        place = "cuda." if device == "cuda" else ""
+        assert x.type() == f"torch.{place}FloatTensor"
+        assert x.type(f"torch.{place}DoubleTensor").device == x.device
+
+
+def test_data_ptr():
+    x = flow.tensor(A)
+    assert x.data_ptr() == x.numpy().ctypes.data
+    assert x[1].data_ptr() == x.data_ptr() + 3 * 4
+    assert flow.empty(0).data_ptr() == 0
+    assert x.is_set_to(x.detach()) and not x.is_set_to(x.clone()) and not x.is_set_to(x.t())
+
+
+class TestResize:
+    @pytest.mark.parametrize("shape", [(3,), (6,), (3, 2), (2, 4), (0,), ()])
+    def test_elements(self, torch, shape):
+        x, t = flow.tensor(A), torch.tensor(A)
+        assert x.resize_(shape) is x and x.shape == tuple(t.resize_(shape).shape)
+        kept = min(x.numel(), 6)
+        assert x.reshape(-1)[:kept].tolist() == t.reshape(-1)[:kept].tolist()
+        assert x._version == 1
+
+    def test_spellings(self):
+        assert flow.tensor(A).resize_(3, 2).shape == (3, 2)
+        assert flow.tensor(A).resize_as_(flow.ones(1, 6)).shape == (1, 6)
+
+    def test_what_is_refused(self):
+        for x in (flow.ones(2, requires_grad=True), flow.ones(2, requires_grad=True) * 1):
+            for call in (lambda x: x.resize_(3), lambda x: x.set_(flow.ones(3))):
+                with pytest.raises(GradientError, match="detach"):
+                    call(x)
+        with pytest.raises(ShapeError, match="clone"):
+            flow.ones(4)[:2].resize_(1)
+
+    def test_a_graph_notices(self):
+        x, w = flow.ones(2), flow.ones(2, requires_grad=True)
+        y = (x * w).sum()
+        x.resize_(3)
+        with pytest.raises(flow.errors.StaleTensorError):
+            y.backward()
+
+    def test_on_devices(self, device):
+        x = flow.tensor(A, device=device)
+        x.resize_(2, 4)
+        assert x.device.type == device and x.cpu().reshape(-1)[:6].tolist() == A.ravel().tolist()
+
+
+class TestSet:
+    def test_shares_memory(self):
+        x, source = flow.ones(2), flow.tensor(A)
+        assert x.set_(source) is x and x.shape == (2, 3)
+        source[0, 0] = 9
+        assert x[0, 0].item() == 9
+        x.set_()
+        assert x.shape == (0,)
+
+    def test_dtype(self):
+        with pytest.raises(DTypeError, match="float32"):
+            flow.ones(2).set_(flow.ones(2, dtype=flow.float64))
+
+
+class TestPythonFunctions:
+    def test_apply(self, torch):
+        x, t = flow.tensor(A), torch.tensor(A)
+        assert x.apply_(lambda v: v * v).tolist() == t.apply_(lambda v: v * v).tolist()
+        assert x._version == 1
+
+    def test_map(self, torch):
+        x, t = flow.tensor(A), torch.tensor(A)
+        add = lambda a, b: a + 2 * b  # noqa: E731
+        assert x.map_(x.clone(), add).tolist() == t.map_(t.clone(), add).tolist()
+
+    def test_gradients_are_refused(self):
+        with pytest.raises(GradientError, match="detach"):
+            flow.ones(2, requires_grad=True).apply_(lambda v: v)
+
+
+class TestInferenceMode:
+    def test_like_pytorchs(self, torch):
+        for library in (flow, torch):
+            x = library.ones(2, requires_grad=True)
+            with library.inference_mode():
+                assert library.is_inference_mode_enabled() and not library.is_grad_enabled()
+                y = x * 2
+                assert not y.requires_grad and y.is_inference() and y.view(2).is_inference()
+                assert library.ones(2).is_inference() and library.tensor([1]).is_inference()
+                assert library.cat([x, x]).is_inference()
+                assert not x.is_inference() and not x.view(2).is_inference()
+                assert not x.detach().is_inference()
+                with library.inference_mode(False):
+                    assert library.is_grad_enabled() and not library.is_inference_mode_enabled()
+                    assert not library.ones(2).is_inference() and (x * 2).requires_grad
+                assert library.is_inference_mode_enabled()
+            assert library.is_grad_enabled() and not library.is_inference_mode_enabled()
+            assert y.is_inference() and not y.clone().is_inference() and y.detach().is_inference()
+            assert (x + y).requires_grad
+            with library.no_grad(), library.inference_mode(False):
+                assert library.is_grad_enabled()
+
+    def test_decorators(self, torch):
+        for library in (flow, torch):
+
+            @library.inference_mode
+            def bare():
+                return library.is_inference_mode_enabled()
+
+            @library.inference_mode()
+            def called():
+                return library.is_inference_mode_enabled()
+
+            @library.inference_mode(mode=False)
+            def off():
+                return library.is_inference_mode_enabled()
+
+            @library.inference_mode()
+            def generator():
+                yield library.is_inference_mode_enabled()
+
+            assert (bare(), called(), off(), list(generator())) == (True, True, False, [True])
+
+    def test_under_another_state(self):
+        with flow.autograd.detect_anomaly(), flow.inference_mode():
+            x = flow.ones(2) * 2
+            assert x.is_inference() and flow.is_inference_mode_enabled()
+        with flow.inference_mode(), flow.enable_grad():
+            assert flow.is_inference_mode_enabled() and flow.is_grad_enabled()
+        assert not flow.is_inference_mode_enabled()
+
+    def test_such_a_tensor_may_be_used_later(self):
+        with flow.inference_mode():
+            x = flow.ones(2) * 3
+        w = flow.ones(2, requires_grad=True)
+        (x * w).sum().backward()
+        assert w.grad.tolist() == [3.0, 3.0]
+        x.mul_(2).requires_grad_()
+        assert x._version == 1
+
+    def test_numbers_that_are_kept_are_not_marked(self):
+        x = flow.ones(2)
+        with flow.inference_mode():
+            x * 7.125
+        seen = []
+
+        class Look(flow.Interpreter):
+            def apply(self, op_expr, inputs, attrs):
+                seen.extend(inputs)
+                return self.inner.apply(op_expr, inputs, attrs)
+
+        with flow.push_interpreter(Look()):
+            x * 7.125
+        assert not any(tensor.is_inference() for tensor in seen)
+
+    def test_compiled(self):
+        def body(x):
+            return x * 2, x[:1], (x + 1)[:1], (x * 3).detach()
+
+        compiled = flow.compile(body)
+        x = flow.ones(2, requires_grad=True)
+        for _ in range(3):
+            with flow.inference_mode():
+                assert [y.is_inference() for y in compiled(x)] == [
+                    y.is_inference() for y in body(x)
+                ]
+            assert not any(y.is_inference() for y in compiled(x))
+        assert compiled.explain().captures == 2 and not compiled.explain().fallbacks
+
+        @flow.compile
+        def inside(x):
+            with flow.inference_mode():
+                return x * 2
+
+        assert all(inside(x).is_inference() for _ in range(3))
+        assert inside.explain().captures == 1
