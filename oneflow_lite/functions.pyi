@@ -245,6 +245,12 @@ def batch_norm(
     eps: float = ...,
 ) -> Tensor: ...
 def bernoulli(input: Tensor, *, generator: Any = ..., out: Any = ...) -> Tensor: ...
+def bilinear(
+    input1: Tensor,
+    input2: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+) -> Tensor: ...
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -1631,7 +1637,7 @@ def zeros(
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def zeros_like(
-    input: Tensor,
+    input: Any,
     *,
     dtype: Any = ...,
     device: Any = ...,
