@@ -16,9 +16,10 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from oneflow_lite.samples import samples
 from oneflow_lite.testing import Fixed
+from tests.functors.meant import meant
 
 Call = Callable[..., Any]
 
@@ -103,12 +104,14 @@ def expressions(name: str, single: bool = False) -> tuple[str, ...]:
     >>> expressions("leaky_relu")
     ('leaky_relu(d2x3)', 'leaky_relu(d2x3, 2.0)')
     """
-    SCOPE[name] = FUNCTORS.get(name)
+    SCOPE[name] = meant(name, FUNCTORS.get(name))
     if DECLARATIONS.get(name).has_twin:
         SCOPE[f"{name}_"] = FUNCTORS.get(f"{name}_")
     found = []
     for sample in samples(name):
         given = [_spelled(value, single) for value in sample.args]
+        if name.endswith("_"):  # it writes its first argument
+            given[0] = f"({given[0]}) * 1"
         given += [f"{word}={_spelled(value, single)}" for word, value in sample.kwargs.items()]
         found.append(f"{name}({', '.join(given)})")
     return tuple(dict.fromkeys(found))
@@ -174,8 +177,8 @@ def samples_of(op: str, family: str) -> tuple[Sample, ...]:
         for order in range(3):
             found = [e for e in candidates if op in dispatched(e, order)][:MANY]
             if found:
-                double = [_of_order(call_of(e, op), order) for e in found]
-                return (*double, *_single(op, found[0], order))
+                made = [call_of(e, op) for e in found] + _single(op, found[0])
+                return tuple(_of_order(sample, order) for sample in made)
     return ()
 
 
@@ -186,18 +189,21 @@ def _candidates(op: str, family: str) -> list[list[str]]:
     return [[e for d in part for e in expressions(d.name)] for part in (named, near, every)]
 
 
-def _single(op: str, expression: str, order: int) -> list[Sample]:
+def _single(op: str, expression: str) -> list[Sample]:
     """Return the twin of an expression in single precision; none where that has another call."""
     name = expression.partition("(")[0]
     number = expressions(name).index(expression)
     twin = expressions(name, single=True)[number]
-    return [_of_order(call_of(twin, op), order)] if twin != expression else []
+    return [call_of(twin, op)] if twin != expression else []
 
 
 def _of_order(sample: Sample, order: int) -> Sample:
+    """Return the call of a derivative; it is the last one where its op has no rule."""
     call = sample.call
     for _ in range(order):
         call = gradient(call)
+    if order and sample.op in KERNELS and sample.op not in GRAD_FUNCS:
+        return attrs.evolve(sample, call=lambda *xs: tuple(y.detach() for y in floats(call(*xs))))
     return attrs.evolve(sample, call=call)
 
 
