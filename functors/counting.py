@@ -106,8 +106,8 @@ def bincount(
     if weights is not None and weights.shape != input.shape:
         expected = f"shape {input.shape}, that of input"
         mend = "give one weight for each number"
-        raise bad_argument(
-            ShapeError, "bincount", "weights", expected=expected, got=weights.shape, mend=mend
+        raise ShapeError(
+            f"bincount(): argument 'weights': expected {expected}, got {weights.shape}; {mend}"
         )
     return dispatch(BINCOUNT, (input, weights), {"minlength": minlength})
 
@@ -128,8 +128,8 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     tensor([0., 2., 1., 0.])
     """
     if min > max:
-        raise bad_argument(
-            ArgumentError, "histc", "max", expected=f"at least {min}", got=max, mend="swap them"
+        raise ArgumentError(
+            f"histc(): argument 'max': expected at least {min}, got {max}; swap them"
         )
     return dispatch1(HISTC, input.detach(), {"bins": bins, "min": min, "max": max})
 
@@ -192,8 +192,8 @@ def histogramdd(
     if input.ndim < 2:
         expected = "points as lines"
         got = f"shape {input.shape}"
-        raise bad_argument(
-            ShapeError, "histogramdd", "input", expected=expected, got=got, mend="unsqueeze it"
+        raise ShapeError(
+            f"histogramdd(): argument 'input': expected {expected}, got {got}; unsqueeze it"
         )
     count = input.shape[-1]
     bins = list(bins) if isinstance(bins, (tuple, list)) else [bins] * count
@@ -221,7 +221,7 @@ def _histogram(
         expected = f"numbers or edges for {points.shape[1]} dimensions, range= with numbers"
         mend = "give two numbers of range for each number of bins"
         got = f"{len(bins)} and range={range}"
-        raise bad_argument(ArgumentError, op, "bins", expected=expected, got=got, mend=mend)
+        raise ArgumentError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
     if weight is not None and (weight.shape != shape or weight.dtype != points.dtype):
         raise bad_argument(
             ShapeError if weight.shape != shape else DTypeError,
@@ -244,14 +244,14 @@ def _edges(op: str, points: Tensor, k: int, bins: Any, range: Any) -> Tensor:
             expected = f"a vector of at least two edges of {points.dtype}"
             got = f"{bins.dtype} of shape {bins.shape}"
             mend = "or give the number of bins"
-            raise bad_argument(ShapeError, op, "bins", expected=expected, got=got, mend=mend)
+            raise ShapeError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
         return bins
     low = high = None
     if range is not None:
         low, high = (check_number(op, "range", each) for each in range[2 * k : 2 * k + 2])
         if low > high:
-            raise bad_argument(
-                ArgumentError, op, "range", expected="rising edges", got=range, mend="swap them"
+            raise ArgumentError(
+                f"{op}(): argument 'range': expected rising edges, got {range}; swap them"
             )
     attrs = {"bins": check_int(op, "bins", bins, 1), "low": low, "high": high}
     return dispatch1(HISTOGRAM_EDGES, points.select(1, k).detach(), attrs)

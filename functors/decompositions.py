@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.complex import conj
 from oneflow_lite.functors.creation import arange, eye, zeros
@@ -92,13 +92,9 @@ LDLFactorEx = namedtuple("LDLFactorEx", "LD pivots info")
 
 def _lu(op: str, A: Tensor, pivot: bool, check_errors: bool) -> Any:
     if not pivot:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "pivot",
-            expected="True",
-            got=pivot,
-            mend="LAPACK has no LU without exchanges of rows",
+        raise ArgumentError(
+            f"{op}(): argument 'pivot': expected True, got {pivot}; LAPACK has no LU without "
+            "exchanges of rows"
         )
     return dispatch(LU, (A,), {"pivot": True, "check_errors": check_errors})
 
@@ -238,13 +234,9 @@ def check_fit(op: str, a: Tensor, b: Tensor, argument: str = "B") -> None:
     pairs = zip(x[-2 - short : -2], y[-2 - short : -2], strict=True)
     if x[-2] == y[-2] and all(i == j or 1 in (i, j) for i, j in pairs):
         return
-    raise bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected=f"{x[-2]} rows, and batches that broadcast, to go with shape {x}",
-        got=f"shape {y}",
-        mend="transpose or reshape one of them",
+    raise ShapeError(
+        f"{op}(): argument '{argument}': expected {x[-2]} rows, and batches that broadcast, to "
+        f"go with shape {x}, got shape {y}; transpose or reshape one of them"
     )
 
 
@@ -363,14 +355,10 @@ def _check_tau(op: str, input: Tensor, tau: Tensor) -> None:
     fits = len(factors) == len(shape) - 1 and factors[:-1] == shape[:-2]
     if fits and factors[-1] <= shape[-1] <= shape[-2]:
         return
-    raise bad_argument(
-        ShapeError,
-        op,
-        "tau",
-        expected=f"at most {shape[-1]} factors for each matrix of shape {shape}, which has no more "
-        "columns than rows",
-        got=f"shape {factors}",
-        mend="pass what geqrf returns",
+    raise ShapeError(
+        f"{op}(): argument 'tau': expected at most {shape[-1]} factors for each matrix of shape "
+        f"{shape}, which has no more columns than rows, got shape {factors}; pass what geqrf "
+        "returns"
     )
 
 
@@ -447,13 +435,9 @@ OldSVD = namedtuple("OldSVD", "U S V")
 
 def _check_driver(op: str, driver: Any) -> None:
     if driver is not None:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "driver",
-            expected="None",
-            got=repr(driver),
-            mend="NumPy and CuPy choose the algorithm themselves",
+        raise ArgumentError(
+            f"{op}(): argument 'driver': expected None, got {driver!r}; NumPy and CuPy choose "
+            "the algorithm themselves"
         )
 
 
@@ -555,13 +539,9 @@ def pca_lowrank(
     size = min(A._data.shape[-2:])
     q = min(6, size) if q is None else check_int("pca_lowrank", "q", q)
     if q > size:
-        raise bad_argument(
-            ArgumentError,
-            "pca_lowrank",
-            "q",
-            expected=f"at most {size}, the smaller size of A",
-            got=q,
-            mend="ask for fewer components",
+        raise ArgumentError(
+            f"pca_lowrank(): argument 'q': expected at most {size}, the smaller size of A, got "
+            f"{q}; ask for fewer components"
         )
     return svd_lowrank(A - mean(A, -2, True) if center else A, q, niter)
 

@@ -30,13 +30,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _bad_equation(equation: str, expected: str, got: object) -> Exception:
-    return bad_argument(
-        ShapeError,
-        "einsum",
-        "equation",
-        expected=expected,
-        got=f"{got} in {equation!r}",
-        mend="write it as in 'bij,bjk->bik'",
+    return ShapeError(
+        f"einsum(): argument 'equation': expected {expected}, got {got} in {equation!r}; write "
+        "it as in 'bij,bjk->bik'"
     )
 
 
@@ -89,13 +85,10 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
-            raise bad_argument(
-                ArgumentTypeError,
-                "einsum",
-                "equation",
-                expected="a string, or operands each followed by a list of labels",
-                got=type(sublist).__name__,
-                mend="write einsum('ij,jk->ik', x, y)",
+            raise ArgumentTypeError(
+                "einsum(): argument 'equation': expected a string, or operands each followed "
+                f"by a list of labels, got {type(sublist).__name__}; write einsum('ij,jk->ik', "
+                "x, y)"
             )
         return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
@@ -140,13 +133,9 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
             second = labels.index(c, first + 1)
             shape = x._data.shape
             if shape[first] != shape[second]:
-                raise bad_argument(
-                    ShapeError,
-                    "einsum",
-                    "operands",
-                    expected=f"equal sizes where label {c!r} is repeated",
-                    got=f"shape {shape}",
-                    mend="give the dimensions labels of their own",
+                raise ShapeError(
+                    f"einsum(): argument 'operands': expected equal sizes where label {c!r} is "
+                    f"repeated, got shape {shape}; give the dimensions labels of their own"
                 )
             x = FUNCTORS.get("diagonal")(x, 0, first, second)
             labels = labels.replace(c, "", 2) + c
@@ -287,11 +276,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> Exception:
-    return bad_argument(
-        ShapeError,
-        "tensordot",
-        "dims",
-        expected=expected,
-        got=f"{dims} for shapes {x} and {y}",
-        mend="pair each dimension of a with one of b",
+    return ShapeError(
+        f"tensordot(): argument 'dims': expected {expected}, got {dims} for shapes {x} and {y}; "
+        "pair each dimension of a with one of b"
     )

@@ -20,7 +20,6 @@ from oneflow_lite.errors import (
     DimError,
     FlowError,
     IndexRangeError,
-    bad_argument,
 )
 from oneflow_lite.tensor import Tensor, make_constant
 
@@ -135,7 +134,9 @@ def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
     if missing < 0:
         mend = "drop the surplus ones" if ndim else "use item() to get the number"
         expected = f"at most {ndim} indices for a tensor of {ndim} dimensions"
-        raise bad_argument(DimError, op, "index", expected=expected, got=ndim - missing, mend=mend)
+        raise DimError(
+            f"{op}(): argument 'index': expected {expected}, got {ndim - missing}; {mend}"
+        )
     places = [i for i, item in enumerate(items) if item is ...]
     if len(places) > 1:
         raise _error(op, "one Ellipsis", len(places), "write the other one as slices")
@@ -175,8 +176,9 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
         return operator.index(item)
     kind: type[FlowError] = ArgumentTypeError if isinstance(item, str) else IndexRangeError
     expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"
-    raise bad_argument(
-        kind, op, "index", expected=expected, got=type(item).__name__, mend="convert it with int()"
+    raise kind(
+        f"{op}(): argument 'index': expected {expected}, got {type(item).__name__}; convert it "
+        "with int()"
     )
 
 
@@ -215,13 +217,13 @@ def _slice_of_ints(op: str, item: slice) -> slice:
         if part is not None and not hasattr(part, "__index__"):
             mend = "convert the bounds with int()"
             expected = "slices of ints or None"
-            raise bad_argument(
-                ArgumentTypeError, op, "index", expected=expected, got=item, mend=mend
+            raise ArgumentTypeError(
+                f"{op}(): argument 'index': expected {expected}, got {item}; {mend}"
             )
         parts.append(None if part is None else operator.index(part))
     if parts[2] == 0:
-        raise bad_argument(
-            ArgumentError, op, "index", expected="a slice step other than 0", got=item, mend="use 1"
+        raise ArgumentError(
+            f"{op}(): argument 'index': expected a slice step other than 0, got {item}; use 1"
         )
     return slice(*parts)
 
@@ -252,4 +254,4 @@ def _check_broadcast(op: str, tensors: list[Tensor]) -> None:
 
 
 def _error(op: str, expected: str, got: object, mend: str) -> FlowError:
-    return bad_argument(IndexRangeError, op, "index", expected=expected, got=got, mend=mend)
+    return IndexRangeError(f"{op}(): argument 'index': expected {expected}, got {got}; {mend}")

@@ -13,7 +13,6 @@ from oneflow_lite.errors import (
     DTypeError,
     IndexRangeError,
     ShapeError,
-    bad_argument,
 )
 from oneflow_lite.functors.checks import check_dim, check_tensor
 from oneflow_lite.functors.declare import functor
@@ -153,8 +152,8 @@ def _fill(op: str, value: Any, dtype: Any) -> Any:
     if value is None or isinstance(value, str):
         mend = "wrap the value with flow.tensor(...)"
         expected = "a Tensor, an array or a number"
-        raise bad_argument(
-            ArgumentTypeError, op, "value", expected=expected, got=type(value).__name__, mend=mend
+        raise ArgumentTypeError(
+            f"{op}(): argument 'value': expected {expected}, got {type(value).__name__}; {mend}"
         )
     return fill_value(op, "value", value, dtype)
 
@@ -177,8 +176,8 @@ def _check_value(want: tuple[int, ...], have: tuple[int, ...]) -> None:
     if not fits:
         expected = f"a shape that broadcasts to the indexed elements, {want}"
         mend = "give one value, or one for each element"
-        raise bad_argument(
-            ShapeError, "setitem", "value", expected=expected, got=f"shape {have}", mend=mend
+        raise ShapeError(
+            f"setitem(): argument 'value': expected {expected}, got shape {have}; {mend}"
         )
 
 
@@ -202,8 +201,8 @@ def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
     begin = start + size if start < 0 else start
     if not 0 <= length <= size - begin:
         expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
-        raise bad_argument(
-            ShapeError, "narrow", "length", expected=expected, got=length, mend="shorten it"
+        raise ShapeError(
+            f"narrow(): argument 'length': expected {expected}, got {length}; shorten it"
         )
     return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": length})
 
@@ -231,12 +230,12 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
 
 def _no_dims(kind: Any, op: str, mend: str) -> Exception:
     expected = "at least one dimension"
-    return bad_argument(kind, op, "input", expected=expected, got="a 0-d tensor", mend=mend)
+    return kind(f"{op}(): argument 'input': expected {expected}, got a 0-d tensor; {mend}")
 
 
 def _outside(op: str, argument: str, expected: str, got: int) -> Exception:
     mend = "stay inside the tensor"
-    return bad_argument(IndexRangeError, op, argument, expected=expected, got=got, mend=mend)
+    return IndexRangeError(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
 
 
 _PAIRS = "(fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
@@ -270,14 +269,14 @@ def index_put(
         expected = "a tuple of Tensors and None"
         got = type(indices).__name__
         mend = "write (indices,)"
-        raise bad_argument(
-            ArgumentTypeError, "index_put", "indices", expected=expected, got=got, mend=mend
+        raise ArgumentTypeError(
+            f"index_put(): argument 'indices': expected {expected}, got {got}; {mend}"
         )
     if values.dtype != input.dtype:
         expected = f"the dtype of input, {input.dtype}"
         mend = "convert it with .to(input.dtype)"
-        raise bad_argument(
-            DTypeError, "index_put", "values", expected=expected, got=values.dtype, mend=mend
+        raise DTypeError(
+            f"index_put(): argument 'values': expected {expected}, got {values.dtype}; {mend}"
         )
     index = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:

@@ -7,7 +7,7 @@ from collections import namedtuple
 from typing import Annotated, Any
 
 from oneflow_lite.dtype import finfo
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.arithmetic import abs, where
 from oneflow_lite.functors.checks import (
     check_broadcast,
@@ -63,13 +63,9 @@ def _solved(op: str, a: Tensor, b: Tensor, left: bool, check_errors: bool) -> So
     x, y = a._data.shape, b._data.shape
     vectors = len(y) == 1 or (len(y) == len(x) - 1 and y == x[:-1])
     if vectors and not left:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "B",
-            expected="matrices, unless they are solved for on the left",
-            got=f"shape {y}",
-            mend="unsqueeze it",
+        raise ShapeError(
+            f"{op}(): argument 'B': expected matrices, unless they are solved for on the left, "
+            f"got shape {y}; unsqueeze it"
         )
     if vectors:
         b = b.unsqueeze(-1)
@@ -384,8 +380,8 @@ def matrix_exp(input: Square) -> Tensor:
 
 
 def _misfit(op: str, argument: str, expected: str, got: Any) -> Exception:
-    return bad_argument(
-        ShapeError, op, argument, expected=expected, got=got, mend="reshape or permute it"
+    return ShapeError(
+        f"{op}(): argument '{argument}': expected {expected}, got {got}; reshape or permute it"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, tensor
@@ -29,8 +29,8 @@ def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
     if check_tensor(op, argument, value)._data.dtype.kind == "b":
         return value
     mend = "convert it with .bool()"
-    raise bad_argument(
-        DTypeError, op, argument, expected="a mask of bools", got=value.dtype, mend=mend
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a mask of bools, got {value.dtype}; {mend}"
     )
 
 
@@ -74,13 +74,15 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     if value._data.ndim:
         mend = "use where() or masked_scatter() for several values"
         expected = "a number or a 0-d tensor"
-        raise bad_argument(
-            ShapeError, op, "value", expected=expected, got=f"shape {value.shape}", mend=mend
+        raise ShapeError(
+            f"{op}(): argument 'value': expected {expected}, got shape {value.shape}; {mend}"
         )
     if value.is_complex() and not input.is_complex():
         mend = "take its .real, or convert the tensor to a complex dtype"
         expected = f"a real number for a tensor of {input.dtype}"
-        raise bad_argument(DTypeError, op, "value", expected=expected, got=value.dtype, mend=mend)
+        raise DTypeError(
+            f"{op}(): argument 'value': expected {expected}, got {value.dtype}; {mend}"
+        )
     return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
 
@@ -133,7 +135,9 @@ def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> N
     if source._data.dtype != input._data.dtype:
         expected = f"the dtype of input, {input.dtype}"
         mend = "convert it with .to(input.dtype)"
-        raise bad_argument(DTypeError, op, argument, expected=expected, got=source.dtype, mend=mend)
+        raise DTypeError(
+            f"{op}(): argument '{argument}': expected {expected}, got {source.dtype}; {mend}"
+        )
 
 
 @functor("flow Tensor", out=True, samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)")
@@ -174,7 +178,7 @@ def _together(op: str, input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     except ValueError:
         expected = f"a shape that broadcasts with {input.shape}"
         mend = "make the sizes equal or 1"
-        raise bad_argument(
-            ShapeError, op, "mask", expected=expected, got=mask.shape, mend=mend
+        raise ShapeError(
+            f"{op}(): argument 'mask': expected {expected}, got {mask.shape}; {mend}"
         ) from None
     return expand(input, shape), expand(mask, shape)

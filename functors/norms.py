@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.arithmetic import abs, maximum, where
 from oneflow_lite.functors.checks import check_dims, check_tensor
 from oneflow_lite.functors.declare import functor
@@ -66,8 +66,8 @@ def linalg_vector_norm(
 
 
 def _bad_order(op: str, expected: str, got: Any) -> Exception:
-    return bad_argument(
-        ArgumentError, op, "ord", expected=expected, got=repr(got), mend="name one of these"
+    return ArgumentError(
+        f"{op}(): argument 'ord': expected {expected}, got {got!r}; name one of these"
     )
 
 
@@ -114,13 +114,9 @@ def linalg_matrix_norm(
 def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     dims = check_dims(op, dim, A._data.ndim)
     if len(dims) != 2:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "dim",
-            expected="the two dimensions of matrices",
-            got=f"{dim} for shape {A.shape}",
-            mend="use linalg.vector_norm for other numbers of them",
+        raise ShapeError(
+            f"{op}(): argument 'dim': expected the two dimensions of matrices, got {dim} for "
+            f"shape {A.shape}; use linalg.vector_norm for other numbers of them"
         )
     if ord == "fro":
         return norm_for(op, A, 2, dims, keepdim)
@@ -180,13 +176,9 @@ def linalg_norm(
     if len(dims) == 2:
         return _matrix_norm(op, input, ord, dims, keepdim)
     if len(dims) > 2:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "dim",
-            expected="one dimension or two for an ord",
-            got=f"{dim} for shape {input.shape}",
-            mend="name them, or leave out ord",
+        raise ShapeError(
+            f"{op}(): argument 'dim': expected one dimension or two for an ord, got {dim} for "
+            f"shape {input.shape}; name them, or leave out ord"
         )
     if isinstance(ord, str):
         raise _bad_order(op, "a number for vectors", ord)
@@ -272,18 +264,12 @@ def renorm(input: FloatingOrComplex, p: Number, dim: Dim, maxnorm: NonNegative) 
             [0.3000, 0.4000]])
     """
     if p <= 0:
-        raise bad_argument(
-            ArgumentError, "renorm", "p", expected="above 0", got=p, mend="take another norm"
-        )
+        raise ArgumentError(f"renorm(): argument 'p': expected above 0, got {p}; take another norm")
     ndim = input._data.ndim
     if ndim < 2:
-        raise bad_argument(
-            ShapeError,
-            "renorm",
-            "input",
-            expected="two dimensions or more",
-            got=f"shape {input.shape}",
-            mend="unsqueeze it",
+        raise ShapeError(
+            "renorm(): argument 'input': expected two dimensions or more, got shape "
+            f"{input.shape}; unsqueeze it"
         )
     norms = norm_for("renorm", input, p, tuple(d for d in range(ndim) if d != dim), True)
     return input * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_dim
 from oneflow_lite.functors.creation import full_like, tensor as make
 from oneflow_lite.functors.declare import functor
@@ -167,8 +167,8 @@ def _quantile(
     if not size:
         expected = "at least one element"
         mend = "reduce another dimension"
-        raise bad_argument(
-            ShapeError, op, "input", expected=expected, got=f"shape {shape}", mend=mend
+        raise ShapeError(
+            f"{op}(): argument 'input': expected {expected}, got shape {shape}; {mend}"
         )
     x = sort(x, -1).values  # NaN stands last
     if skip:
@@ -192,17 +192,15 @@ def _shares(op: str, q: Any, input: Tensor) -> Tensor:
     """Return q as a tensor of numbers from 0 to 1, of at most one dimension."""
     if not isinstance(q, Tensor):
         if not isinstance(q, (int, float)) or not 0 <= q <= 1:
-            raise bad_argument(
-                ArgumentError, op, "q", expected="0 to 1", got=repr(q), mend="pass a share"
-            )
+            raise ArgumentError(f"{op}(): argument 'q': expected 0 to 1, got {q!r}; pass a share")
         return make(float(q), dtype=input.dtype, device=input.device)
     if q.ndim > 1:
         expected = "a number or a vector"
-        raise bad_argument(
-            ShapeError, op, "q", expected=expected, got=f"shape {q.shape}", mend="flatten it"
+        raise ShapeError(
+            f"{op}(): argument 'q': expected {expected}, got shape {q.shape}; flatten it"
         )
     if q.dtype != input.dtype:
         expected = f"the dtype of input, {input.dtype}"
         mend = "convert it with .to(input.dtype)"
-        raise bad_argument(DTypeError, op, "q", expected=expected, got=q.dtype, mend=mend)
+        raise DTypeError(f"{op}(): argument 'q': expected {expected}, got {q.dtype}; {mend}")
     return q

@@ -71,13 +71,9 @@ class Generator:
         """Begin the stream again from `seed`; a negative one counts down from 2**64."""
         number = check_int("manual_seed", "seed", seed)
         if not -(2**63) <= number < 2**64:
-            raise bad_argument(
-                ArgumentError,
-                "manual_seed",
-                "seed",
-                expected="-2**63 to 2**64 - 1",
-                got=number,
-                mend="take it modulo 2**64",
+            raise ArgumentError(
+                f"manual_seed(): argument 'seed': expected -2**63 to 2**64 - 1, got {number}; "
+                "take it modulo 2**64"
             )
         self._seed = number % 2**64
         self._streams = {}

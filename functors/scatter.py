@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import clamp_min
 from oneflow_lite.functors.checks import check_dim, numeric, real
 from oneflow_lite.functors.creation import full, ones_like, zeros_like
@@ -107,14 +107,14 @@ def scatter(
     if reduce not in (None, "add", "multiply"):
         expected = "'add', 'multiply' or None"
         mend = "name one of these"
-        raise bad_argument(
-            ArgumentError, "scatter", "reduce", expected=expected, got=repr(reduce), mend=mend
+        raise ArgumentError(
+            f"scatter(): argument 'reduce': expected {expected}, got {reduce!r}; {mend}"
         )
     if (src is None) == (value is None):
         got = "both" if src is not None else "neither"
         expected = "either src or value"
-        raise bad_argument(
-            ArgumentTypeError, "scatter", "src", expected=expected, got=got, mend="pass one of them"
+        raise ArgumentTypeError(
+            f"scatter(): argument 'src': expected {expected}, got {got}; pass one of them"
         )
     if not isinstance(src, Tensor):
         number = value if src is None else src
@@ -256,8 +256,8 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: int | None = None) -
     if input.ndim != indices.ndim:
         expected = f"as many dimensions as input has, {input.ndim}"
         mend = "unsqueeze it, or leave dim out"
-        raise bad_argument(
-            ShapeError, op, "indices", expected=expected, got=f"shape {indices.shape}", mend=mend
+        raise ShapeError(
+            f"{op}(): argument 'indices': expected {expected}, got shape {indices.shape}; {mend}"
         )
     if input.ndim:
         have, want = list(input.shape), list(indices.shape)
@@ -267,8 +267,8 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: int | None = None) -
             if 1 not in (n, m):
                 expected = f"a shape that broadcasts with {input.shape} except in dim {dim}"
                 mend = "make the sizes equal or 1"
-                raise bad_argument(
-                    ShapeError, op, "indices", expected=expected, got=indices.shape, mend=mend
+                raise ShapeError(
+                    f"{op}(): argument 'indices': expected {expected}, got {indices.shape}; {mend}"
                 )
             have[k] = want[k] = m if n == 1 else n
         input, indices = expand(input, have), expand(indices, want)
@@ -320,8 +320,8 @@ def put(input: AnyTensor, index: Integer, source: AnyTensor, accumulate: Flag = 
     if source.numel() != index.numel():
         expected = f"{index.numel()} elements, one for each index"
         mend = "give one value for each index"
-        raise bad_argument(
-            ShapeError, "put", "source", expected=expected, got=f"shape {source.shape}", mend=mend
+        raise ShapeError(
+            f"put(): argument 'source': expected {expected}, got shape {source.shape}; {mend}"
         )
     places = from_zero("put", "index", reshape(index, -1), input.numel())
     inputs = (reshape(input, -1), places, reshape(source, -1))
@@ -345,8 +345,8 @@ def _check_index(op: str, input: Tensor, dim: int, index: Tensor) -> None:
     if not fits and 0 not in places:
         expected = f"as many dimensions as {shape} and no size above it except in dim {dim}"
         mend = "expand or crop the index"
-        raise bad_argument(
-            ShapeError, op, "index", expected=expected, got=f"shape {places}", mend=mend
+        raise ShapeError(
+            f"{op}(): argument 'index': expected {expected}, got shape {places}; {mend}"
         )
 
 
@@ -362,4 +362,4 @@ def _check_source(op: str, input: Tensor, index: Tensor, src: Tensor) -> Tensor:
         return full(want, 0, dtype=src.dtype, device=src.device)
     expected = f"at least the shape of index, {want}"
     mend = "expand it, or crop the index"
-    raise bad_argument(ShapeError, op, "src", expected=expected, got=f"shape {have}", mend=mend)
+    raise ShapeError(f"{op}(): argument 'src': expected {expected}, got shape {have}; {mend}")

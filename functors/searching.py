@@ -9,7 +9,6 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     DTypeError,
     ShapeError,
-    bad_argument,
 )
 from oneflow_lite.functors.checks import check_tensor, require_integer
 from oneflow_lite.functors.creation import tensor
@@ -62,7 +61,7 @@ def searchsorted(
     if side not in (None, "left", "right") or (side == "left" and right):
         expected = "'left' or 'right', in accord with right="
         mend = "give one of the two alone"
-        raise bad_argument(ArgumentError, op, "side", expected=expected, got=repr(side), mend=mend)
+        raise ArgumentError(f"{op}(): argument 'side': expected {expected}, got {side!r}; {mend}")
     return _searched(op, sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 
@@ -83,8 +82,8 @@ def bucketize(
     """
     if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
         got = f"shape {boundaries.shape}"
-        raise bad_argument(
-            ShapeError, "bucketize", "boundaries", expected="a vector", got=got, mend="flatten it"
+        raise ShapeError(
+            f"bucketize(): argument 'boundaries': expected a vector, got {got}; flatten it"
         )
     return _searched("bucketize", boundaries, input, None, out_int32, right)
 
@@ -100,11 +99,15 @@ def _searched(
         expected = f"a real vector, or lines for values of shape {own}"
         mend = "give both the same leading dimensions"
         got = f"{sequence.dtype} of shape {shape}"
-        raise bad_argument(ShapeError, op, "sorted_sequence", expected=expected, got=got, mend=mend)
+        raise ShapeError(
+            f"{op}(): argument 'sorted_sequence': expected {expected}, got {got}; {mend}"
+        )
     if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
         expected = f"the shape of the sequence, {shape}"
         mend = "take that of argsort()"
-        raise bad_argument(ShapeError, op, "sorter", expected=expected, got=sorter.shape, mend=mend)
+        raise ShapeError(
+            f"{op}(): argument 'sorter': expected {expected}, got {sorter.shape}; {mend}"
+        )
     attrs = {"out_int32": out_int32, "right": right}
     return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)
 
@@ -129,8 +132,8 @@ def isin(
         expected = "a Tensor, as elements or as test_elements"
         mend = "wrap one with flow.tensor(...)"
         got = type(elements).__name__
-        raise bad_argument(
-            ArgumentTypeError, "isin", "elements", expected=expected, got=got, mend=mend
+        raise ArgumentTypeError(
+            f"isin(): argument 'elements': expected {expected}, got {got}; {mend}"
         )
     device = (elements if isinstance(elements, Tensor) else test_elements).device
     x, y = (
@@ -140,7 +143,5 @@ def isin(
     if x.is_complex() or y.is_complex():
         got = f"{x.dtype} and {y.dtype}"
         mend = "compare .real and .imag"
-        raise bad_argument(
-            DTypeError, "isin", "elements", expected="real dtypes", got=got, mend=mend
-        )
+        raise DTypeError(f"isin(): argument 'elements': expected real dtypes, got {got}; {mend}")
     return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})

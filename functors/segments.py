@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.errors import ArgumentTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import clamp_min
 from oneflow_lite.functors.checks import cast, check_dim, require_integer
 from oneflow_lite.functors.creation import full
@@ -64,8 +64,8 @@ def segment_reduce(
     if (lengths is None) == (offsets is None) or indices is not None:
         expected = "either lengths or offsets, and no indices"
         mend = "pass one of them"
-        raise bad_argument(
-            ArgumentTypeError, op, "lengths", expected=expected, got="both or neither", mend=mend
+        raise ArgumentTypeError(
+            f"{op}(): argument 'lengths': expected {expected}, got both or neither; {mend}"
         )
     if lengths is None:
         ends = require_integer(op, offsets, "offsets")  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def segment_reduce(
     if segments[:-1] != shape[:axis] or not segments:
         expected = f"shape {(*shape[:axis], 'segments')} for axis {axis}"
         mend = "give the lengths of the segments for each line"
-        raise bad_argument(ShapeError, op, "lengths", expected=expected, got=segments, mend=mend)
+        raise ShapeError(f"{op}(): argument 'lengths': expected {expected}, got {segments}; {mend}")
     attrs = {"size": shape[axis], "op": op, "checked": not unsafe}
     ids = dispatch1(SEGMENT_IDS, lengths, attrs)
     rest = (1,) * (len(shape) - 1 - axis)

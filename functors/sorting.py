@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Annotated
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Domain, Flag, Int, tensor
@@ -25,8 +25,8 @@ def ordered(op: str, value: Tensor, argument: str = "input") -> Tensor:
     if check_tensor(op, argument, value)._data.dtype.kind != "c":
         return value
     mend = "complex numbers have no order; sort abs() or real"
-    raise bad_argument(
-        DTypeError, op, argument, expected="a real dtype", got=value.dtype, mend=mend
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a real dtype, got {value.dtype}; {mend}"
     )
 
 
@@ -105,6 +105,6 @@ def check_rank(op: str, k: int, least: int, input: Tensor, dim: int) -> None:
     size = shape[dim] if shape else 1
     if not least <= k <= size:
         expected = f"{least} to {size} for dimension {dim} of shape {shape}"
-        raise bad_argument(
-            ShapeError, op, "k", expected=expected, got=k, mend="ask for fewer elements"
+        raise ShapeError(
+            f"{op}(): argument 'k': expected {expected}, got {k}; ask for fewer elements"
         )

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError
 from oneflow_lite.functors.arithmetic import abs
 from oneflow_lite.functors.checks import check_dims, require_floating
 from oneflow_lite.functors.declare import functor
@@ -41,8 +41,8 @@ def _spread(
             got = f"{unbiased!r} and correction={correction!r}"
             expected = "a bool, and no correction beside it"
             mend = "give correction= alone"
-            raise bad_argument(
-                ArgumentTypeError, name, "unbiased", expected=expected, got=got, mend=mend
+            raise ArgumentTypeError(
+                f"{name}(): argument 'unbiased': expected {expected}, got {got}; {mend}"
             )
         correction = int(unbiased)
     elif correction is None:
@@ -50,8 +50,8 @@ def _spread(
     elif not isinstance(correction, (int, float)):
         mend = "pass 1 for the sample variance or 0 for that of the whole population"
         got = repr(correction)
-        raise bad_argument(
-            ArgumentTypeError, name, "correction", expected="a number", got=got, mend=mend
+        raise ArgumentTypeError(
+            f"{name}(): argument 'correction': expected a number, got {got}; {mend}"
         )
     dims = check_dims(name, dim, input._data.ndim)
     return dispatch1(op, input, {"dim": dims, "keepdim": keepdim, "correction": correction})
@@ -157,16 +157,16 @@ def norm_for(op: str, input: Tensor, p: Any, dim: Any, keepdim: bool) -> Tensor:
     order = 2 if p is None or p == "fro" else p
     if isinstance(order, bool) or not isinstance(order, (int, float)) or math.isnan(order):
         expected = "a number, inf, -inf or 'fro'"
-        raise bad_argument(
-            ArgumentError, op, "p", expected=expected, got=repr(p), mend="name one of them"
+        raise ArgumentError(
+            f"{op}(): argument 'p': expected {expected}, got {p!r}; name one of them"
         )
     shape = require_floating(op, input)._data.shape
     dims = check_dims(op, dim, len(shape))
     if (order == math.inf or order < 0) and 0 in [shape[d] for d in dims]:
         expected = f"dimensions that are not empty for p={order}"
         mend = "reduce another dimension or take another p"
-        raise bad_argument(
-            DimError, op, "dim", expected=expected, got=f"{dims} of shape {shape}", mend=mend
+        raise DimError(
+            f"{op}(): argument 'dim': expected {expected}, got {dims} of shape {shape}; {mend}"
         )
     if input._data.dtype.kind == "c":
         input = abs(input)
