@@ -639,7 +639,7 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     return result if max is None else _clamped("clamp", "max", result, max)
 
 
-@functor("flow Tensor", out=True, samples="b(2, 3), x(2, 3), x(3); b(3), x(2, 3), 1.5")
+@functor("flow", out=True, samples="b(2, 3), x(2, 3), x(3); b(3), x(2, 3), 1.5")
 def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     """Return elements of `input` where the condition holds, of `other` elsewhere.
 
@@ -666,8 +666,7 @@ def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     return dispatch(_WHERE, (condition, x, y))
 
 
-# Tensor has this one for its `where`: of two that are exposed under a name the later one stays.
-@functor("Tensor.where", samples="x(2, 3), b(2, 3), x(3)")
+@functor("Tensor.where", samples="x(2, 3), b(2, 3), x(3); x(2, 3), b(3), 0.5")
 def tensor_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return elements of `input` where the condition holds, of `other` elsewhere; see `where`."""
     return where(condition, input, other)

@@ -557,17 +557,3 @@ def _indented(words: str) -> str:
             line = ""
         line += f" {word}" if line else word
     return "".join(f"\n    {each}" for each in [*lines, line] if each)
-
-
-def exposed(place: str) -> dict[str, Callable[..., Any]]:
-    """Return what the declarations expose in a namespace, by name."""
-    found = {}
-    for name in DECLARATIONS:
-        declaration = DECLARATIONS.get(name)
-        for where, alias in declaration.places:
-            if where == place:
-                found[alias] = declaration.function
-        for where, alias in declaration.twin_places:
-            if where == place:
-                found[alias] = FUNCTORS.get(f"{name}_")
-    return found

@@ -128,13 +128,13 @@ bitwise_left_shift = _shift(
     "bitwise_left_shift",
     "Return input * 2**other without what leaves the integer; 0 if `other` is no place in it.",
     "[1, -3] & [4, 1] -> tensor([16, -6])",
-    on="flow Tensor Tensor.__lshift__",
-    twin="Tensor Tensor.__ilshift__",
+    on="flow Tensor",
+    twin=True,
 )
 bitwise_right_shift = _shift(
     "bitwise_right_shift",
     "Return input // 2**other; 0 or -1, by the sign, if `other` is no place in the integer.",
     "[16, -3] & [4, 1] -> tensor([ 1, -2])",
-    on="flow Tensor Tensor.__rshift__",
-    twin="Tensor Tensor.__irshift__",
+    on="flow Tensor",
+    twin=True,
 )
