@@ -20,7 +20,7 @@ from oneflow_lite.functors.declare import DECLARATIONS
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.samples import samples
 from oneflow_lite.testing import Fixed
-from tests.functors.meant import meant
+from tests.functors.meant import MEANT, meant
 
 Call = Callable[..., Any]
 
@@ -95,7 +95,7 @@ FIXED: set[str] = set()
 # What else they name: functors, the library, and objects without a literal.
 SCOPE: dict[str, Any] = {"flow": flow, "np": np, "inf": math.inf, "nan": math.nan}
 _SINGLE = {"d": np.float32, "D": np.complex64}
-_KINDS = {"d": "d", "f": "f", "D": "z", "F": "c", "l": "i", "?": "b"}
+_KINDS = {"d": "d", "f": "f", "D": "z", "F": "c", "l": "n", "?": "b"}
 
 
 @functools.cache
@@ -105,7 +105,9 @@ def expressions(name: str, single: bool = False) -> tuple[str, ...]:
     >>> expressions("leaky_relu")
     ('leaky_relu(d2x3)', 'leaky_relu(d2x3, 2.0)')
     """
-    SCOPE[name] = meant(name, FUNCTORS.get(name))
+    # What is given up to a sign or a phase is certified of what does not depend on it.
+    called = f"certified_{name}" if name in MEANT else name
+    SCOPE[called] = meant(name, FUNCTORS.get(name))
     if DECLARATIONS.get(name).has_twin:
         SCOPE[f"{name}_"] = FUNCTORS.get(f"{name}_")
     found = []
@@ -114,7 +116,7 @@ def expressions(name: str, single: bool = False) -> tuple[str, ...]:
         if name.endswith("_"):  # it writes its first argument
             given[0] = f"({given[0]}) * 1"
         given += [f"{word}={_spelled(value, single)}" for word, value in sample.kwargs.items()]
-        found.append(f"{name}({', '.join(given)})")
+        found.append(f"{called}({', '.join(given)})")
     return tuple(dict.fromkeys(found))
 
 
@@ -192,7 +194,7 @@ def _candidates(op: str, family: str) -> list[list[str]]:
 
 def _single(op: str, expression: str) -> list[Sample]:
     """Return the twin of an expression in single precision; none where that has another call."""
-    name = expression.partition("(")[0]
+    name = expression.partition("(")[0].removeprefix("certified_")
     number = expressions(name).index(expression)
     twin = expressions(name, single=True)[number]
     return [call_of(twin, op)] if twin != expression else []

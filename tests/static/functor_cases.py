@@ -25,13 +25,24 @@ _COMPLEX = """
     abs angle conj sgn real imag exp log sqrt sin tanh neg reciprocal square view_as_real sum prod
     cumprod sigmoid isfinite clone mean norm
 """.split()
+_IS = """
+    is_cpu is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse
+    is_sparse_csr is_vulkan is_xla is_xpu
+""".split()
+_ASKED = """
+    dim_order() get_device() is_conj() is_distributed() is_inference() is_neg() is_pinned()
+    is_same_size(y) is_set_to(y) is_shared() is_signed() sparse_dim() storage_offset()
+""".split()
 _METHOD_TYPES = "bool byte cdouble cfloat char double float half int long short".split()
 
 # Functors that are not declared, or have no sample.
 HAND: dict[str, list[str]] = {
     "allclose": ["x * allclose(x, y)"],
     "equal": ["x * equal(x, y)"],
-    "histogramdd": ["histogramdd(tall, 2)[0]"],
+    "histogramdd": ["histogramdd(tall.detach(), 2)[0]"],
+    "empty": ["empty(2, 3).fill_(2.5) * x", "flow.empty((0, 2))"],
+    "empty_like": ["empty_like(x).copy_(y)"],
+    "new_empty": ["new_empty(x, (2, 3)).copy_(y)"],
     "getitem": ["getitem(x, 0)", "x[1]", "x[:, 1:]", "c[..., 1]", "c[:, None, -1]",
         "c[1, ..., ::2]", "x[index[0, 0]]", "m[pick[1]]", "m[pick]", "m[:, pick]",
         "m[pick, rows[:2]]", "m[rows, 1:]", "c[rows, :, pick[:1]]", "x[[1, 0]]",
@@ -108,7 +119,7 @@ MORE: list[str] = [
     "cumprod(x, 0, dtype=flow.float64)", "cumsum(empty_rows, 0)",
     "dropout(u * 1, 0.5, inplace=True)", "u * dropout_mask(u, 0.4)",
     "flow.einsum('ij,ij->i', [x, y])", "embedding(rows, x, scale_grad_by_freq=True)",
-    "empty(2, 3).fill_(2.5) * x", "flow.empty((0, 2))", "empty_like(x).copy_(y)",
+    
     "col.expand(-1, 4)", "s.expand(2, 2)", "col.expand(2, 3) * x", "eye(3) @ m", "eye(2, 3) * x",
     "flatten(s)", "flatten(c.transpose(0, 1))", "x.flip(-1)", "full((2, 3), 2.5) * x",
     "full((), 1.5) + x", "x * full_like(x, 2)", "full_like(i, 2)", "x.gather(0, index)",
@@ -142,6 +153,9 @@ MORE: list[str] = [
     "x.view((6,))", "view_as_complex(stack((x, y), -1))", "view_as_real(z)",
     "view_as_real(z.t()) * 2", "where(mask, 1.5, wide)", "where(mask[0], x, s)",
     "where(x > y, x, y)", "zeros(3) + x", "zeros_like(x).add_(y)",
+    *[f"x if x.{name} else x * 2" for name in [*_IS, *_ASKED]],
+    "x if flow.is_inference_mode_enabled() else x * 2", "x.to_dense() * 2",
+    "x if x.layout == y.layout else x * 2", "x if x.type() == y.type() else x * 2",
     *[f"{name}(u, 1)" for name in _ALONG],
     *[f"{name}(z{', 1' * (name == 'cumprod')})" for name in _COMPLEX],
     *[f"z {operator} q" for operator in "+ - * /".split()],
@@ -207,8 +221,10 @@ READS_VALUES: list[str] = [
     "x * x.sum().item()",
     "x.tolist()",
     "x.numpy()",
-    "x.__array__()",
+    "x.detach().__array__()",
     "x * bool(x.sum() > 0)",
+    "x * s.is_nonzero()",
+    "x * flow.is_nonzero(s)",
     "x * int(i[0, 0])",
     "x * float(s)",
     "x * x.max().item()",
@@ -234,6 +250,8 @@ READS_VALUES: list[str] = [
 SHOWS_SYMBOLIC = ["str(x)", "repr(x)"]
 # They give an argument another array; a call that does is eager, and Programs take it.
 RESHAPES_ARGUMENT = ["squeeze_(col, 1)", "t_(x)", "transpose_(c, 0, 2)", "unsqueeze_(x, 1)"]
+# What functors check in values makes a Program impossible, not a recording.
+CHECKS_VALUES = {e for name in ("istft",) for e in expressions(name, single=True)}
 # A replay cannot be run again for a second derivative; it says so.
 SECOND_DERIVATIVE_REFUSED = [
     "bernoulli(x)",
