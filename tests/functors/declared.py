@@ -104,8 +104,8 @@ def counterpart(torch: Any, declaration: Declaration) -> Any:
     roots = {
         "flow": torch,
         "Tensor": torch.Tensor,
-        "functional": torch.nn.functional,
         **{name: getattr(torch, name) for name in PREFIXED},
+        "functional": torch.nn.functional,
     }
     for place, name in declaration.places:
         found = getattr(roots.get(place), name, None)
