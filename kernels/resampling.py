@@ -69,7 +69,7 @@ def _by_tap(xp, x, columns, weights):
     before, count, after = x.shape[0], columns[0].size, x.shape[2]
     y = xp.empty((before, count, after), x.dtype)
     step = images_at_once(xp, before, 2 * count * after * x.dtype.itemsize)
-    memory = xp.empty((step, count, after), x.dtype) if len(columns) > 1 else None
+    memory = xp.empty((step if len(columns) > 1 else 0, count, after), x.dtype)
     for start in range(0, before, step):
         part, total = x[start : start + step], y[start : start + step]
         for k, positions in enumerate(columns):
