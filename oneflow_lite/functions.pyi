@@ -245,6 +245,12 @@ def batch_norm(
     eps: float = ...,
 ) -> Tensor: ...
 def bernoulli(input: Tensor, *, generator: Any = ..., out: Any = ...) -> Tensor: ...
+def bilinear(
+    input1: Tensor,
+    input2: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+) -> Tensor: ...
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -925,7 +931,7 @@ def max_pool1d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -1631,7 +1637,7 @@ def zeros(
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def zeros_like(
-    input: Tensor,
+    input: Any,
     *,
     dtype: Any = ...,
     device: Any = ...,

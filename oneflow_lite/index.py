@@ -24,6 +24,7 @@ FUNCTORS = {
         reciprocal reciprocal_ remainder remainder_ round round_ rsqrt rsqrt_ rsub sign sign_ sqrt
         sqrt_ square square_ sub sub_ tensor_where trunc trunc_ where
     """,
+    "attention": "multi_head_attention_forward scaled_dot_product_attention",
     "calculus": "cumulative_trapezoid diff gradient kron trapezoid vander",
     "checks": "cast",
     "comparison": """
@@ -33,8 +34,10 @@ FUNCTORS = {
     "complex": "angle complex conj polar sgn sgn_ view_as_complex view_as_real",
     "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d",
     "copies": """
-        alias_copy as_strided_scatter detach_copy diagonal_scatter narrow_copy select_copy
-        select_scatter slice_copy slice_scatter split_copy view_as_complex_copy view_as_real_copy
+        alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy diagonal_scatter
+        expand_copy narrow_copy permute_copy select_copy select_scatter slice_copy slice_scatter
+        split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy
+        unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
     """,
     "counting": "bincount histc histogram histogramdd unique unique_consecutive",
     "creation": """
@@ -49,8 +52,7 @@ FUNCTORS = {
         linalg_svdvals lu lu_solve lu_unpack ormqr pca_lowrank qr svd svd_lowrank
     """,
     "diagonals": """
-        diag diag_embed diagflat diagonal diagonal_copy trace tril tril_ tril_indices triu triu_
-        triu_indices
+        diag diag_embed diagflat diagonal trace tril tril_ tril_indices triu triu_ triu_indices
     """,
     "distances": "cdist corrcoef cov pdist",
     "dropout": """
@@ -86,7 +88,7 @@ FUNCTORS = {
         bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_
         bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_
         logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor
-        logical_xor_
+        logical_xor_ rlshift rrshift
     """,
     "loss": "huber_loss kl_div l1_loss mse_loss smooth_l1_loss",
     "loss_classification": """
@@ -153,12 +155,11 @@ FUNCTORS = {
     "segments": "segment_reduce",
     "shape": """
         adjoint broadcast_to clone conj_physical conj_physical_ contiguous expand expand_as
-        expand_copy flatten imag movedim permute permute_copy ravel real reshape reshape_as
-        resolve_conj resolve_neg squeeze squeeze_ squeeze_copy sum_to sum_to_size swapaxes
-        swapaxes_ t t_ t_copy to to_device transpose transpose_ transpose_copy unflatten unsqueeze
-        unsqueeze_ unsqueeze_copy view view_as view_copy
+        flatten imag movedim permute ravel real reshape reshape_as resolve_conj resolve_neg
+        squeeze squeeze_ sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose
+        transpose_ unflatten unsqueeze unsqueeze_ view view_as
     """,
-    "similarity": "cosine_similarity normalize pairwise_distance",
+    "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
     "sorting": "argsort msort sort topk",
     "special_functions": """
@@ -174,8 +175,8 @@ FUNCTORS = {
         fft_rfft fft_rfft2 fft_rfftn
     """,
     "splitting": """
-        chunk dsplit hsplit split split_with_sizes split_with_sizes_copy tensor_split unbind
-        unbind_copy unsafe_chunk unsafe_split vsplit
+        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
+        vsplit
     """,
     "statistics": "norm std std_mean var var_mean",
     "stft": "istft stft",
@@ -187,7 +188,7 @@ FUNCTORS = {
         acos acos_ acosh acosh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ cos
         cos_ cosh cosh_ hypot hypot_ sin sin_ sinc sinc_ sinh sinh_ tan tan_
     """,
-    "unfolding": "as_strided as_strided_ as_strided_copy unfold unfold_copy",
+    "unfolding": "as_strided as_strided_ unfold",
 }
 
 KERNELS = {
@@ -397,52 +398,53 @@ GRAD_FUNCS = {
 
 PLACES = {
     "Tensor": """
-        abs abs_ absolute=abs absolute_=abs_ acos acos_ acosh acosh_ add add_ addbmm addbmm_
-        addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all
-        allclose amax amin aminmax angle any arccos=acos arccos_=acos_ arccosh=acosh
-        arccosh_=acosh_ arcsin=asin arcsin_=asin_ arcsinh=asinh arcsinh_=asinh_ arctan=atan
-        arctan2=atan2 arctan2_=atan2_ arctan_=atan_ arctanh=atanh arctanh_=atanh_ argmax argmin
-        argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan
-        atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bincount bitwise_and
-        bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or
-        bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm
-        broadcast_to cauchy_ ceil ceil_ cholesky cholesky_inverse cholesky_solve chunk clamp
-        clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip=clamp clip_=clamp_ clone conj
-        conj_physical conj_physical_ contiguous copysign copysign_ corrcoef cos cos_ cosh cosh_
-        count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ det
-        diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div div_
-        divide=div divide_=div_ dot dropout1d_ dropout2d_ dropout3d_ dsplit eq eq_ equal erf erf_
-        erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_
-        fix=trunc fix_=trunc_ flatten flip fliplr flipud float_power float_power_ floor floor_
-        floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ frexp gather gcd gcd_ ge ge_
-        geometric_ geqrf ger=outer greater=gt greater_=gt_ greater_equal=ge greater_equal_=ge_ gt
-        gt_ hardshrink hardsigmoid_ hardswish_ heaviside heaviside_ histc histogram hsplit hypot
-        hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_add index_add_ index_copy index_copy_
-        index_fill index_fill_ index_put index_put_ index_reduce index_reduce_ index_select inner
-        inverse=linalg_inv isclose isfinite isinf isnan isneginf isposinf isreal istft kron
-        kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_ less=lt less_=lt_ less_equal=le
-        less_equal_=le_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_
-        log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_and_ logical_not
-        logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_
-        lu lu_solve masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul
-        matrix_exp matrix_power max maximum mean median min minimum mish_ mm mode moveaxis=movedim
-        movedim msort mul mul_ multinomial multiply=mul multiply_=mul_ mv mvlgamma mvlgamma_
-        nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg
-        neg_ negative=neg negative_=neg_ new_empty new_full new_ones new_tensor new_zeros
-        nextafter nextafter_ nonzero norm normal_ not_equal=ne not_equal_=ne_
-        orgqr=linalg_householder_product ormqr outer permute pinverse polygamma=tensor_polygamma
-        polygamma_=tensor_polygamma_ positive pow pow_ prelu prod put put_ qr quantile rad2deg
-        rad2deg_ random_ ravel reciprocal reciprocal_ relu relu6_ relu_ remainder remainder_
-        renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll
-        rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
-        scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit silu_
-        sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet softmax sort split split_with_sizes
-        sqrt sqrt_ square square_ squeeze squeeze_ std stft sub sub_ subtract=sub subtract_=sub_
-        sum sum_to_size svd swapaxes swapaxes_ swapdims=transpose swapdims_=transpose_ t t_ take
-        take_along_dim tan tan_ tanh tanh_ tensor_split tile to topk trace transpose transpose_
-        triangular_solve tril tril_ triu triu_ true_divide=div true_divide_=div_ trunc trunc_
-        unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
-        unsqueeze unsqueeze_ var vdot view view_as vsplit where=tensor_where xlogy xlogy_
+        __rlshift__=rlshift __rrshift__=rrshift abs abs_ absolute=abs absolute_=abs_ acos acos_
+        acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv
+        addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos=acos
+        arccos_=acos_ arccosh=acosh arccosh_=acosh_ arcsin=asin arcsin_=asin_ arcsinh=asinh
+        arcsinh_=asinh_ arctan=atan arctan2=atan2 arctan2_=atan2_ arctan_=atan_ arctanh=atanh
+        arctanh_=atanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter
+        asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli
+        bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_
+        bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_
+        bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ cholesky cholesky_inverse
+        cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip=clamp
+        clip_=clamp_ clone conj conj_physical conj_physical_ contiguous copysign copysign_
+        corrcoef cos cos_ cosh cosh_ count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum
+        cumsum_ deg2rad deg2rad_ det diag diag_embed diagflat diagonal diagonal_scatter diff
+        digamma digamma_ dist div div_ divide=div divide_=div_ dot dropout1d_ dropout2d_
+        dropout3d_ dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_
+        expand expand_as expm1 expm1_ exponential_ fix=trunc fix_=trunc_ flatten flip fliplr
+        flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod
+        fmod_ frac frac_ frexp gather gcd gcd_ ge ge_ geometric_ geqrf ger=outer greater=gt
+        greater_=gt_ greater_equal=ge greater_equal_=ge_ gt gt_ hardshrink hardsigmoid_ hardswish_
+        heaviside heaviside_ histc histogram hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac
+        igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put
+        index_put_ index_reduce index_reduce_ index_select inner inverse=linalg_inv isclose
+        isfinite isinf isnan isneginf isposinf isreal istft kron kthvalue lcm lcm_ ldexp ldexp_ le
+        le_ lerp lerp_ less=lt less_=lt_ less_equal=le less_equal_=le_ lgamma lgamma_ log log10
+        log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2
+        logcumsumexp logdet logical_and logical_and_ logical_not logical_not_ logical_or
+        logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ lu lu_solve masked_fill
+        masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_exp matrix_power
+        max maximum mean median min minimum mish_ mm mode moveaxis=movedim movedim msort mul mul_
+        multinomial multiply=mul multiply_=mul_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_
+        nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative=neg
+        negative_=neg_ new_empty new_full new_ones new_tensor new_zeros nextafter nextafter_
+        nonzero norm normal_ not_equal=ne not_equal_=ne_ orgqr=linalg_householder_product ormqr
+        outer permute pinverse polygamma=tensor_polygamma polygamma_=tensor_polygamma_ positive
+        pow pow_ prelu prod put put_ qr quantile rad2deg rad2deg_ random_ ravel reciprocal
+        reciprocal_ relu relu6_ relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave
+        reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter
+        scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn
+        sgn_ sigmoid sigmoid_ sign sign_ signbit silu_ sin sin_ sinc sinc_ sinh sinh_
+        slice_scatter slogdet softmax sort split split_with_sizes sqrt sqrt_ square square_
+        squeeze squeeze_ std stft sub sub_ subtract=sub subtract_=sub_ sum sum_to_size svd
+        swapaxes swapaxes_ swapdims=transpose swapdims_=transpose_ t t_ take take_along_dim tan
+        tan_ tanh tanh_ tensor_split tile to topk trace transpose transpose_ triangular_solve tril
+        tril_ triu triu_ true_divide=div true_divide_=div_ trunc trunc_ unbind unflatten unfold
+        uniform_ unique unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot
+        view view_as vsplit where=tensor_where xlogy xlogy_
     """,
     "fft": """
         fft=fft_fft fft2=fft_fft2 fftfreq=fft_fftfreq fftn=fft_fftn fftshift=fft_fftshift
@@ -460,14 +462,14 @@ PLACES = {
         arctan_=atan_ arctanh=atanh arctanh_=atanh_ argmax argmin argsort argwhere as_strided
         as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_
         atanh atanh_ atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm bartlett_window
-        batch_norm bernoulli binary_cross_entropy_with_logits bincount binomial bitwise_and
-        bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window
-        block_diag bmm broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil
-        ceil_ celu celu_ chain_matmul channel_shuffle cholesky cholesky_inverse cholesky_solve
-        chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip=clamp clip_=clamp_ clone
-        column_stack combinations complex concat=cat concatenate=cat conj conj_physical
-        conj_physical_ constant_pad_nd conv1d conv2d conv3d conv_tbc conv_transpose1d
-        conv_transpose2d conv_transpose3d copysign corrcoef cos cos_ cosh cosh_
+        batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount binomial
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        blackman_window block_diag bmm broadcast_tensors broadcast_to bucketize cartesian_prod cat
+        cdist ceil ceil_ celu celu_ chain_matmul channel_shuffle cholesky cholesky_inverse
+        cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip=clamp
+        clip_=clamp_ clone column_stack combinations complex concat=cat concatenate=cat conj
+        conj_physical conj_physical_ constant_pad_nd conv1d conv2d conv3d conv_tbc
+        conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cos_ cosh cosh_
         cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin
         cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy diag diag_embed
         diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide=div dot
@@ -512,24 +514,25 @@ PLACES = {
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
         adaptive_max_pool3d adaptive_max_pool3d_with_indices affine_grid alpha_dropout avg_pool1d
-        avg_pool2d avg_pool3d batch_norm binary_cross_entropy binary_cross_entropy_with_logits
-        celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d
-        conv_transpose3d cosine_embedding_loss cosine_similarity cross_entropy ctc_loss dropout
-        dropout1d dropout2d dropout3d elu elu_ embedding embedding_bag feature_alpha_dropout fold
-        fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d
+        avg_pool2d avg_pool3d batch_norm bilinear binary_cross_entropy
+        binary_cross_entropy_with_logits celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+        conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity
+        cross_entropy ctc_loss dropout dropout1d dropout2d dropout3d elu elu_ embedding
+        embedding_bag feature_alpha_dropout fold fractional_max_pool2d
+        fractional_max_pool2d_with_indices fractional_max_pool3d
         fractional_max_pool3d_with_indices gaussian_nll_loss gelu glu grid_sample group_norm
         gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_ hinge_embedding_loss
         huber_loss instance_norm interpolate kl_div l1_loss layer_norm leaky_relu leaky_relu_
         linear linear_cross_entropy local_response_norm log_softmax logsigmoid lp_pool1d lp_pool2d
         lp_pool3d margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool2d
         max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d
-        max_unpool3d mish mse_loss multi_margin_loss multilabel_margin_loss
-        multilabel_soft_margin_loss nll_loss normalize one_hot pad pairwise_distance pdist
-        pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu6 relu_ rms_norm rrelu
-        rrelu_ selu selu_ sigmoid silu smooth_l1_loss soft_margin_loss softmax softmin softplus
-        softshrink softsign tanh tanhshrink threshold threshold_ triplet_margin_loss
-        triplet_margin_with_distance_loss unfold=functional_unfold upsample upsample_bilinear
-        upsample_nearest
+        max_unpool3d mish mse_loss multi_head_attention_forward multi_margin_loss
+        multilabel_margin_loss multilabel_soft_margin_loss nll_loss normalize one_hot pad
+        pairwise_distance pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu6
+        relu_ rms_norm rrelu rrelu_ scaled_dot_product_attention selu selu_ sigmoid silu
+        smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink softsign tanh
+        tanhshrink threshold threshold_ triplet_margin_loss triplet_margin_with_distance_loss
+        unfold=functional_unfold upsample upsample_bilinear upsample_nearest
     """,
     "linalg": """
         cholesky cholesky_ex=linalg_cholesky_ex cond=linalg_cond cross=linalg_cross det

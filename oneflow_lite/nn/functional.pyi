@@ -12,19 +12,19 @@ def adaptive_max_pool1d_with_indices(
     input: Tensor,
     output_size: Any,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = ...) -> Any: ...
 def adaptive_max_pool2d_with_indices(
     input: Tensor,
     output_size: Any,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = ...) -> Any: ...
 def adaptive_max_pool3d_with_indices(
     input: Tensor,
     output_size: Any,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def affine_grid(
     theta: Tensor,
     size: Sequence[int],
@@ -75,6 +75,12 @@ def batch_norm(
     training: bool = ...,
     momentum: float = ...,
     eps: float = ...,
+) -> Tensor: ...
+def bilinear(
+    input1: Tensor,
+    input2: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
 ) -> Tensor: ...
 def binary_cross_entropy(
     input: Tensor,
@@ -260,7 +266,7 @@ def fractional_max_pool2d_with_indices(
     output_ratio: Any = ...,
     return_indices: bool = ...,
     _random_samples: Tensor | None = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -276,7 +282,7 @@ def fractional_max_pool3d_with_indices(
     output_ratio: Any = ...,
     return_indices: bool = ...,
     _random_samples: Tensor | None = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -394,7 +400,7 @@ def linear_cross_entropy(
     reduction: str = ...,
     ignore_index: int | None = ...,
     label_smoothing: float = ...,
-    options: None = ...,
+    options: Any = ...,
 ) -> Tensor: ...
 def local_response_norm(
     input: Tensor,
@@ -458,7 +464,7 @@ def max_pool1d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -476,7 +482,7 @@ def max_pool2d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -494,7 +500,7 @@ def max_pool3d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -528,6 +534,33 @@ def mse_loss(
     reduction: str = ...,
     weight: Tensor | None = ...,
 ) -> Tensor: ...
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = ...,
+    key_padding_mask: Tensor | None = ...,
+    need_weights: bool = ...,
+    attn_mask: Tensor | None = ...,
+    use_separate_proj_weight: bool = ...,
+    q_proj_weight: Tensor | None = ...,
+    k_proj_weight: Tensor | None = ...,
+    v_proj_weight: Tensor | None = ...,
+    static_k: Tensor | None = ...,
+    static_v: Tensor | None = ...,
+    average_attn_weights: bool = ...,
+    is_causal: bool = ...,
+) -> tuple[Tensor, Tensor | None]: ...
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -619,6 +652,16 @@ def rrelu_(
     lower: float = ...,
     upper: float = ...,
     training: bool = ...,
+) -> Tensor: ...
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = ...,
+    dropout_p: float = ...,
+    is_causal: bool = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
 ) -> Tensor: ...
 def selu(input: Tensor, inplace: bool = ...) -> Tensor: ...
 def selu_(input: Tensor) -> Tensor: ...
