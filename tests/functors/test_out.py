@@ -129,7 +129,7 @@ def _declared(calls):
 def _plain(value):
     if isinstance(value, (list, tuple)):
         return type(value)(map(_plain, value))
-    return value.array if isinstance(value, Fixed) else value
+    return np.asarray(value.array) if isinstance(value, Fixed) else value
 
 
 CALLS = _declared(_calls())
@@ -182,7 +182,10 @@ def _accepts_out(torch, name, function):
     if name in ("sum", "prod"):
         args.append(0)  # the overload without a dimension has no `out`
     plain = function(*args, **kwargs)
-    outs = tuple(torch.empty_like(y) for y in (plain if isinstance(plain, tuple) else (plain,)))
+    parts = plain if isinstance(plain, tuple) else (plain,)
+    if not all(isinstance(y, torch.Tensor) for y in parts):
+        return False
+    outs = tuple(torch.empty_like(y) for y in parts)
     try:
         function(*args, **kwargs, out=outs if len(outs) > 1 else outs[0])
     except TypeError:
