@@ -399,8 +399,10 @@ def _dispatch_annotated(
         y = quick(op, *inputs, attrs)
     finally:
         local.state = state
-    if y._edge is not None:
-        annotate(y._edge[0], state)
+    for made in y if type(y) is tuple else (y,):
+        if made._edge is not None:  # several outputs have one node
+            annotate(made._edge[0], state)
+            break
     return y
 
 

@@ -300,7 +300,7 @@ def checkpoint(
     >>> x = flow.tensor([0.5, 2.0], requires_grad=True)
     >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False).sum().backward()
     >>> x.grad
-    tensor([-0.1285,  3.2879])
+    tensor([-0.1283,  3.3129])
     """
     if use_reentrant is None:
         use_reentrant = _assume_reentrant("checkpoint")
@@ -352,7 +352,7 @@ def checkpoint_sequential(
     >>> x = flow.tensor([1.0], requires_grad=True)
     >>> y = checkpoint_sequential([flow.exp, flow.sin, flow.exp], 2, x, use_reentrant=False)
     >>> y
-    tensor([1.5079], grad_fn=<exp_backward>)
+    tensor([1.5080], grad_fn=<exp_backward>)
     """
     if use_reentrant is None:
         use_reentrant = _assume_reentrant("checkpoint_sequential")
