@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.arithmetic import abs
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import (
@@ -92,13 +92,9 @@ def celu(input: RealFloating, alpha: Number = 1.0) -> Tensor:
     tensor([-0.7869,  0.0000,  1.0000])
     """
     if alpha == 0:
-        raise bad_argument(
-            ArgumentError,
-            "celu",
-            "alpha",
-            expected="a number other than 0",
-            got=alpha,
-            mend="use relu for the limit",
+        raise ArgumentError(
+            f"celu(): argument 'alpha': expected a number other than 0, got {alpha}; use relu "
+            "for the limit"
         )
     return dispatch1(ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1 / alpha})
 
@@ -171,13 +167,9 @@ def glu(input: RealFloating, dim: Dim = -1) -> Tensor:
     """
     shape = input.shape
     if not shape or shape[dim] % 2:
-        raise bad_argument(
-            ShapeError,
-            "glu",
-            "input",
-            expected=f"an even size of dimension {dim}",
-            got=f"shape {shape}",
-            mend="the two halves are the value and its gate",
+        raise ShapeError(
+            f"glu(): argument 'input': expected an even size of dimension {dim}, got shape "
+            f"{shape}; the two halves are the value and its gate"
         )
     half = shape[dim] // 2
     value, gate = narrow(input, dim, 0, half), narrow(input, dim, half, half)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import NonNegative, Number, RealFloating, RealNumber, Scalar
 from oneflow_lite.interpreter import dispatch1
@@ -43,13 +43,9 @@ def hardtanh(input: RealNumber, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -
     tensor([-1.0000,  0.5000,  1.0000])
     """
     if min_val > max_val:
-        raise bad_argument(
-            ArgumentError,
-            "hardtanh",
-            "min_val",
-            expected=f"at most max_val, {max_val}",
-            got=min_val,
-            mend="swap the bounds",
+        raise ArgumentError(
+            f"hardtanh(): argument 'min_val': expected at most max_val, {max_val}, got "
+            f"{min_val}; swap the bounds"
         )
     return dispatch1(HARDTANH, input, {"min_val": min_val, "max_val": max_val})
 

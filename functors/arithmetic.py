@@ -88,13 +88,9 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
 
 def _no_bools(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     if is_bool(other) or is_bool(input):
-        raise bad_argument(
-            DTypeError,
-            op,
-            "other" if is_bool(other) else "input",
-            expected="numbers",
-            got="bool",
-            mend="use logical_not(), ^ or logical_xor()",
+        raise DTypeError(
+            f"{op}(): argument '{'other' if is_bool(other) else 'input'}': expected numbers, "
+            "got bool; use logical_not(), ^ or logical_xor()"
         )
     return input, other
 
@@ -170,13 +166,9 @@ def _whole(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     """Check operands of a division that rounds, or its remainder: real, and not two bools."""
     x, y = real_operand(op, input, "input"), real_operand(op, other, "other")
     if is_bool(x) and is_bool(y):
-        raise bad_argument(
-            DTypeError,
-            op,
-            "other",
-            expected="numbers",
-            got="two bools",
-            mend="convert one of them with .long()",
+        raise DTypeError(
+            f"{op}(): argument 'other': expected numbers, got two bools; convert one of them "
+            "with .long()"
         )
     return x, y
 
@@ -198,13 +190,9 @@ def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Te
     if rounding_mode in ("floor", "trunc"):
         rounded = _FLOOR_DIVIDE if rounding_mode == "floor" else _DIV_TRUNC
         return dispatch2(rounded, *_whole(op, input, other))
-    raise bad_argument(
-        ArgumentError,
-        op,
-        "rounding_mode",
-        expected="None, 'trunc' or 'floor'",
-        got=repr(rounding_mode),
-        mend="pass one of these",
+    raise ArgumentError(
+        f"{op}(): argument 'rounding_mode': expected None, 'trunc' or 'floor', got "
+        f"{rounding_mode!r}; pass one of these"
     )
 
 
@@ -335,13 +323,9 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if not (is_integer(exponent) and is_integer(input)):
         return dispatch2(_POW, input, exponent)
     if isinstance(exponent, (int, np.integer)) and exponent < 0:
-        raise bad_argument(
-            ArgumentError,
-            "pow",
-            "exponent",
-            expected="at least 0 for integers",
-            got=exponent,
-            mend="convert the tensor with .float()",
+        raise ArgumentError(
+            f"pow(): argument 'exponent': expected at least 0 for integers, got {exponent}; "
+            "convert the tensor with .float()"
         )
     return dispatch2(_POW_INTEGER, input, exponent)
 
@@ -351,7 +335,7 @@ def rpow(input: Any, other: Any) -> Tensor:
     return pow(other, input)
 
 
-@functor("flow Tensor", out=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
+@functor("flow Tensor", out=True, twin=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`, both taken as float64, or complex128 if one is complex.
 
@@ -643,13 +627,9 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     tensor([-1.0000,  0.5000,  1.0000])
     """
     if min is None and max is None:
-        raise bad_argument(
-            ArgumentError,
-            "clamp",
-            "min",
-            expected="min, max or both",
-            got="neither",
-            mend="give at least one bound",
+        raise ArgumentError(
+            "clamp(): argument 'min': expected min, max or both, got neither; give at least "
+            "one bound"
         )
     if isinstance(min, Tensor) and isinstance(max, Tensor):
         operands = (real("clamp", input), real("clamp", min, "min"), real("clamp", max, "max"))
@@ -677,13 +657,9 @@ def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition._data.dtype.kind != "b":
-        raise bad_argument(
-            DTypeError,
-            "where",
-            "condition",
-            expected="a bool tensor",
-            got=condition.dtype,
-            mend="compare, or convert it with .bool()",
+        raise DTypeError(
+            f"where(): argument 'condition': expected a bool tensor, got {condition.dtype}; "
+            "compare, or convert it with .bool()"
         )
     check_operands("where", condition=condition, input=input, other=other)
     x, y = promote("where", input, other)
@@ -748,13 +724,9 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Ten
     """
     check_operands("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     if is_integer(tensor1) and is_integer(tensor2):
-        raise bad_argument(
-            DTypeError,
-            "addcdiv",
-            "tensor2",
-            expected="a floating point dtype where tensor1 holds integers",
-            got="integers",
-            mend="convert one of them with .float()",
+        raise DTypeError(
+            "addcdiv(): argument 'tensor2': expected a floating point dtype where tensor1 "
+            "holds integers, got integers; convert one of them with .float()"
         )
     x, first, second = promote("addcdiv", input, tensor1, tensor2)
     if x._data.dtype is float16:

@@ -76,7 +76,7 @@ def diff(
 def gradient(
     input: AnyTensor,
     *,
-    spacing: Any = 1,
+    spacing: Any = None,
     dim: int | Sequence[int] | None = None,
     edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
@@ -84,7 +84,8 @@ def gradient(
 
     Central differences inside, of second order also where the samples lie unevenly.
 
-    spacing: the distance of the samples: one, one for each dimension, or vectors of coordinates.
+    spacing: the distance of the samples, 1 otherwise: one number, one for each dimension, or
+        vectors of coordinates.
     dim: the dimensions; all of them otherwise.
     edge_order: 1 or 2, of the differences at both ends.
     ArgumentError: when `spacing` does not fit the dimensions, or `edge_order` is another.

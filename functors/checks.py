@@ -28,13 +28,9 @@ def check_tensor(op: str, argument: str, value: Any) -> Tensor:
     """Return `value` when it is a Tensor; raise `ArgumentTypeError` otherwise."""
     if isinstance(value, Tensor):
         return value
-    raise bad_argument(
-        ArgumentTypeError,
-        op,
-        argument,
-        expected="a Tensor",
-        got=type(value).__name__,
-        mend="wrap the value with flow.tensor(...)",
+    raise ArgumentTypeError(
+        f"{op}(): argument '{argument}': expected a Tensor, got {type(value).__name__}; wrap "
+        "the value with flow.tensor(...)"
     )
 
 
@@ -53,13 +49,9 @@ def require_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return `value` when it is floating or complex; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind in "fc":
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a floating point dtype",
-        got=value.dtype,
-        mend="convert it with .float()",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a floating point dtype, got {value.dtype}; "
+        "convert it with .float()"
     )
 
 
@@ -67,13 +59,9 @@ def require_integer(op: str, value: Tensor, argument: str = "index") -> Tensor:
     """Return `value` when it holds integers; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind in "iu":
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="an integer dtype",
-        got=value.dtype,
-        mend="convert it with .long()",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected an integer dtype, got {value.dtype}; convert "
+        "it with .long()"
     )
 
 
@@ -81,13 +69,9 @@ def check_ndim(op: str, value: Tensor, ndims: Sequence[int], argument: str = "in
     """Return `value` when its number of dimensions is among `ndims`."""
     if check_tensor(op, argument, value)._data.ndim in ndims:
         return value
-    raise bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected=f"{' or '.join(map(str, ndims))} dimensions",
-        got=f"shape {value.shape}",
-        mend="reshape or unsqueeze it",
+    raise ShapeError(
+        f"{op}(): argument '{argument}': expected {' or '.join(map(str, ndims))} dimensions, "
+        f"got shape {value.shape}; reshape or unsqueeze it"
     )
 
 
@@ -99,13 +83,10 @@ def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tup
     try:
         return np.broadcast_shapes(shape, other._data.shape)
     except ValueError:
-        raise bad_argument(
-            ShapeError,
-            op,
-            argument,
-            expected="shapes that broadcast together",
-            got=f"{other.shape} and {shape}",
-            mend="make the sizes equal or 1, counted from the last dimension",
+        raise ShapeError(
+            f"{op}(): argument '{argument}': expected shapes that broadcast together, got "
+            f"{other.shape} and {shape}; make the sizes equal or 1, counted from the last "
+            "dimension"
         ) from None
 
 
@@ -116,21 +97,12 @@ def check_int(op: str, argument: str, value: Any, minimum: int | None = None) ->
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         if minimum is None or value >= minimum:
             return int(value)
-        raise bad_argument(
-            ArgumentError,
-            op,
-            argument,
-            expected=f"an int of at least {minimum}",
-            got=value,
-            mend="pass a larger one",
+        raise ArgumentError(
+            f"{op}(): argument '{argument}': expected an int of at least {minimum}, got "
+            f"{value}; pass a larger one"
         )
-    raise bad_argument(
-        ArgumentTypeError,
-        op,
-        argument,
-        expected="an int",
-        got=repr(value),
-        mend="pass a whole number",
+    raise ArgumentTypeError(
+        f"{op}(): argument '{argument}': expected an int, got {value!r}; pass a whole number"
     )
 
 
@@ -140,13 +112,9 @@ def check_dim(op: str, dim: Any, ndim: int, argument: str = "dim") -> int:
     number = check_int(op, argument, dim)
     if -rank <= number < rank:
         return number + rank if number < 0 else number
-    raise bad_argument(
-        DimError,
-        op,
-        argument,
-        expected=f"{-rank} to {rank - 1} for a tensor of {ndim} dimensions",
-        got=dim,
-        mend="name a dimension the tensor has",
+    raise DimError(
+        f"{op}(): argument '{argument}': expected {-rank} to {rank - 1} for a tensor of {ndim} "
+        f"dimensions, got {dim}; name a dimension the tensor has"
     )
 
 
@@ -157,13 +125,9 @@ def check_dims(op: str, dims: Any, ndim: int, argument: str = "dim") -> tuple[in
     given = dims if isinstance(dims, (tuple, list)) else (dims,)
     result = tuple(check_dim(op, dim, ndim, argument) for dim in given)
     if len(set(result)) != len(result):
-        raise bad_argument(
-            DimError,
-            op,
-            argument,
-            expected="each dimension once",
-            got=dims,
-            mend="drop the repeated one",
+        raise DimError(
+            f"{op}(): argument '{argument}': expected each dimension once, got {dims}; drop the "
+            "repeated one"
         )
     return result if ndim else ()
 
@@ -179,13 +143,9 @@ def real(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return `value` when it is no complex tensor; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind != "c":
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a real dtype",
-        got=value.dtype,
-        mend="take its .real and .imag, or .abs()",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a real dtype, got {value.dtype}; take its "
+        ".real and .imag, or .abs()"
     )
 
 
@@ -193,13 +153,9 @@ def real_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return `value` when its dtype is a real floating one; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind == "f":
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a real floating point dtype",
-        got=value.dtype,
-        mend="convert it with .float()",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a real floating point dtype, got "
+        f"{value.dtype}; convert it with .float()"
     )
 
 
@@ -226,8 +182,8 @@ def check_number(op: str, argument: str, value: Any) -> float:
     """Return `value` as a Python float; raise `ArgumentTypeError` when it is no real number."""
     if isinstance(value, (int, float, np.integer, np.floating)):
         return float(value)
-    raise bad_argument(
-        ArgumentTypeError, op, argument, expected="a number", got=repr(value), mend="pass a float"
+    raise ArgumentTypeError(
+        f"{op}(): argument '{argument}': expected a number, got {value!r}; pass a float"
     )
 
 
@@ -239,7 +195,9 @@ def real_to_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
 def _of_kind(op: str, value: Tensor, argument: str, kinds: str, expected: str, mend: str) -> Tensor:
     if check_tensor(op, argument, value)._data.dtype.kind in kinds:
         return value
-    raise bad_argument(DTypeError, op, argument, expected=expected, got=value.dtype, mend=mend)
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected {expected}, got {value.dtype}; {mend}"
+    )
 
 
 def number_tensor(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -280,23 +238,15 @@ def check_matrix(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return a matrix in single or double precision, real or complex, or a batch of them."""
     data = check_tensor(op, argument, value)._data
     if data.dtype.char not in "fdFD":
-        raise bad_argument(
-            DTypeError,
-            op,
-            argument,
-            expected="float32, float64, complex64 or complex128",
-            got=value.dtype,
-            mend="convert it with .float()",
+        raise DTypeError(
+            f"{op}(): argument '{argument}': expected float32, float64, complex64 or "
+            f"complex128, got {value.dtype}; convert it with .float()"
         )
     if data.ndim >= 2:
         return value
-    raise bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected="a matrix, or a batch of them",
-        got=f"shape {value.shape}",
-        mend="unsqueeze it",
+    raise ShapeError(
+        f"{op}(): argument '{argument}': expected a matrix, or a batch of them, got shape "
+        f"{value.shape}; unsqueeze it"
     )
 
 
@@ -305,13 +255,9 @@ def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
     shape = check_matrix(op, value, argument)._data.shape
     if shape[-1] == shape[-2]:
         return value
-    raise bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected="a square matrix, or a batch of them",
-        got=f"shape {shape}",
-        mend="the last two dimensions have one size",
+    raise ShapeError(
+        f"{op}(): argument '{argument}': expected a square matrix, or a batch of them, got "
+        f"shape {shape}; the last two dimensions have one size"
     )
 
 
@@ -343,13 +289,9 @@ def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -
     """Return a word when it is among the allowed ones."""
     if isinstance(value, str) and value in allowed:
         return value
-    raise bad_argument(
-        ArgumentError,
-        op,
-        argument,
-        expected=" or ".join(map(repr, allowed)),
-        got=repr(value),
-        mend="name one of these",
+    raise ArgumentError(
+        f"{op}(): argument '{argument}': expected {' or '.join(map(repr, allowed))}, got "
+        f"{value!r}; name one of these"
     )
 
 
@@ -358,13 +300,8 @@ def check_not_negative(op: str, argument: str, value: Any) -> float:
     number = check_number(op, argument, value)
     if number >= 0:
         return number
-    raise bad_argument(
-        ArgumentError,
-        op,
-        argument,
-        expected="0 or more",
-        got=number,
-        mend="pass its absolute value",
+    raise ArgumentError(
+        f"{op}(): argument '{argument}': expected 0 or more, got {number}; pass its absolute value"
     )
 
 
@@ -392,7 +329,7 @@ def refusal(
     kind: type[FlowError], op: str, argument: str, expected: str, got: Any, mend: str
 ) -> FlowError:
     """Return the error for an argument; short for `bad_argument`, with all by position."""
-    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)
+    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
 
 
 def no_dimension(
@@ -420,4 +357,4 @@ def wrong(
 ) -> FlowError:
     """Return the error for an argument; of a tensor its shape is shown."""
     got = f"shape {got.shape}" if isinstance(got, Tensor) else got
-    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)
+    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")

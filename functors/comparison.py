@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.errors import DTypeError, bad_argument
+from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_number, real
 from oneflow_lite.functors.declare import binary, functor, unary
 from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real
@@ -128,13 +128,9 @@ def isreal(input: AnyTensor) -> Tensor:
 
 def _check_dtypes(op: str, input: Tensor, other: Tensor) -> None:
     if other.dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            "other",
-            expected=f"dtype {input.dtype}, that of 'input'",
-            got=other.dtype,
-            mend="convert one of them with .to(dtype)",
+        raise DTypeError(
+            f"{op}(): argument 'other': expected dtype {input.dtype}, that of 'input', got "
+            f"{other.dtype}; convert one of them with .to(dtype)"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import sign
 from oneflow_lite.functors.checks import check_broadcast, check_tensor
 from oneflow_lite.functors.declare import functor, unary
@@ -55,13 +55,9 @@ def _part(op: str, value: Tensor, argument: str) -> Tensor:
     """Return a tensor of a dtype that has a complex one."""
     if check_tensor(op, argument, value)._data.dtype.char in "fd":
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="float32 or float64",
-        got=value.dtype,
-        mend="convert it with .float()",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected float32 or float64, got {value.dtype}; "
+        "convert it with .float()"
     )
 
 
@@ -69,13 +65,9 @@ def _parts(op: str, names: tuple[str, str], first: Tensor, second: Tensor) -> tu
     """Check that two tensors are real, of one dtype that has a complex one, and broadcast."""
     _part(op, first, names[0]), _part(op, second, names[1])
     if first.dtype is not second.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            names[1],
-            expected=f"{first.dtype}, the dtype of {names[0]}",
-            got=second.dtype,
-            mend="convert one of them",
+        raise DTypeError(
+            f"{op}(): argument '{names[1]}': expected {first.dtype}, the dtype of {names[0]}, "
+            f"got {second.dtype}; convert one of them"
         )
     check_broadcast(op, names[1], second, first)
     return first, second
@@ -116,13 +108,9 @@ def polar(abs: Polar, angle: Polar) -> Tensor:
 def _complex(op: str, value: Tensor, argument: str) -> Tensor:
     if check_tensor(op, argument, value).is_complex():
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a complex dtype",
-        got=value.dtype,
-        mend="convert it with .cfloat(), or use it as it is",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a complex dtype, got {value.dtype}; convert "
+        "it with .cfloat(), or use it as it is"
     )
 
 
@@ -155,11 +143,7 @@ def view_as_complex(input: Pairs) -> Tensor:
     """
     if input.shape[-1:] == (2,) and (not input.numel() or input.stride(-1) == 1):
         return dispatch1(_VIEW_AS_COMPLEX, input)
-    raise bad_argument(
-        ShapeError,
-        "view_as_complex",
-        "input",
-        expected="a last dimension of size 2, contiguous",
-        got=f"shape {input.shape}",
-        mend="put the pairs last, as with movedim(..., -1).contiguous()",
+    raise ShapeError(
+        "view_as_complex(): argument 'input': expected a last dimension of size 2, contiguous, "
+        f"got shape {input.shape}; put the pairs last, as with movedim(..., -1).contiguous()"
     )

@@ -97,14 +97,10 @@ def conv_nd(
         input, padding = _pad_by_name(op, input, padding, kernel_size, stride, dilation)
     for size, p, k, d in zip(input.shape[-spatial:], padding, kernel_size, dilation, strict=True):
         if size + 2 * p < d * (k - 1) + 1:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "weight",
-                expected=f"filters that fit into the padded input, shape {input.shape} with "
-                f"padding {padding}",
-                got=f"shape {weight.shape} with dilation {dilation}",
-                mend="use smaller filters or more padding",
+            raise ShapeError(
+                f"{op}(): argument 'weight': expected filters that fit into the padded input, "
+                f"shape {input.shape} with padding {padding}, got shape {weight.shape} with "
+                f"dilation {dilation}; use smaller filters or more padding"
             )
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if input.ndim == spatial + 2:
@@ -200,13 +196,9 @@ def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0)
 def _check_groups(op: str, groups: int, weight: Tensor) -> None:
     if check_int(op, "groups", groups) < 1 or weight.shape[0] % groups:
         which = "input" if "transpose" in op else "output"
-        raise bad_argument(
-            ShapeError,
-            op,
-            "groups",
-            expected=f"a positive divisor of the {weight.shape[0]} {which} channels",
-            got=groups,
-            mend="change the groups, or the filters",
+        raise ShapeError(
+            f"{op}(): argument 'groups': expected a positive divisor of the {weight.shape[0]} "
+            f"{which} channels, got {groups}; change the groups, or the filters"
         )
 
 
@@ -215,38 +207,26 @@ def _check_channels(
 ) -> None:
     channels = input.shape[-1 - spatial]
     if channels != wanted:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected=f"{wanted} channels, for weight of shape {weight.shape} and groups={groups}",
-            got=f"{channels} channels",
-            mend="match the channels",
+        raise ShapeError(
+            f"{op}(): argument 'input': expected {wanted} channels, for weight of shape "
+            f"{weight.shape} and groups={groups}, got {channels} channels; match the channels"
         )
 
 
 def _check_bias(op: str, bias: Tensor | None, channels: int) -> None:
     if bias is not None and check_tensor(op, "bias", bias).shape != (channels,):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "bias",
-            expected=f"shape {(channels,)}, one element for each output channel",
-            got=f"shape {bias.shape}",
-            mend="match the output channels",
+        raise ShapeError(
+            f"{op}(): argument 'bias': expected shape {(channels,)}, one element for each "
+            f"output channel, got shape {bias.shape}; match the output channels"
         )
 
 
 def _check_dtypes(op: str, input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     for name, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.dtype != input.dtype:
-            raise bad_argument(
-                DTypeError,
-                op,
-                name,
-                expected=f"dtype {input.dtype}, that of the input",
-                got=other.dtype,
-                mend="convert one of them with .to(dtype)",
+            raise DTypeError(
+                f"{op}(): argument '{name}': expected dtype {input.dtype}, that of the input, "
+                f"got {other.dtype}; convert one of them with .to(dtype)"
             )
 
 
@@ -257,13 +237,9 @@ def _pad_by_name(
     if padding == "valid":
         return input, (0,) * len(stride)
     if padding != "same" or any(step != 1 for step in stride):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "padding",
-            expected="'same' with stride 1, 'valid', or ints",
-            got=f"{padding!r} with stride {stride}",
-            mend="give the padding in numbers",
+        raise ShapeError(
+            f"{op}(): argument 'padding': expected 'same' with stride 1, 'valid', or ints, got "
+            f"{padding!r} with stride {stride}; give the padding in numbers"
         )
     totals = [d * (k - 1) for k, d in zip(kernel_size, dilation, strict=True)]
     if any(total % 2 for total in totals):

@@ -36,7 +36,6 @@ for _view, _samples in (
     *((each, "") for each in (as_strided, unfold, unsqueeze)),
     (expand, "x(2, 1), (-1, 3)"),
     (permute, "x(2, 3, 2), (2, 0, 1)"),
-    (split, "x(5), 2"),
     (view, "x(2, 3), (3, -1)"),
 ):
     copy_of(_view.__name__, _samples)
@@ -58,6 +57,12 @@ def detach_copy(input: AnyTensor) -> Tensor:
 def narrow_copy(input: AnyTensor, dim: int, start: int, length: int) -> Tensor:
     """Return what `narrow` returns, copied."""
     return clone(narrow(input, dim, start, length))
+
+
+@functor("flow", out=True, samples="x(5), 2")
+def split_copy(input: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor, ...]:
+    """Return what `split` returns, copied."""
+    return tuple(map(clone, split(input, split_size, dim)))
 
 
 @functor("flow", out=True, samples="x(2, 3), 1, -1; x(3), 0, 1")

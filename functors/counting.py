@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_int, check_number
@@ -31,18 +32,8 @@ HISTOGRAM_OF = op_expr("histogram_of")
 UNIQUE = op_expr("unique")
 
 
-class HistogramResult(NamedTuple):
-    """What `histogram` returns."""
-
-    hist: Tensor
-    bin_edges: Tensor
-
-
-class HistogramddResult(NamedTuple):
-    """What `histogramdd` returns."""
-
-    hist: Tensor
-    bin_edges: tuple[Tensor, ...]
+HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
+HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])
 
 
 @functor(
@@ -78,7 +69,8 @@ def unique(
 @functor(
     "flow Tensor",
     samples="""
-    i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True; i(4, 2, n=2), return_inverse=True, dim=0
+    i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True
+    i(4, 2, n=2), return_inverse=True, dim=0
 """,
 )
 def unique_consecutive(
@@ -112,15 +104,12 @@ def bincount(
     tensor([1, 0, 2, 0])
     """
     if weights is not None and weights.shape != input.shape:
-        raise bad_argument(
-            ShapeError,
-            "bincount",
-            "weights",
-            expected=f"shape {input.shape}, that of input",
-            got=weights.shape,
-            mend="give one weight for each number",
+        expected = f"shape {input.shape}, that of input"
+        mend = "give one weight for each number"
+        raise ShapeError(
+            f"bincount(): argument 'weights': expected {expected}, got {weights.shape}; {mend}"
         )
-    return dispatch(BINCOUNT, (input, weights), {"minlength": minlength})  # type: ignore[no-any-return]
+    return dispatch(BINCOUNT, (input, weights), {"minlength": minlength})
 
 
 @functor(
@@ -139,8 +128,8 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     tensor([0., 2., 1., 0.])
     """
     if min > max:
-        raise bad_argument(
-            ArgumentError, "histc", "max", expected=f"at least {min}", got=max, mend="swap them"
+        raise ArgumentError(
+            f"histc(): argument 'max': expected at least {min}, got {max}; swap them"
         )
     return dispatch1(HISTC, input.detach(), {"bins": bins, "min": min, "max": max})
 
@@ -201,13 +190,10 @@ def histogramdd(
             [1., 1.]])
     """
     if input.ndim < 2:
-        raise bad_argument(
-            ShapeError,
-            "histogramdd",
-            "input",
-            expected="points as lines",
-            got=f"shape {input.shape}",
-            mend="unsqueeze it",
+        expected = "points as lines"
+        got = f"shape {input.shape}"
+        raise ShapeError(
+            f"histogramdd(): argument 'input': expected {expected}, got {got}; unsqueeze it"
         )
     count = input.shape[-1]
     bins = list(bins) if isinstance(bins, (tuple, list)) else [bins] * count
@@ -232,14 +218,10 @@ def _histogram(
     if len(bins) != points.shape[1] or (
         range is not None and (given or len(range) != 2 * len(bins))
     ):
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "bins",
-            expected=f"as many numbers or edges as dimensions, {points.shape[1]}, range= with numbers",
-            got=f"{len(bins)} and range={range}",
-            mend="give two numbers of range for each number of bins",
-        )
+        expected = f"numbers or edges for {points.shape[1]} dimensions, range= with numbers"
+        mend = "give two numbers of range for each number of bins"
+        got = f"{len(bins)} and range={range}"
+        raise ArgumentError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
     if weight is not None and (weight.shape != shape or weight.dtype != points.dtype):
         raise bad_argument(
             ShapeError if weight.shape != shape else DTypeError,
@@ -259,21 +241,17 @@ def _edges(op: str, points: Tensor, k: int, bins: Any, range: Any) -> Tensor:
     """Return the edges of one dimension."""
     if isinstance(bins, Tensor):
         if bins.ndim != 1 or bins.numel() < 2 or bins.dtype != points.dtype:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "bins",
-                expected=f"a vector of at least two edges of {points.dtype}",
-                got=f"{bins.dtype} of shape {bins.shape}",
-                mend="or give the number of bins",
-            )
+            expected = f"a vector of at least two edges of {points.dtype}"
+            got = f"{bins.dtype} of shape {bins.shape}"
+            mend = "or give the number of bins"
+            raise ShapeError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
         return bins
     low = high = None
     if range is not None:
         low, high = (check_number(op, "range", each) for each in range[2 * k : 2 * k + 2])
         if low > high:
-            raise bad_argument(
-                ArgumentError, op, "range", expected="rising edges", got=range, mend="swap them"
+            raise ArgumentError(
+                f"{op}(): argument 'range': expected rising edges, got {range}; swap them"
             )
     attrs = {"bins": check_int(op, "bins", bins, 1), "low": low, "high": high}
     return dispatch1(HISTOGRAM_EDGES, points.select(1, k).detach(), attrs)

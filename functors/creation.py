@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_shape, check_tensor
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
+from oneflow_lite.functors.checks import check_shape, check_tensor, wrong
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Count
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.out import fill_out, out_options
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
 
 _FULL = op_expr("full")
@@ -24,6 +26,7 @@ _ZEROS_LIKE = op_expr("zeros_like")
 _ONES_LIKE = op_expr("ones_like")
 _ARANGE = op_expr("arange")
 _LINSPACE = op_expr("linspace")
+_LOGSPACE = op_expr("logspace")
 _EYE = op_expr("eye")
 
 
@@ -79,23 +82,23 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     tensor([5., 0.], dtype=float64)
     """
     if not isinstance(array, np.ndarray):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise wrong(
             "from_numpy",
             "array",
-            expected="a NumPy array",
-            got=type(array).__name__,
-            mend="use flow.tensor(...)",
+            "a NumPy array",
+            type(array).__name__,
+            "use flow.tensor(...)",
+            ArgumentTypeError,
         )
     dtype = as_dtype("from_numpy", array.dtype)
     if not array.dtype.isnative:
-        raise bad_argument(
-            ArgumentError,
+        raise wrong(
             "from_numpy",
             "array",
-            expected="native byte order",
-            got=array.dtype.str,
-            mend="convert it with array.astype(array.dtype.newbyteorder('='))",
+            "native byte order",
+            array.dtype.str,
+            "convert it with array.astype(array.dtype.newbyteorder('='))",
+            ArgumentError,
         )
     if type(array) is not np.ndarray or array.dtype is not dtype:
         array = array.view(dtype, np.ndarray)
@@ -105,13 +108,13 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """Wrap an array of another library, sharing memory, through the DLPack protocol."""
     if not (hasattr(ext_tensor, "__dlpack__") and hasattr(ext_tensor, "__dlpack_device__")):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise wrong(
             "from_dlpack",
             "ext_tensor",
-            expected="an array with the methods __dlpack__ and __dlpack_device__",
-            got=type(ext_tensor).__name__,
-            mend="use flow.tensor(...)",
+            "an array with the methods __dlpack__ and __dlpack_device__",
+            type(ext_tensor).__name__,
+            "use flow.tensor(...)",
+            ArgumentTypeError,
         )
     kind = ext_tensor.__dlpack_device__()[0]
     if int(kind) == 2:  # kDLCUDA
@@ -124,14 +127,8 @@ def check_sizes(op: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int,
     """Return sizes given as ints, as one sequence, or by keyword; raise where one is negative."""
     shape = check_shape(op, sizes if size is None else (size,))
     if any(n < 0 for n in shape):
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "size",
-            expected="sizes of at least 0",
-            got=shape,
-            mend="pass sizes of at least 0",
-        )
+        at_least = "sizes of at least 0"
+        raise wrong(op, "size", at_least, shape, f"pass {at_least}", ArgumentError)
     return shape
 
 
@@ -143,68 +140,116 @@ def check_real(op: str, argument: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, (int, float)) and math.isfinite(value):
         return value
-    raise bad_argument(
-        ArgumentError if isinstance(value, float) else ArgumentTypeError,
-        op,
-        argument,
-        expected="a finite real number",
-        got=repr(value),
-        mend="pass a Python number",
-    )
+    kind = ArgumentError if isinstance(value, float) else ArgumentTypeError
+    raise wrong(op, argument, "a finite real number", repr(value), "pass a Python number", kind)
 
 
-def _filled(
+def made(
+    op: Any,
     name: str,
-    shape: tuple[int, ...],
-    value: Any,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
-    out: Tensor | None = None,
+    options: tuple[Any, Any, bool, Tensor | None],
+    inferred: DType | None = None,
+    floats: bool = False,
+    **attrs: Any,
 ) -> Tensor:
+    """Dispatch an op that creates, with the options dtype, device, requires_grad and out.
+
+    The dtype is the given one, or that of `out`, or inferred; with `floats` a floating one.
+    """
+    dtype, device, requires_grad, out = options
     if out is not None:
         dtype, device = out_options(name, out, dtype, device)
-    chosen = default_float() if dtype is None else as_dtype(name, dtype)
-    attrs = {"shape": shape, "value": value, "dtype": chosen, "device": as_device(device)}
-    made: Tensor = dispatch(_FULL, (), attrs).requires_grad_(requires_grad)
-    return made if out is None else fill_out(name, out, made)
+    chosen = (inferred or default_float()) if dtype is None else as_dtype(name, dtype)
+    if floats and chosen.kind not in "fc":
+        mend = "use randint for integers"
+        raise wrong(name, "dtype", "a floating point dtype", chosen, mend, DTypeError)
+    attrs.update(dtype=chosen, device=as_device(device))
+    result: Tensor = dispatch(op, (), attrs).requires_grad_(requires_grad)
+    return result if out is None else fill_out(name, out, result)
 
 
-@register_functor("zeros")
-def zeros(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
+def declared(name: str, summary: str, author: Callable[..., Tensor], **options: Any) -> Any:
+    """Declare a function that several names share under one of them."""
+    author.__name__ = author.__qualname__ = name
+    author.__doc__ = summary
+    return functor(options.pop("on", "flow"), **options)(author)
+
+
+def _sized(name: str, summary: str, op: Any, samples: str = "2, 3; size=(2,)", **attrs: Any) -> Any:
+    """Declare a function of sizes, given as ints or as one sequence."""
+
+    def author(
+        *sizes: Any,
+        size: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        shape = check_sizes(name, sizes, size)
+        return made(op, name, (dtype, device, requires_grad, out), shape=shape, **attrs)
+
+    return declared(name, summary, author, samples=samples)
+
+
+def like(name: str, summary: str, make: Callable[..., Tensor]) -> Any:
+    """Declare a function that makes a tensor of another's shape, dtype and device."""
+
+    def author(
+        input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
+        check_tensor(name, "input", input)
+        dtype = input.dtype if dtype is None else dtype
+        device = input.device if device is None else device
+        return make(input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
+
+    samples = "fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32"
+    return declared(name, summary, author, samples=samples if name != "empty_like" else "")
+
+
+def _new(name: str, summary: str, make: Callable[..., Tensor]) -> Any:
+    """Declare a method that makes a tensor of some size in the dtype and on the device of one."""
+
+    def author(
+        input: Any,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        check_tensor(name, "input", input)
+        dtype = input.dtype if dtype is None else dtype
+        device = input.device if device is None else device
+        shape = check_shape(name, size)
+        return make(shape, dtype=dtype, device=device, requires_grad=requires_grad)
+
+    samples = "fixed(x(2)), 2, 3" if name != "new_empty" else ""
+    return declared(name, summary, author, on="Tensor", samples=samples)
+
+
+zeros = _sized(
+    "zeros",
     """Return zeros of a size given as ints or as one sequence.
 
-    >>> import oneflow_lite as flow
     >>> flow.zeros(2, 2)
     tensor([[0., 0.],
             [0., 0.]])
-    """
-    shape = check_sizes("zeros", sizes, size)
-    return _filled("zeros", shape, 0, dtype, device, requires_grad, out)
+    """,
+    _FULL,
+    value=0,
+)
+ones = _sized("ones", "Return ones of a size given as ints or as one sequence.", _FULL, value=1)
+empty = _sized("empty", "Return an uninitialised tensor.", _EMPTY, samples="")
+ones_like = like("ones_like", "Return ones in the shape, dtype and device of `input`.", ones)
+empty_like = like(
+    "empty_like", "Return an uninitialised tensor in the shape, dtype and device of another.", empty
+)
+new_zeros = _new("new_zeros", "Return zeros of a size, in the dtype and on the device.", zeros)
+new_ones = _new("new_ones", "Return ones of a size, in the dtype and on the device.", ones)
+new_empty = _new("new_empty", "Return an uninitialised tensor of a size.", empty)
 
 
-@register_functor("ones")
-def ones(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Return ones of a size given as ints or as one sequence."""
-    shape = check_sizes("ones", sizes, size)
-    return _filled("ones", shape, 1, dtype, device, requires_grad, out)
-
-
-@register_functor("full")
+@functor("flow", samples="(2, 3), 7; (2,), 0.5, dtype=float64")
 def full(
     size: Any,
     fill_value: Any,
@@ -216,7 +261,6 @@ def full(
 ) -> Tensor:
     """Return a tensor filled with a number, whose kind gives the dtype unless one is given.
 
-    >>> import oneflow_lite as flow
     >>> flow.full((2,), 7)
     tensor([7, 7])
     """
@@ -229,62 +273,23 @@ def full(
     if chosen.kind != "c":
         given = fill_value_of("full", "fill_value", fill_value, chosen)
     shape = check_sizes("full", (size,))
-    return _filled("full", shape, given, chosen, device, requires_grad, out)
+    return made(_FULL, "full", (chosen, device, requires_grad, out), shape=shape, value=given)
 
 
-@register_functor("empty")
-def empty(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Return an uninitialised tensor."""
-    if out is not None:
-        dtype, device = out_options("empty", out, dtype, device)
-    chosen = default_float() if dtype is None else as_dtype("empty", dtype)
-    shape = check_sizes("empty", sizes, size)
-    attrs = {"shape": shape, "dtype": chosen, "device": as_device(device)}
-    made: Tensor = dispatch(_EMPTY, (), attrs).requires_grad_(requires_grad)
-    return made if out is None else fill_out("empty", out, made)
-
-
-def _like(
-    name: str, input: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool
-) -> Tensor:
-    check_tensor(name, "input", input)
-    dtype = input.dtype if dtype is None else dtype
-    device = input.device if device is None else device
-    return _filled(name, input.shape, value, dtype, device, requires_grad)
-
-
-@register_functor("zeros_like")
+@functor("flow", samples="fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32")
 def zeros_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: AnyTensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Return zeros in the shape, dtype and device of `input`."""
     if dtype is None and device is None:
-        made: Tensor = dispatch1(_ZEROS_LIKE, check_tensor("zeros_like", "input", input).detach())
-        return made.requires_grad_(requires_grad)
-    return _like("zeros_like", input, 0, dtype, device, requires_grad)
+        result: Tensor = dispatch1(_ZEROS_LIKE, input.detach())
+        return result.requires_grad_(requires_grad)
+    return new_zeros(input, input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@register_functor("ones_like")
-def ones_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Return ones in the shape, dtype and device of `input`."""
-    if dtype is None and device is None:
-        made: Tensor = dispatch1(_ONES_LIKE, check_tensor("ones_like", "input", input).detach())
-        return made.requires_grad_(requires_grad)
-    return _like("ones_like", input, 1, dtype, device, requires_grad)
-
-
-@register_functor("full_like")
+@functor("flow", samples="fixed(x(2, 3)), 7; fixed(i(2, 3)), 0.5, dtype=float32")
 def full_like(
-    input: Tensor,
+    input: AnyTensor,
     fill_value: Any,
     *,
     dtype: Any = None,
@@ -292,24 +297,47 @@ def full_like(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a number in the shape, dtype and device of `input`."""
-    check_tensor("full_like", "input", input)
-    chosen = input.dtype if dtype is None else as_dtype("full_like", dtype)
-    given = fill_value_of("full_like", "fill_value", fill_value, chosen)
-    return _like("full_like", input, given, chosen, device, requires_grad)
+    return _filled("full_like", input, input.shape, fill_value, (dtype, device, requires_grad))
 
 
-@register_functor("empty_like")
-def empty_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+@functor("Tensor", samples="fixed(x(2)), (2, 3), 7")
+def new_full(
+    input: AnyTensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
-    """Return an uninitialised tensor in the shape, dtype and device of `input`."""
-    check_tensor("empty_like", "input", input)
+    """Return a number in a size, in the dtype and on the device of `input`."""
+    return _filled("new_full", input, (size,), fill_value, (dtype, device, requires_grad))
+
+
+def _filled(name: str, input: Tensor, size: Any, value: Any, options: Any) -> Tensor:
+    dtype, device, requires_grad = options
+    chosen = input.dtype if dtype is None else as_dtype(name, dtype)
+    given = fill_value_of(name, "fill_value", value, chosen)
+    options = (chosen, input.device if device is None else device, requires_grad, None)
+    return made(_FULL, name, options, shape=check_shape(name, size), value=given)
+
+
+@functor("Tensor", samples="fixed(x(2)), [1.5, 2.0]")
+def new_tensor(
+    input: AnyTensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a tensor by copying data, in the dtype and on the device of `input`."""
     dtype = input.dtype if dtype is None else dtype
     device = input.device if device is None else device
-    return empty(input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
+    return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@register_functor("arange")
+@functor("flow", samples="4; 1, 2, 0.25; 5, 0, -2, dtype=float64")
 def arange(
     start: Any = 0,
     end: Any = None,
@@ -322,45 +350,35 @@ def arange(
 ) -> Tensor:
     """Return numbers from `start` (0 when only one bound is given) up to, not with, `end`.
 
-    >>> import oneflow_lite as flow
     >>> flow.arange(4), flow.arange(1, 2, 0.25)
     (tensor([0, 1, 2, 3]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))
     """
-    if out is not None:
-        dtype, device = out_options("arange", out, dtype, device)
     if end is None:
         start, end = 0, start
     given = {"start": start, "end": end, "step": step}
     start, end, step = bounds = [check_real("arange", n, v) for n, v in given.items()]
     if step == 0 or (end - start) * step < 0:
-        raise bad_argument(
-            ArgumentError,
-            "arange",
-            "step",
-            expected="a step that leads from start to end",
-            got=f"start {start}, end {end}, step {step}",
-            mend="change its sign or size",
-        )
+        got = f"start {start}, end {end}, step {step}"
+        expected, mend = "a step that leads from start to end", "change its sign or size"
+        raise wrong("arange", "step", expected, got, mend, ArgumentError)
     whole = all(isinstance(v, int) for v in bounds)
-    inferred: DType = np.dtype(np.int64) if whole else default_float()
-    chosen = inferred if dtype is None else as_dtype("arange", dtype)
     count = math.ceil((end - start) / step)
-    attrs = {
-        "start": start,
-        "end": end if whole else start + count * step - step / 2 if count else start,
-        "step": step,
-        "dtype": chosen,
-        "device": as_device(device),
-    }
-    made: Tensor = dispatch(_ARANGE, (), attrs).requires_grad_(requires_grad)
-    return made if out is None else fill_out("arange", out, made)
+    return made(
+        _ARANGE,
+        "arange",
+        (dtype, device, requires_grad, out),
+        np.dtype(np.int64) if whole else None,
+        start=start,
+        end=end if whole else start + count * step - step / 2 if count else start,
+        step=step,
+    )
 
 
-@register_functor("linspace")
+@functor("flow", samples="0, 1, 3; -2.5, 4, steps=5, dtype=float64; 0, 1, 0")
 def linspace(
     start: Any,
     end: Any,
-    steps: int,
+    steps: Count,
     *,
     dtype: Any = None,
     device: Any = None,
@@ -369,27 +387,43 @@ def linspace(
 ) -> Tensor:
     """Return `steps` numbers at equal distances from `start` to `end`, both included.
 
-    >>> import oneflow_lite as flow
     >>> flow.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    if out is not None:
-        dtype, device = out_options("linspace", out, dtype, device)
-    attrs = {
+    bounds = {
         "start": float(check_real("linspace", "start", start)),
         "end": float(check_real("linspace", "end", end)),
-        "steps": check_int("linspace", "steps", steps, 0),
-        "dtype": default_float() if dtype is None else as_dtype("linspace", dtype),
-        "device": as_device(device),
     }
-    made: Tensor = dispatch(_LINSPACE, (), attrs).requires_grad_(requires_grad)
-    return made if out is None else fill_out("linspace", out, made)
+    options = (dtype, device, requires_grad, out)
+    return made(_LINSPACE, "linspace", options, steps=steps, **bounds)
 
 
-@register_functor("eye")
+@functor("flow", samples="0, 2, 3; -1.5, 1, 4, 2.0, dtype=float64")
+def logspace(
+    start: Any,
+    end: Any,
+    steps: Count,
+    base: Any = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return `steps` powers of `base`, with exponents at equal distances from `start` to `end`.
+
+    >>> flow.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    given = {"start": start, "end": end, "base": base}
+    attrs = {n: float(check_real("logspace", n, v)) for n, v in given.items()}
+    return made(_LOGSPACE, "logspace", (dtype, device, requires_grad, out), steps=steps, **attrs)
+
+
+@functor("flow", samples="2; 2, 3, dtype=float64")
 def eye(
-    n: int,
-    m: int | None = None,
+    n: Count,
+    m: Count | None = None,
     *,
     dtype: Any = None,
     device: Any = None,
@@ -397,63 +431,4 @@ def eye(
     out: Tensor | None = None,
 ) -> Tensor:
     """Return the identity matrix of n rows and m (or n) columns."""
-    if out is not None:
-        dtype, device = out_options("eye", out, dtype, device)
-    attrs = {
-        "n": check_int("eye", "n", n, 0),
-        "m": check_int("eye", "m", n if m is None else m, 0),
-        "dtype": default_float() if dtype is None else as_dtype("eye", dtype),
-        "device": as_device(device),
-    }
-    made: Tensor = dispatch(_EYE, (), attrs).requires_grad_(requires_grad)
-    return made if out is None else fill_out("eye", out, made)
-
-
-def _new(
-    name: str, input: Tensor, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool
-) -> Tensor:
-    check_tensor(name, "input", input)
-    dtype = input.dtype if dtype is None else dtype
-    device = input.device if device is None else device
-    return _filled(name, check_shape(name, size), value, dtype, device, requires_grad)
-
-
-@register_functor("new_zeros")
-def new_zeros(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Return zeros of a size, in the dtype and on the device of `input`."""
-    return _new("new_zeros", input, size, 0, dtype, device, requires_grad)
-
-
-@register_functor("new_ones")
-def new_ones(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Return ones of a size, in the dtype and on the device of `input`."""
-    return _new("new_ones", input, size, 1, dtype, device, requires_grad)
-
-
-@register_functor("new_full")
-def new_full(
-    input: Tensor,
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return a number in a size, in the dtype and on the device of `input`."""
-    return _new("new_full", input, (size,), fill_value, dtype, device, requires_grad)
-
-
-@register_functor("new_tensor")
-def new_tensor(
-    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Make a tensor by copying data, in the dtype and on the device of `input`."""
-    check_tensor("new_tensor", "input", input)
-    dtype = input.dtype if dtype is None else dtype
-    device = input.device if device is None else device
-    return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    return made(_EYE, "eye", (dtype, device, requires_grad, out), n=n, m=n if m is None else m)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.complex import conj
 from oneflow_lite.functors.creation import arange, eye, zeros
@@ -68,7 +68,9 @@ def cholesky(input: Square, upper: Flag = False) -> Tensor:
 
 
 @functor("linalg", out=True, samples="spd(3); spd(2, 2), upper=True")
-def linalg_cholesky_ex(A: Square, *, upper: Flag = False, check_errors: Flag = False) -> CholeskyEx:
+def linalg_cholesky_ex(
+    input: Square, *, upper: Flag = False, check_errors: Flag = False
+) -> CholeskyEx:
     """Return `cholesky` and, for each matrix, the order of the first minor that is not positive.
 
     upper: as in `cholesky`.
@@ -90,13 +92,9 @@ LDLFactorEx = namedtuple("LDLFactorEx", "LD pivots info")
 
 def _lu(op: str, A: Tensor, pivot: bool, check_errors: bool) -> Any:
     if not pivot:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "pivot",
-            expected="True",
-            got=pivot,
-            mend="LAPACK has no LU without exchanges of rows",
+        raise ArgumentError(
+            f"{op}(): argument 'pivot': expected True, got {pivot}; LAPACK has no LU without "
+            "exchanges of rows"
         )
     return dispatch(LU, (A,), {"pivot": True, "check_errors": check_errors})
 
@@ -236,19 +234,15 @@ def check_fit(op: str, a: Tensor, b: Tensor, argument: str = "B") -> None:
     pairs = zip(x[-2 - short : -2], y[-2 - short : -2], strict=True)
     if x[-2] == y[-2] and all(i == j or 1 in (i, j) for i, j in pairs):
         return
-    raise bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected=f"{x[-2]} rows, and batches that broadcast, to go with shape {x}",
-        got=f"shape {y}",
-        mend="transpose or reshape one of them",
+    raise ShapeError(
+        f"{op}(): argument '{argument}': expected {x[-2]} rows, and batches that broadcast, to "
+        f"go with shape {x}, got shape {y}; transpose or reshape one of them"
     )
 
 
 @functor("flow Tensor", out=True, samples="x(3, 2), m(3), np.int32([3, 2, 3])")
-def lu_solve(b: Matrix, LU_data: Square, LU_pivots: Tensor) -> Tensor:
-    """Return `linalg.lu_solve(LU_data, LU_pivots, b)`; the older function.
+def lu_solve(input: Matrix, LU_data: Square, LU_pivots: Tensor) -> Tensor:
+    """Return `linalg.lu_solve(LU_data, LU_pivots, input)`; the older function.
 
     LU_pivots: of int32, counted from 1.
     ShapeError: when the shapes do not fit.
@@ -257,28 +251,28 @@ def lu_solve(b: Matrix, LU_data: Square, LU_pivots: Tensor) -> Tensor:
     tensor([[0.5000],
             [0.5000]])
     """
-    return _lu_solve("lu_solve", LU_data, LU_pivots, b, True, False)
+    return _lu_solve("lu_solve", LU_data, LU_pivots, input, True, False)
 
 
 @functor("linalg", out=True, samples="fixed(spd(3)); fixed(zm(2, 2)), hermitian=False")
-def linalg_ldl_factor(A: Square, *, hermitian: Flag = False) -> LDLFactor:
-    """Return L and the block diagonal D in one matrix with A = L D Lᵀ, and LAPACK's pivots.
+def linalg_ldl_factor(input: Square, *, hermitian: Flag = False) -> LDLFactor:
+    """Return L and the block diagonal D of input = L D Lᵀ in one matrix, and LAPACK's pivots.
 
-    Reads the lower triangle. Has no gradient. On the CPU alone.
+    Reads the lower triangle. Has no gradient.
 
-    hermitian: take A = L D Lᴴ for complex numbers.
+    hermitian: take L D Lᴴ for complex numbers.
     LinAlgError: when D is singular.
 
     >>> flow.linalg.ldl_factor(flow.tensor([[2.0, 2.0], [2.0, 3.0]])).LD
     tensor([[2., 0.],
             [1., 1.]])
     """
-    return LDLFactor(*dispatch(LDL, (A,), {"hermitian": hermitian, "check_errors": True})[:2])
+    return LDLFactor(*dispatch(LDL, (input,), {"hermitian": hermitian, "check_errors": True})[:2])
 
 
 @functor("linalg", out=True, samples="fixed(spd(3)); fixed(zm(2, 2)), hermitian=False")
 def linalg_ldl_factor_ex(
-    A: Square, *, hermitian: Flag = False, check_errors: Flag = False
+    input: Square, *, hermitian: Flag = False, check_errors: Flag = False
 ) -> LDLFactorEx:
     """Return `ldl_factor` and the number of the first 0 on the diagonal of each D, or 0.
 
@@ -361,14 +355,10 @@ def _check_tau(op: str, input: Tensor, tau: Tensor) -> None:
     fits = len(factors) == len(shape) - 1 and factors[:-1] == shape[:-2]
     if fits and factors[-1] <= shape[-1] <= shape[-2]:
         return
-    raise bad_argument(
-        ShapeError,
-        op,
-        "tau",
-        expected=f"at most {shape[-1]} factors for each matrix of shape {shape}, which has no more "
-        "columns than rows",
-        got=f"shape {factors}",
-        mend="pass what geqrf returns",
+    raise ShapeError(
+        f"{op}(): argument 'tau': expected at most {shape[-1]} factors for each matrix of shape "
+        f"{shape}, which has no more columns than rows, got shape {factors}; pass what geqrf "
+        "returns"
     )
 
 
@@ -389,10 +379,10 @@ def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) 
 
 
 @functor("linalg flow.orgqr Tensor.orgqr", out=True, samples="x(3, 2), x(2); z(2, 3, 3), z(2, 2)")
-def linalg_householder_product(A: Matrix, tau: Tensor) -> Tensor:
+def linalg_householder_product(input: Matrix, tau: Tensor) -> Tensor:
     """Return the first columns of the product of reflectors 1 - τ v vᴴ, as `geqrf` gives them.
 
-    A: the v stand below its diagonal, which counts as 1; with no more columns than rows.
+    input: the v stand below its diagonal, which counts as 1; with no more columns than rows.
     tau: shape (*, k), with k at most the number of columns.
     ShapeError: when the shapes do not fit.
 
@@ -400,8 +390,8 @@ def linalg_householder_product(A: Matrix, tau: Tensor) -> Tensor:
     tensor([[-1.,  0.],
             [ 0.,  1.]])
     """
-    _check_tau("linalg.householder_product", A, tau)
-    return _reflected(A, tau, _identity(A, *A._data.shape[-2:]))
+    _check_tau("linalg.householder_product", input, tau)
+    return _reflected(input, tau, _identity(input, *input._data.shape[-2:]))
 
 
 @functor(
@@ -445,13 +435,9 @@ OldSVD = namedtuple("OldSVD", "U S V")
 
 def _check_driver(op: str, driver: Any) -> None:
     if driver is not None:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "driver",
-            expected="None",
-            got=repr(driver),
-            mend="NumPy and CuPy choose the algorithm themselves",
+        raise ArgumentError(
+            f"{op}(): argument 'driver': expected None, got {driver!r}; NumPy and CuPy choose "
+            "the algorithm themselves"
         )
 
 
@@ -498,9 +484,8 @@ def svd(input: Matrix, some: Flag = True, compute_uv: Flag = True) -> OldSVD:
         u, s, vh = dispatch(SVD, (input,), {"full_matrices": not some})
         return OldSVD(u, s, adjoint(vh))
     *batch, m, n = input._data.shape
-    options = {"dtype": input.dtype, "device": input.device}
-    empty = [zeros(*batch, size, size, **options) for size in (m, n)]
-    return OldSVD(empty[0], dispatch1(SVDVALS, input), empty[1])
+    u, v = (zeros(*batch, k, k, dtype=input.dtype, device=input.device) for k in (m, n))
+    return OldSVD(u, dispatch1(SVDVALS, input), v)
 
 
 @functor("flow", samples="x(4, 3), 2; x(2, 3, 4), 2, niter=1, M=x(3, 4)")
@@ -554,13 +539,9 @@ def pca_lowrank(
     size = min(A._data.shape[-2:])
     q = min(6, size) if q is None else check_int("pca_lowrank", "q", q)
     if q > size:
-        raise bad_argument(
-            ArgumentError,
-            "pca_lowrank",
-            "q",
-            expected=f"at most {size}, the smaller size of A",
-            got=q,
-            mend="ask for fewer components",
+        raise ArgumentError(
+            f"pca_lowrank(): argument 'q': expected at most {size}, the smaller size of A, got "
+            f"{q}; ask for fewer components"
         )
     return svd_lowrank(A - mean(A, -2, True) if center else A, q, niter)
 
@@ -571,7 +552,7 @@ Eigen = namedtuple("Eigen", "eigenvalues eigenvectors")
 
 
 @functor("linalg", out=True, samples="spd(3); spd(2, 2), 'U'")
-def linalg_eigh(A: Square, UPLO: Triangle = "L") -> Eigen:
+def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
     """Return eigenvalues, rising, of symmetric or Hermitian matrices, and eigenvectors as columns.
 
     Signs and phases of the vectors are arbitrary: a gradient exists of what does not depend on
@@ -583,7 +564,7 @@ def linalg_eigh(A: Square, UPLO: Triangle = "L") -> Eigen:
 
 
 @functor("linalg", out=True, samples="spd(3); spd(2, 2), 'U'")
-def linalg_eigvalsh(A: Square, UPLO: Triangle = "L") -> Tensor:
+def linalg_eigvalsh(input: Square, UPLO: Triangle = "L") -> Tensor:
     """Return the eigenvalues of symmetric or Hermitian matrices, rising.
 
     >>> flow.linalg.eigvalsh(flow.tensor([[2.0, 0.0], [0.0, 1.0]]))
@@ -592,7 +573,7 @@ def linalg_eigvalsh(A: Square, UPLO: Triangle = "L") -> Tensor:
 
 
 @functor("linalg", out=True, samples="m(3); zm(2, 2)")
-def linalg_eig(A: Square) -> Eigen:
+def linalg_eig(input: Square) -> Eigen:
     """Return the complex eigenvalues, in no order, and eigenvectors of length 1 as columns.
 
     Their phases are arbitrary: a gradient exists of what does not depend on them, and is finite
@@ -604,7 +585,7 @@ def linalg_eig(A: Square) -> Eigen:
 
 
 @functor("linalg", out=True, samples="m(3); zm(2, 2)")
-def linalg_eigvals(A: Square) -> Tensor:
+def linalg_eigvals(input: Square) -> Tensor:
     """Return the complex eigenvalues, in no order.
 
     >>> flow.linalg.eigvals(flow.tensor([[0.0, 1.0], [-1.0, 0.0]]))

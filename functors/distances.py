@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import clamp, clamp_min, sqrt
 from oneflow_lite.functors.checks import check_ndim, check_tensor
 from oneflow_lite.functors.complex import complex, conj
@@ -73,8 +73,8 @@ def cdist(
 
 
 def _misfit(op: str, argument: str, expected: str, got: str) -> Exception:
-    return bad_argument(
-        ShapeError, op, argument, expected=expected, got=f"shape {got}", mend="reshape it"
+    return ShapeError(
+        f"{op}(): argument '{argument}': expected {expected}, got shape {got}; reshape it"
     )
 
 
@@ -131,13 +131,10 @@ def cov(
         if each is None:
             continue
         if check_tensor("cov", argument, each)._data.dtype.kind not in kinds:
-            raise bad_argument(
-                DTypeError,
-                "cov",
-                argument,
-                expected="integers" if kinds == "iu" else "a real floating dtype",
-                got=each.dtype,
-                mend="convert it",
+            raise DTypeError(
+                f"cov(): argument '{argument}': expected "
+                f"{'integers' if kinds == 'iu' else 'a real floating dtype'}, got {each.dtype}; "
+                "convert it"
             )
         if each._data.shape != (count,):
             raise _misfit("cov", argument, f"one weight for each of {count}", f"{each.shape}")

@@ -30,13 +30,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _bad_equation(equation: str, expected: str, got: object) -> Exception:
-    return bad_argument(
-        ShapeError,
-        "einsum",
-        "equation",
-        expected=expected,
-        got=f"{got} in {equation!r}",
-        mend="write it as in 'bij,bjk->bik'",
+    return ShapeError(
+        f"einsum(): argument 'equation': expected {expected}, got {got} in {equation!r}; write "
+        "it as in 'bij,bjk->bik'"
     )
 
 
@@ -89,13 +85,10 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
-            raise bad_argument(
-                ArgumentTypeError,
-                "einsum",
-                "equation",
-                expected="a string, or operands each followed by a list of labels",
-                got=type(sublist).__name__,
-                mend="write einsum('ij,jk->ik', x, y)",
+            raise ArgumentTypeError(
+                "einsum(): argument 'equation': expected a string, or operands each followed "
+                f"by a list of labels, got {type(sublist).__name__}; write einsum('ij,jk->ik', "
+                "x, y)"
             )
         return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
@@ -140,13 +133,9 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
             second = labels.index(c, first + 1)
             shape = x._data.shape
             if shape[first] != shape[second]:
-                raise bad_argument(
-                    ShapeError,
-                    "einsum",
-                    "operands",
-                    expected=f"equal sizes where label {c!r} is repeated",
-                    got=f"shape {shape}",
-                    mend="give the dimensions labels of their own",
+                raise ShapeError(
+                    f"einsum(): argument 'operands': expected equal sizes where label {c!r} is "
+                    f"repeated, got shape {shape}; give the dimensions labels of their own"
                 )
             x = FUNCTORS.get("diagonal")(x, 0, first, second)
             labels = labels.replace(c, "", 2) + c
@@ -271,8 +260,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         if n > min(len(x), len(y)):
             raise _bad_pairs(f"at most {min(len(x), len(y))}", dims, x, y)
         x_dims, y_dims = tuple(range(len(x) - n, len(x))), tuple(range(n))
-    if [x[d] for d in x_dims] != [y[d] for d in y_dims]:
+    sizes = [(x[i], y[k]) for i, k in zip(x_dims, y_dims, strict=False)]
+    if len(x_dims) != len(y_dims) or any(n != m and 1 not in (n, m) for n, m in sizes):
         raise _bad_pairs("paired dimensions of equal size", dims, x, y)
+    for i, k, (n, m) in zip(x_dims, y_dims, sizes, strict=True):  # a size of 1 counts for all
+        a = a if n == m or n == 1 else dispatch1(SUM, a, {"dim": (i,), "keepdim": True})
+        b = b if n == m or m == 1 else dispatch1(SUM, b, {"dim": (k,), "keepdim": True})
     xs = [chr(0x100 + d) for d in range(len(x))]
     ys = [chr(0x200 + d) for d in range(len(y))]
     for i, k in zip(x_dims, y_dims, strict=True):
@@ -283,11 +276,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> Exception:
-    return bad_argument(
-        ShapeError,
-        "tensordot",
-        "dims",
-        expected=expected,
-        got=f"{dims} for shapes {x} and {y}",
-        mend="pair each dimension of a with one of b",
+    return ShapeError(
+        f"tensordot(): argument 'dims': expected {expected}, got {dims} for shapes {x} and {y}; "
+        "pair each dimension of a with one of b"
     )

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_ndim
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.checks import check_int, check_ndim, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Flag, Integer, attribute
+from oneflow_lite.functors.domains import (
+    AnyTensor,
+    Flag,
+    FloatingOrComplex,
+    Integer,
+    attribute,
+    choice,
+)
 from oneflow_lite.functors.indexing import setitem
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
@@ -16,6 +23,9 @@ from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 EMBEDDING = op_expr("embedding")
+EMBEDDING_BAG = op_expr("embedding_bag_sum")
+COEFFICIENTS = op_expr("embedding_bag_coefficients")
+ARGMAX = op_expr("embedding_bag_argmax")
 
 
 @functor("functional flow", samples="i(2, 3, n=4), x(4, 2); i(2, n=4), fixed(x(4, 2)), 1")
@@ -45,25 +55,24 @@ def embedding(
     tensor([[3., 4.],
             [1., 2.]])
     """
-    rows = check_ndim("embedding", weight, (2,), "weight").shape[0]
-    if sparse:
-        raise ArgumentError("embedding(): argument 'sparse': gradients are dense; pass False")
-    if padding_idx is not None:
-        padding_idx = check_int("embedding", "padding_idx", padding_idx)
-        if not -rows <= padding_idx < rows:
-            raise bad_argument(
-                ArgumentError,
-                "embedding",
-                "padding_idx",
-                expected=f"{-rows} to {rows - 1}",
-                got=padding_idx,
-                mend="name a row of weight",
-            )
-        padding_idx %= rows
+    padding_idx = _checked("embedding", weight, padding_idx, sparse)
     if max_norm is not None:
         _shrink_rows(input, weight, float(max_norm), float(norm_type))
     attrs = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
     return dispatch(EMBEDDING, (input, weight), attrs)
+
+
+def _checked(op: str, weight: Tensor, padding_idx: int | None, sparse: bool) -> int | None:
+    """Check the weight and what is not there; return the number of the padding row from 0 on."""
+    rows = check_ndim(op, weight, (2,), "weight").shape[0]
+    if sparse:
+        raise ArgumentError(f"{op}(): argument 'sparse': gradients are dense; pass False")
+    if padding_idx is None:
+        return None
+    if -rows <= check_int(op, "padding_idx", padding_idx) < rows:
+        return padding_idx % rows
+    expected = f"{-rows} to {rows - 1}"
+    raise wrong(op, "padding_idx", expected, padding_idx, "name a row of weight", ArgumentError)
 
 
 def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
@@ -74,6 +83,86 @@ def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: floa
         # As PyTorch, which keeps a row a little below the bound.
         shrunk = rows * (max_norm / (norms + 1e-7))
         setitem(weight, input, FUNCTORS.get("where")(norms > max_norm, shrunk, rows))
+
+
+@functor(
+    "functional",
+    samples="""
+    i(2, 3, n=4), x(4, 2); i(6, n=4), x(4, 2), fixed([0, 3, 3]), mode='max'
+    i(6, n=4), x(4, 2), fixed([0, 2, 6]), None, 2.0, False, 'sum', False, x(6), True
+    i(2, 3, n=4), x(4, 2), padding_idx=-1
+    """,
+)
+def embedding_bag(
+    input: Integer,
+    weight: FloatingOrComplex,
+    offsets: Integer | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: Flag = False,
+    mode: Annotated[str, choice("sum", "mean", "max")] = "mean",
+    sparse: bool = False,
+    per_sample_weights: AnyTensor | None = None,
+    include_last_offset: Flag = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Return the sum, mean or maximum of the rows of `weight` that each bag of `input` names.
+
+    An empty bag gives 0.
+
+    input: row numbers: each row of (B, N) is a bag; in one dimension bags begin at the `offsets`.
+    weight: of shape (number of rows, size of a row).
+    offsets: (B,), from 0 on, for an input of one dimension.
+    max_norm, norm_type: as in `embedding`.
+    scale_grad_by_freq: divide the gradient of a row by how often it was looked up.
+    sparse: only False: gradients are dense.
+    per_sample_weights: of the input's shape; multiplies the rows before they are summed.
+    include_last_offset: whether the last offset is the end of the last bag.
+    padding_idx: a row that does not count, and gets no gradient.
+    ArgumentError: when options do not go together, or are not there.
+    IndexRangeError: when a row number is negative or too large (on CUDA nobody looks).
+    ShapeError: when a shape does not fit.
+
+    >>> weight = flow.tensor([[0., 0.], [1., 2.], [3., 4.]])
+    >>> flow.nn.functional.embedding_bag(flow.tensor([[2, 1], [0, 1]]), weight)
+    tensor([[2.0000, 3.0000],
+            [0.5000, 1.0000]])
+    """
+    op, numbers = "embedding_bag", per_sample_weights
+    padding_idx = _checked(op, weight, padding_idx, sparse)
+    if (offsets is None) != (input.ndim == 2) or input.ndim not in (1, 2):
+        expected = "offsets for an input of one dimension, none for one of two"
+        raise wrong(op, "offsets", expected, f"an input of shape {input.shape}", "mend one of them")
+    if offsets is not None and offsets.ndim != 1:
+        raise wrong(op, "offsets", "shape (B,)", offsets, "give one for each bag")
+    if (mode == "max" and scale_grad_by_freq) or (mode != "sum" and numbers is not None):
+        name = "scale_grad_by_freq" if numbers is None else "per_sample_weights"
+        mend = "leave it out, or take mode='sum'"
+        raise wrong(op, name, "none with this mode", f"mode={mode!r}", mend, ArgumentError)
+    if numbers is not None:
+        if numbers.shape != input.shape or numbers.dtype != weight.dtype:
+            expected = f"shape {input.shape} and dtype {weight.dtype}"
+            mend = "match input and weight"
+            raise wrong(op, "per_sample_weights", expected, numbers, mend, ArgumentError)
+        numbers = numbers.reshape(-1)
+    if max_norm is not None:
+        _shrink_rows(input, weight, float(max_norm), float(norm_type))
+    if offsets is None:
+        bags, size = input.shape
+        offsets = FUNCTORS.get("arange")(bags, device=input.device) * size
+        input = input.reshape(-1)
+    elif include_last_offset:
+        offsets = offsets[:-1]
+    if mode == "max":
+        rows = dispatch(ARGMAX, (weight.detach(), input, offsets), {"padding_idx": padding_idx})
+        found = FUNCTORS.get("gather")(weight, 0, rows.clamp_min(0))
+        return FUNCTORS.get("where")(rows >= 0, found, 0.0)
+    if mode == "mean" or padding_idx is not None:
+        attrs = {"mode": mode, "padding_idx": padding_idx}
+        shares = dispatch(COEFFICIENTS, (weight.detach(), input, offsets), attrs)
+        numbers = shares if numbers is None else numbers * shares
+    attrs = {"scale_grad_by_freq": scale_grad_by_freq}
+    return dispatch(EMBEDDING_BAG, (weight, numbers, input, offsets), attrs)
 
 
 @functor("functional", samples="i(2, 3), 5")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from oneflow_lite.errors import DimError, ShapeError, bad_argument
+from oneflow_lite.errors import DimError, ShapeError
 from oneflow_lite.functors.checks import check_dim, check_dims, check_tensor, real
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Domain, KeepDim, Real
@@ -21,25 +22,9 @@ MAXIMUM = op_expr("maximum")
 MINIMUM = op_expr("minimum")
 
 
-class MaxResult(NamedTuple):
-    """What `max` returns along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class MinResult(NamedTuple):
-    """What `min` returns along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class AminmaxResult(NamedTuple):
-    """What `aminmax` returns."""
-
-    min: Tensor
-    max: Tensor
+MaxResult = namedtuple("MaxResult", ["values", "indices"])
+MinResult = namedtuple("MinResult", ["values", "indices"])
+AminmaxResult = namedtuple("AminmaxResult", ["min", "max"])
 
 
 def filled_dims(op: str, dim: Any, input: Tensor) -> tuple[int, ...]:
@@ -72,7 +57,7 @@ def _empty(kind: Any, op: str, argument: str, expected: str, got: str) -> Except
     mend = "reduce another dimension"
     if argument == "input":
         mend = "name a dimension that is not empty with dim="
-    return bad_argument(kind, op, argument, expected=expected, got=got, mend=mend)
+    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
 
 
 FilledDims = Annotated[

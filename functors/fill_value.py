@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DTypeError
 
 
 def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -25,13 +25,9 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (bool, int, float, complex)):
-        raise bad_argument(
-            ArgumentTypeError,
-            op,
-            argument,
-            expected="a number",
-            got=type(value).__name__,
-            mend="pass a Python number or a tensor",
+        raise ArgumentTypeError(
+            f"{op}(): argument '{argument}': expected a number, got {type(value).__name__}; "
+            "pass a Python number or a tensor"
         )
     kind = dtype.kind
     if kind == "c":
@@ -53,11 +49,7 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _does_not_fit(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Exception:
-    return bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected=f"a value that {dtype} can hold",
-        got=value,
-        mend="pass a smaller value or convert the tensor",
+    return DTypeError(
+        f"{op}(): argument '{argument}': expected a value that {dtype} can hold, got {value}; "
+        "pass a smaller value or convert the tensor"
     )

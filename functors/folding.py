@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_ndim
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import FloatingOrComplex
@@ -43,13 +43,10 @@ def functional_unfold(
     geometry = _geometry(op, kernel_size, dilation, padding, stride)
     size = check_ndim(op, input, (3, 4)).shape[-2:]
     if min(_blocks(size, **geometry)) < 1:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "kernel_size",
-            expected=f"windows that fit into the input, shape {input.shape}",
-            got=f"{geometry['kernel_size']} with padding {geometry['padding']}",
-            mend="use a smaller window or more padding",
+        raise ShapeError(
+            f"{op}(): argument 'kernel_size': expected windows that fit into the input, shape "
+            f"{input.shape}, got {geometry['kernel_size']} with padding {geometry['padding']}; "
+            "use a smaller window or more padding"
         )
     return dispatch1(IM2COL, input, geometry)
 
@@ -81,13 +78,10 @@ def fold(
     kernel, blocks = math.prod(geometry["kernel_size"]), _blocks(output_size, **geometry)
     rows, columns = check_ndim("fold", input, (2, 3)).shape[-2:]
     if rows % kernel or min(blocks) < 1 or columns != math.prod(blocks):
-        raise bad_argument(
-            ShapeError,
-            "fold",
-            "input",
-            expected=f"a multiple of {kernel} rows, and a column for each of {blocks} windows",
-            got=f"shape {input.shape}",
-            mend="pass the sizes that unfold was called with",
+        raise ShapeError(
+            f"fold(): argument 'input': expected a multiple of {kernel} rows, and a column for "
+            f"each of {blocks} windows, got shape {input.shape}; pass the sizes that unfold was "
+            "called with"
         )
     return dispatch1(COL2IM, input, {"output_size": output_size, **geometry})
 

@@ -20,7 +20,6 @@ from oneflow_lite.errors import (
     DimError,
     FlowError,
     IndexRangeError,
-    bad_argument,
 )
 from oneflow_lite.tensor import Tensor, make_constant
 
@@ -133,13 +132,10 @@ def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
     """Replace Ellipsis by the slices it stands for."""
     missing = ndim - sum([_consumed(item) for item in items])
     if missing < 0:
-        raise bad_argument(
-            DimError,
-            op,
-            "index",
-            expected=f"at most {ndim} indices for a tensor of {ndim} dimensions",
-            got=ndim - missing,
-            mend="drop the surplus ones" if ndim else "use item() to get the number",
+        mend = "drop the surplus ones" if ndim else "use item() to get the number"
+        expected = f"at most {ndim} indices for a tensor of {ndim} dimensions"
+        raise DimError(
+            f"{op}(): argument 'index': expected {expected}, got {ndim - missing}; {mend}"
         )
     places = [i for i, item in enumerate(items) if item is ...]
     if len(places) > 1:
@@ -179,13 +175,10 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
     if hasattr(item, "__index__"):
         return operator.index(item)
     kind: type[FlowError] = ArgumentTypeError if isinstance(item, str) else IndexRangeError
-    raise bad_argument(
-        kind,
-        op,
-        "index",
-        expected="ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools",
-        got=type(item).__name__,
-        mend="convert it with int()",
+    expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"
+    raise kind(
+        f"{op}(): argument 'index': expected {expected}, got {type(item).__name__}; convert it "
+        "with int()"
     )
 
 
@@ -222,18 +215,15 @@ def _slice_of_ints(op: str, item: slice) -> slice:
     parts = []
     for part in (item.start, item.stop, item.step):
         if part is not None and not hasattr(part, "__index__"):
-            raise bad_argument(
-                ArgumentTypeError,
-                op,
-                "index",
-                expected="slices of ints or None",
-                got=item,
-                mend="convert the bounds with int()",
+            mend = "convert the bounds with int()"
+            expected = "slices of ints or None"
+            raise ArgumentTypeError(
+                f"{op}(): argument 'index': expected {expected}, got {item}; {mend}"
             )
         parts.append(None if part is None else operator.index(part))
     if parts[2] == 0:
-        raise bad_argument(
-            ArgumentError, op, "index", expected="a slice step other than 0", got=item, mend="use 1"
+        raise ArgumentError(
+            f"{op}(): argument 'index': expected a slice step other than 0, got {item}; use 1"
         )
     return slice(*parts)
 
@@ -264,4 +254,4 @@ def _check_broadcast(op: str, tensors: list[Tensor]) -> None:
 
 
 def _error(op: str, expected: str, got: object, mend: str) -> FlowError:
-    return bad_argument(IndexRangeError, op, "index", expected=expected, got=got, mend=mend)
+    return IndexRangeError(f"{op}(): argument 'index': expected {expected}, got {got}; {mend}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from oneflow_lite.errors import DimError, ShapeError, bad_argument
+from oneflow_lite.errors import DimError, ShapeError
 from oneflow_lite.functors.checks import require_integer
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Scalar, choice, tensor
@@ -26,13 +26,8 @@ def check_vector(op: str, value: Tensor, argument: str = "index") -> Tensor:
     rank = require_integer(op, value, argument)._data.ndim
     if rank < 2:
         return value if rank else reshape(value, 1)
-    raise bad_argument(
-        DimError,
-        op,
-        argument,
-        expected="a vector",
-        got=f"shape {value.shape}",
-        mend="flatten it",
+    raise DimError(
+        f"{op}(): argument '{argument}': expected a vector, got shape {value.shape}; flatten it"
     )
 
 
@@ -63,13 +58,11 @@ def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     if input.ndim:
         return dispatch(INDEX_SELECT, (input, index), {"dim": dim})
     if index.shape != (1,):
-        raise bad_argument(
-            ShapeError,
-            "index_select",
-            "index",
-            expected="one index for a 0-d tensor",
-            got=f"shape {index.shape}",
-            mend="unsqueeze the input",
+        expected = "one index for a 0-d tensor"
+        got = f"shape {index.shape}"
+        mend = "unsqueeze the input"
+        raise ShapeError(
+            f"index_select(): argument 'index': expected {expected}, got {got}; {mend}"
         )
     return reshape(dispatch(INDEX_SELECT, (reshape(input, 1), index), {"dim": 0}), ())
 
@@ -82,13 +75,10 @@ def _entries(
     shape = input.shape
     want = (*shape[:dim], *index.shape, *shape[dim + 1 :]) if shape else ()
     if source.shape != want or (not shape and index.shape != (1,)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "source",
-            expected=f"shape {want}: that of input, with one entry per index in dim {dim}",
-            got=f"shape {source.shape}",
-            mend="give one entry for each index",
+        expected = f"shape {want}: that of input, with one entry per index in dim {dim}"
+        mend = "give one entry for each index"
+        raise ShapeError(
+            f"{op}(): argument 'source': expected {expected}, got shape {source.shape}; {mend}"
         )
     return (input, index, source) if shape else (reshape(input, 1), index, reshape(source, 1))
 

@@ -13,7 +13,6 @@ from oneflow_lite.errors import (
     DTypeError,
     IndexRangeError,
     ShapeError,
-    bad_argument,
 )
 from oneflow_lite.functors.checks import check_dim, check_tensor
 from oneflow_lite.functors.declare import functor
@@ -151,13 +150,10 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
 
 def _fill(op: str, value: Any, dtype: Any) -> Any:
     if value is None or isinstance(value, str):
-        raise bad_argument(
-            ArgumentTypeError,
-            op,
-            "value",
-            expected="a Tensor, an array or a number",
-            got=type(value).__name__,
-            mend="wrap the value with flow.tensor(...)",
+        mend = "wrap the value with flow.tensor(...)"
+        expected = "a Tensor, an array or a number"
+        raise ArgumentTypeError(
+            f"{op}(): argument 'value': expected {expected}, got {type(value).__name__}; {mend}"
         )
     return fill_value(op, "value", value, dtype)
 
@@ -178,13 +174,10 @@ def _check_value(want: tuple[int, ...], have: tuple[int, ...]) -> None:
         h in (1, w) for h, w in zip(have[::-1], want[::-1], strict=False)
     )
     if not fits:
-        raise bad_argument(
-            ShapeError,
-            "setitem",
-            "value",
-            expected=f"a shape that broadcasts to the indexed elements, {want}",
-            got=f"shape {have}",
-            mend="give one value, or one for each element",
+        expected = f"a shape that broadcasts to the indexed elements, {want}"
+        mend = "give one value, or one for each element"
+        raise ShapeError(
+            f"setitem(): argument 'value': expected {expected}, got shape {have}; {mend}"
         )
 
 
@@ -207,13 +200,9 @@ def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
         raise _outside("narrow", "start", f"{-size} to {size} {where}", start)
     begin = start + size if start < 0 else start
     if not 0 <= length <= size - begin:
-        raise bad_argument(
-            ShapeError,
-            "narrow",
-            "length",
-            expected=f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}",
-            got=length,
-            mend="shorten it",
+        expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
+        raise ShapeError(
+            f"narrow(): argument 'length': expected {expected}, got {length}; shorten it"
         )
     return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": length})
 
@@ -241,12 +230,12 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
 
 def _no_dims(kind: Any, op: str, mend: str) -> Exception:
     expected = "at least one dimension"
-    return bad_argument(kind, op, "input", expected=expected, got="a 0-d tensor", mend=mend)
+    return kind(f"{op}(): argument 'input': expected {expected}, got a 0-d tensor; {mend}")
 
 
 def _outside(op: str, argument: str, expected: str, got: int) -> Exception:
     mend = "stay inside the tensor"
-    return bad_argument(IndexRangeError, op, argument, expected=expected, got=got, mend=mend)
+    return IndexRangeError(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
 
 
 _PAIRS = "(fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
@@ -277,22 +266,17 @@ def index_put(
     tensor([3., 3.])
     """
     if not isinstance(indices, (tuple, list)):
-        raise bad_argument(
-            ArgumentTypeError,
-            "index_put",
-            "indices",
-            expected="a tuple of Tensors and None",
-            got=type(indices).__name__,
-            mend="write (indices,)",
+        expected = "a tuple of Tensors and None"
+        got = type(indices).__name__
+        mend = "write (indices,)"
+        raise ArgumentTypeError(
+            f"index_put(): argument 'indices': expected {expected}, got {got}; {mend}"
         )
     if values.dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            "index_put",
-            "values",
-            expected=f"the dtype of input, {input.dtype}",
-            got=values.dtype,
-            mend="convert it with .to(input.dtype)",
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
+        raise DTypeError(
+            f"index_put(): argument 'values': expected {expected}, got {values.dtype}; {mend}"
         )
     index = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:

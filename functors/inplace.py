@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.shape import expand, transfer
@@ -81,13 +81,9 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
         number = fill_value(op, "value", value, input.dtype)
         value = scalar_tensor(number, input.dtype, input.device)
     elif value.ndim:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "value",
-            expected="a number or a 0-d tensor",
-            got=f"shape {value.shape}",
-            mend="use copy_() for tensors",
+        raise ShapeError(
+            f"{op}(): argument 'value': expected a number or a 0-d tensor, got shape "
+            f"{value.shape}; use copy_() for tensors"
         )
     return dispatch(_FILL_, (input, cast(value, input.dtype)))
 

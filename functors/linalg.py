@@ -7,7 +7,7 @@ from collections import namedtuple
 from typing import Annotated, Any
 
 from oneflow_lite.dtype import finfo
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.arithmetic import abs, where
 from oneflow_lite.functors.checks import (
     check_broadcast,
@@ -63,13 +63,9 @@ def _solved(op: str, a: Tensor, b: Tensor, left: bool, check_errors: bool) -> So
     x, y = a._data.shape, b._data.shape
     vectors = len(y) == 1 or (len(y) == len(x) - 1 and y == x[:-1])
     if vectors and not left:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "B",
-            expected="matrices, unless they are solved for on the left",
-            got=f"shape {y}",
-            mend="unsqueeze it",
+        raise ShapeError(
+            f"{op}(): argument 'B': expected matrices, unless they are solved for on the left, "
+            f"got shape {y}; unsqueeze it"
         )
     if vectors:
         b = b.unsqueeze(-1)
@@ -121,9 +117,9 @@ def linalg_solve_ex(
     """,
 )
 def linalg_solve_triangular(
-    A: Square, B: Matrix, *, upper: Flag, left: Flag = True, unitriangular: Flag = False
+    input: Square, B: Matrix, *, upper: Flag, left: Flag = True, unitriangular: Flag = False
 ) -> Tensor:
-    """Return the X of A X = B for triangular A; what lies beyond the triangle is not read.
+    """Return the X of A X = B for a triangular A, the input, of which no more is read.
 
     upper: whether the upper triangle is read, or the lower one.
     left: False solves X A = B.
@@ -136,21 +132,21 @@ def linalg_solve_triangular(
             [3.]])
     """
     op = "linalg.solve_triangular"
-    check_same_dtype(op, A, "B", B)
-    check_fit(op, A, B if left else B.mT)
+    check_same_dtype(op, input, "B", B)
+    check_fit(op, input, B if left else B.mT)
     attrs = {"upper": upper, "left": left, "unitriangular": unitriangular}
-    return dispatch(TRIANGULAR, (A, B), attrs)
+    return dispatch(TRIANGULAR, (input, B), attrs)
 
 
 @functor("flow Tensor", out=True, samples="x(3, 2), m(3); x(2, 1), m(2, 2), False, True, True")
 def triangular_solve(
-    b: Matrix,
+    input: Matrix,
     A: Square,
     upper: Flag = True,
     transpose: Flag = False,
     unitriangular: Flag = False,
 ) -> Triangular:
-    """Return `linalg.solve_triangular(A, b)` and a copy of A; the older function.
+    """Return `linalg.solve_triangular(A, input)` and a copy of A; the older function.
 
     upper, unitriangular: as there.
     transpose: solve with the transpose of A.
@@ -160,31 +156,31 @@ def triangular_solve(
     tensor([[0.5000],
             [0.5000]])
     """
-    check_same_dtype("triangular_solve", b, "A", A)
-    check_fit("triangular_solve", A, b)
+    check_same_dtype("triangular_solve", input, "A", A)
+    check_fit("triangular_solve", A, input)
     a = A.mT if transpose else A
-    return Triangular(solve_triangular(a, b, upper != transpose, unitriangular), A.clone())
+    return Triangular(solve_triangular(a, input, upper != transpose, unitriangular), A.clone())
 
 
 @functor("flow Tensor", out=True, samples="x(3, 2), m(3); x(2, 1), m(2, 2), True; z(2, 1), zm(2)")
-def cholesky_solve(B: Matrix, L: Square, upper: Flag = False) -> Tensor:
-    """Return the X of (L Lᴴ) X = B for a lower triangular L; what lies above is not read.
+def cholesky_solve(input: Matrix, L: Square, upper: Flag = False) -> Tensor:
+    """Return the X of (L Lᴴ) X = input for a lower triangular L; what lies above is not read.
 
-    upper: L is upper triangular, and X that of (Lᴴ L) X = B.
+    upper: L is upper triangular, and X that of (Lᴴ L) X = input.
     ShapeError: when the shapes do not fit.
 
     >>> flow.cholesky_solve(flow.ones(2, 1), 2 * flow.eye(2))
     tensor([[0.2500],
             [0.2500]])
     """
-    check_same_dtype("cholesky_solve", B, "L", L)
-    check_fit("cholesky_solve", L, B)
+    check_same_dtype("cholesky_solve", input, "L", L)
+    check_fit("cholesky_solve", L, input)
     lower, higher = (adjoint(L), L) if upper else (L, adjoint(L))
-    return solve_triangular(higher, solve_triangular(lower, B, False), True)
+    return solve_triangular(higher, solve_triangular(lower, input, False), True)
 
 
 @functor("flow Tensor", out=True, samples="m(3); m(2, 2), True")
-def cholesky_inverse(L: Square, upper: Flag = False) -> Tensor:
+def cholesky_inverse(input: Square, upper: Flag = False) -> Tensor:
     """Return the inverse of L Lᴴ for a lower triangular L; what lies above is not read.
 
     upper: L is upper triangular, and the inverse that of Lᴴ L.
@@ -193,7 +189,9 @@ def cholesky_inverse(L: Square, upper: Flag = False) -> Tensor:
     tensor([[0.2500, 0.0000],
             [0.0000, 0.2500]])
     """
-    return cholesky_solve(eye(L._data.shape[-1], dtype=L.dtype, device=L.device), L, upper)
+    return cholesky_solve(
+        eye(input._data.shape[-1], dtype=input.dtype, device=input.device), input, upper
+    )
 
 
 @functor("linalg flow.inverse Tensor.inverse", out=True, samples="m(3); m(2, 2); zm(2)")
@@ -233,19 +231,19 @@ def linalg_inv_ex(A: Square, *, check_errors: Flag = False) -> InvEx:
     """,
 )
 def linalg_lstsq(
-    A: Matrix,
-    B: Tensor,
+    input: Matrix,
+    b: Tensor,
     rcond: float | None = None,
     *,
     driver: Annotated[str | None, choice("gels", "gelsy", "gelsd", "gelss")] | None = None,
 ) -> Lstsq:
-    """Return the shortest X that minimises |A X - B|, the squared residuals, and the rank of A.
+    """Return the shortest X that minimises |A X - b| for the input A, residuals squared, and rank.
 
     All drivers compute by singular values here, and return what LAPACK's of that name do.
 
-    B: shape (*, m, k); (*, m), if it is that of A without its last size, for vectors.
+    b: shape (*, m, k); (*, m), if it is that of the input without its last size, for vectors.
     rcond: singular values up to rcond times the largest count as 0; by default the rounding error.
-    driver: "gelsy" by default. "gels" takes A to have full rank, and gives no rank. "gelsd" and
+    driver: "gelsy" by default. "gels" takes the rank to be full, and gives no rank. "gelsd" and
         "gelss" give the singular values. Residuals are given where m > n, but not by "gelsy", nor
         where the rank is not full.
     ShapeError: when the shapes do not fit.
@@ -254,21 +252,21 @@ def linalg_lstsq(
     >>> flow.linalg.lstsq(A, flow.tensor([[1.0], [2.0], [3.0]])).rank
     tensor(2)
     """
-    check_tensor("linalg.lstsq", "B", B)
-    check_same_dtype("linalg.lstsq", A, "B", B)
-    *batch, m, n = A._data.shape
-    vectors = B._data.shape == (*batch, m)
-    b = B.unsqueeze(-1) if vectors else check_matrix("linalg.lstsq", B, "B")
-    check_fit("linalg.lstsq", A, b)
+    check_tensor("linalg.lstsq", "b", b)
+    check_same_dtype("linalg.lstsq", input, "b", b)
+    *batch, m, n = input._data.shape
+    vectors = b._data.shape == (*batch, m)
+    b = b.unsqueeze(-1) if vectors else check_matrix("linalg.lstsq", b, "b")
+    check_fit("linalg.lstsq", input, b, "b")
     driver = driver or "gelsy"
     if rcond is None:
-        rcond = max(m, n) * float(finfo(A.dtype).eps)
+        rcond = max(m, n) * float(finfo(input.dtype).eps)
     attrs = {"rcond": check_number("linalg.lstsq", "rcond", rcond), "driver": driver}
-    solution, rank, values = dispatch(LSTSQ, (A, b), attrs)
+    solution, rank, values = dispatch(LSTSQ, (input, b), attrs)
     if m > n and driver != "gelsy" and (driver == "gels" or rank.eq(n).all().item()):
-        residuals = abs(A @ solution - b).square().sum(-2)
+        residuals = abs(input @ solution - b).square().sum(-2)
     else:
-        residuals = zeros(0, dtype=values.dtype, device=A.device)
+        residuals = zeros(0, dtype=values.dtype, device=input.device)
     return Lstsq(solution.squeeze(-1) if vectors else solution, residuals, rank, values.detach())
 
 
@@ -297,21 +295,27 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
     samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6",
 )
 def linalg_pinv(
-    A: Matrix, *, atol: Any = None, rtol: Any = None, hermitian: Flag = False
+    input: Matrix,
+    rcond: Any = None,
+    hermitian: Flag = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
 ) -> Tensor:
     """Return the pseudoinverse (Moore and Penrose).
 
+    rcond: the older name of rtol.
+    hermitian: the input is symmetric or Hermitian; its lower triangle alone is read.
     atol, rtol: numbers, or tensors of one for each matrix: singular values up to atol, or up to
         rtol times the largest, count as 0. By default the rounding error.
-    hermitian: A is symmetric or Hermitian; its lower triangle alone is read.
 
     The gradient is that of matrices of the same rank.
 
     >>> flow.linalg.pinv(flow.tensor([[2.0], [0.0]]))
     tensor([[0.5000, 0.0000]])
     """
-    atol, rtol = tolerances("linalg.pinv", A, atol, rtol)
-    return dispatch(PINV, (A, atol, rtol), {"hermitian": hermitian})
+    atol, rtol = tolerances("linalg.pinv", input, atol, rtol if rcond is None else rcond)
+    return dispatch(PINV, (input, atol, rtol), {"hermitian": hermitian})
 
 
 @functor("flow Tensor", samples="x(3, 2); x(2, 2, 3), 1e-3")
@@ -376,16 +380,16 @@ def matrix_exp(input: Square) -> Tensor:
 
 
 def _misfit(op: str, argument: str, expected: str, got: Any) -> Exception:
-    return bad_argument(
-        ShapeError, op, argument, expected=expected, got=got, mend="reshape or permute it"
+    return ShapeError(
+        f"{op}(): argument '{argument}': expected {expected}, got {got}; reshape or permute it"
     )
 
 
 @functor("linalg", out=True, samples="m(4).reshape(4, 2, 2), 1; m(4).reshape(2, 2, 4)")
-def linalg_tensorinv(A: Tensor, ind: Positive = 2) -> Tensor:
-    """Return the inverse of A for `tensordot`: that of A as a matrix.
+def linalg_tensorinv(input: Tensor, ind: Positive = 2) -> Tensor:
+    """Return the inverse of a tensor for `tensordot`: that of the tensor as a matrix.
 
-    A: of a shape whose first `ind` sizes have the product of the others.
+    input: of a shape whose first `ind` sizes have the product of the others.
     ind: how many dimensions stand for the rows.
     ShapeError: when the products differ.
     LinAlgError: when the matrix is singular.
@@ -393,13 +397,13 @@ def linalg_tensorinv(A: Tensor, ind: Positive = 2) -> Tensor:
     >>> flow.linalg.tensorinv(flow.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
     """
-    shape = check_tensor("linalg.tensorinv", "A", A)._data.shape
+    shape = check_tensor("linalg.tensorinv", "input", input)._data.shape
     rows, columns = shape[:ind], shape[ind:]
     n = math.prod(rows)
     if n != math.prod(columns):
         expected = f"as many elements in the first {ind} dimensions as in the others"
-        raise _misfit("linalg.tensorinv", "A", expected, f"shape {shape}")
-    return reshape(linalg_inv(reshape(A, (n, n))), (*columns, *rows))
+        raise _misfit("linalg.tensorinv", "input", expected, f"shape {shape}")
+    return reshape(linalg_inv(reshape(input, (n, n))), (*columns, *rows))
 
 
 @functor(
@@ -407,26 +411,32 @@ def linalg_tensorinv(A: Tensor, ind: Positive = 2) -> Tensor:
     out=True,
     samples="m(4).reshape(4, 2, 2), x(4); m(4).reshape(2, 4, 2), x(4), dims=(0,)",
 )
-def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
-    """Return the X with tensordot(A, X, X.ndim) = B.
+def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
+    """Return the X with tensordot(input, X, X.ndim) = other.
 
-    A: of the shape of B, followed by that of X.
-    dims: dimensions of A to move to its end first.
-    ShapeError: when A has not as many elements for B as for X.
-    LinAlgError: when A, as a matrix, is singular.
+    input: of the shape of the other, followed by that of X.
+    dims: its dimensions to move to its end first.
+    ShapeError: when the input has not as many elements for the other as for X.
+    LinAlgError: when the input, as a matrix, is singular.
 
     >>> flow.linalg.tensorsolve(flow.eye(6).reshape(2, 3, 6), flow.ones(2, 3))
     tensor([1., 1., 1., 1., 1., 1.])
     """
     op = "linalg.tensorsolve"
-    check_same_dtype(op, check_tensor(op, "A", A), "B", check_tensor(op, "B", B))
+    check_same_dtype(
+        op, check_tensor(op, "input", input), "other", check_tensor(op, "other", other)
+    )
     if dims is not None:
-        chosen = check_dims(op, dims, A._data.ndim, "dims")
-        A = movedim(A, chosen, tuple(range(A._data.ndim - len(chosen), A._data.ndim)))
-    shape, n = A._data.shape[B._data.ndim :], B._data.size
-    if math.prod(shape) != n or A._data.size != n * n:
-        raise _misfit(op, "A", f"{n} elements for each of the {n} of B", f"shape {A.shape}")
-    return reshape(linalg_solve(reshape(A, (n, n)), reshape(B, (n,))), shape)
+        chosen = check_dims(op, dims, input._data.ndim, "dims")
+        input = movedim(
+            input, chosen, tuple(range(input._data.ndim - len(chosen), input._data.ndim))
+        )
+    shape, n = input._data.shape[other._data.ndim :], other._data.size
+    if math.prod(shape) != n or input._data.size != n * n:
+        raise _misfit(
+            op, "input", f"{n} elements for each of the {n} of other", f"shape {input.shape}"
+        )
+    return reshape(linalg_solve(reshape(input, (n, n)), reshape(other, (n,))), shape)
 
 
 @functor("linalg", samples="x(3); x(2, 3), N=2; i(3)")
@@ -440,8 +450,9 @@ def linalg_vander(x: AnyTensor, *, N: Count | None = None) -> Tensor:
             [1, 2, 4],
             [1, 3, 9]])
     """
+    x = x if x._data.ndim else x.unsqueeze(0)
     shape = x._data.shape
-    n = (shape[-1] if shape else 1) if N is None else N
+    n = shape[-1] if N is None else N
     if x._data.dtype.kind == "b":
         x = x.long()
     one = x.unsqueeze(-1) ** 0

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, bad_argument
+from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.declare import binary, unary
 from oneflow_lite.functors.domains import AnyTensor, tensor
@@ -24,13 +24,10 @@ def _bits(op: str, value: Any, argument: str, kinds: str = "iub") -> Any:
     dtype = value._data.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
     if dtype.kind in kinds:
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="an integer or bool dtype" if "b" in kinds else "an integer dtype",
-        got=dtype,
-        mend="convert it with .long() or .bool()" if "b" in kinds else "convert it with .long()",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected "
+        f"{'an integer or bool dtype' if 'b' in kinds else 'an integer dtype'}, got {dtype}; "
+        f"{'convert it with .long() or .bool()' if 'b' in kinds else 'convert it with .long()'}"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, tensor
@@ -28,13 +28,9 @@ def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
     """Return `value` when it is a tensor of bools; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind == "b":
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a mask of bools",
-        got=value.dtype,
-        mend="convert it with .bool()",
+    mend = "convert it with .bool()"
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a mask of bools, got {value.dtype}; {mend}"
     )
 
 
@@ -76,22 +72,16 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
         value = fill_value(op, "value", value, input._data.dtype)
         return dispatch(MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "value",
-            expected="a number or a 0-d tensor",
-            got=f"shape {value.shape}",
-            mend="use where() or masked_scatter() for several values",
+        mend = "use where() or masked_scatter() for several values"
+        expected = "a number or a 0-d tensor"
+        raise ShapeError(
+            f"{op}(): argument 'value': expected {expected}, got shape {value.shape}; {mend}"
         )
     if value.is_complex() and not input.is_complex():
-        raise bad_argument(
-            DTypeError,
-            op,
-            "value",
-            expected=f"a real number for a tensor of {input.dtype}",
-            got=value.dtype,
-            mend="take its .real, or convert the tensor to a complex dtype",
+        mend = "take its .real, or convert the tensor to a complex dtype"
+        expected = f"a real number for a tensor of {input.dtype}"
+        raise DTypeError(
+            f"{op}(): argument 'value': expected {expected}, got {value.dtype}; {mend}"
         )
     return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
@@ -143,13 +133,10 @@ def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
 def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:
     """Raise `DTypeError` unless `source` has the dtype of `input`."""
     if source._data.dtype != input._data.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            argument,
-            expected=f"the dtype of input, {input.dtype}",
-            got=source.dtype,
-            mend="convert it with .to(input.dtype)",
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
+        raise DTypeError(
+            f"{op}(): argument '{argument}': expected {expected}, got {source.dtype}; {mend}"
         )
 
 
@@ -189,12 +176,9 @@ def _together(op: str, input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     try:
         shape = np.broadcast_shapes(input.shape, mask.shape)
     except ValueError:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "mask",
-            expected=f"a shape that broadcasts with {input.shape}",
-            got=mask.shape,
-            mend="make the sizes equal or 1",
+        expected = f"a shape that broadcasts with {input.shape}"
+        mend = "make the sizes equal or 1"
+        raise ShapeError(
+            f"{op}(): argument 'mask': expected {expected}, got {mask.shape}; {mend}"
         ) from None
     return expand(input, shape), expand(mask, shape)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor
 from oneflow_lite.functors.complex import conj
 from oneflow_lite.functors.creation import eye, zeros_like
@@ -53,24 +53,16 @@ def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> None:
     except AttributeError:
         check_tensor(op, "input", x)
         check_tensor(op, argument, y)
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected=f"dtype {x.dtype}, that of the first argument",
-        got=y.dtype,
-        mend="convert one of them with .to(dtype)",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected dtype {x.dtype}, that of the first argument, "
+        f"got {y.dtype}; convert one of them with .to(dtype)"
     )
 
 
 def _misfit(op: str, argument: str, expected: str, x: Shape, y: Shape) -> Exception:
-    return bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected=f"{expected} to go with the shape {x} before it",
-        got=f"shape {y}",
-        mend="transpose or reshape one of them",
+    return ShapeError(
+        f"{op}(): argument '{argument}': expected {expected} to go with the shape {x} before "
+        f"it, got shape {y}; transpose or reshape one of them"
     )
 
 
@@ -118,13 +110,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         _check_product("matmul", "other", x, y)
         return dispatch2(MATMUL, input, other)
     if not x or not y:
-        raise bad_argument(
-            ShapeError,
-            "matmul",
-            "other" if x else "input",
-            expected="at least one dimension",
-            got=f"shapes {x} and {y}",
-            mend="multiply by a 0-d tensor with *",
+        raise ShapeError(
+            f"matmul(): argument '{'other' if x else 'input'}': expected at least one "
+            f"dimension, got shapes {x} and {y}; multiply by a 0-d tensor with *"
         )
     if len(y) > 1:  # (K,) @ (..., K, N)
         _check_product("matmul", "other", x, y)
@@ -279,8 +267,9 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         return input * other
     if x[-1] != y[-1]:
         raise _misfit("inner", "other", f"a last size of {x[-1]}", x, y)
-    rows = [_reshape(a, (math.prod(s[:-1]), s[-1])) for a, s in ((input, x), (other, y))]
-    return _without_ones(dispatch2(MATMUL_NT, *rows), (*x[:-1], *y[:-1]))
+    rows = _reshape(input, (math.prod(x[:-1]), x[-1]))
+    columns = _reshape(other, (math.prod(y[:-1]), y[-1]))
+    return _without_ones(dispatch2(MATMUL_NT, rows, columns), (*x[:-1], *y[:-1]))
 
 
 @functor("linalg", out=True, samples="x(2, 3), x(2, 3); z(2, 3), z(3), dim=-1; x(2, 3), x(), dim=0")
@@ -308,13 +297,9 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
     shape, wanted = input._data.shape, product._data.shape
     aligned = zip(reversed(shape), reversed(wanted), strict=False)
     if len(shape) > len(wanted) or any(a not in (1, b) for a, b in aligned):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected=f"a shape that expands to that of the product, {wanted}",
-            got=f"shape {shape}",
-            mend="reshape it",
+        raise ShapeError(
+            f"{op}(): argument 'input': expected a shape that expands to that of the product, "
+            f"{wanted}, got shape {shape}; reshape it"
         )
     if alpha != 1:
         product = product * alpha
@@ -530,13 +515,14 @@ def matrix_power(input: Square, n: Int) -> Tensor:
     if n == 0:
         one = eye(input._data.shape[-1], dtype=input.dtype, device=input.device)
         return zeros_like(input) + one
-    square = FUNCTORS.get("linalg_inv")(input) if n < 0 else input
-    power = None
-    n = abs(n)
-    while True:
-        if n & 1:
-            power = square if power is None else matmul(power, square)
-        n >>= 1
-        if not n:
-            return dispatch1(CLONE, power) if power is input else power
-        square = matmul(square, square)
+    if n < 0:
+        return _power(FUNCTORS.get("linalg_inv")(input), -n)
+    return dispatch1(CLONE, input) if n == 1 else _power(input, n)
+
+
+def _power(x: Tensor, n: int) -> Tensor:
+    if n == 1:
+        return x
+    half = _power(x, n // 2)
+    square = matmul(half, half)
+    return matmul(square, x) if n % 2 else square

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.arithmetic import abs, maximum, where
 from oneflow_lite.functors.checks import check_dims, check_tensor
 from oneflow_lite.functors.declare import functor
@@ -45,7 +45,7 @@ SVDVALS = op_expr("linalg_svdvals")
     """,
 )
 def linalg_vector_norm(
-    x: FloatingOrComplex,
+    input: FloatingOrComplex,
     ord: Number = 2,
     dim: Any = None,
     keepdim: KeepDim = False,
@@ -62,12 +62,12 @@ def linalg_vector_norm(
     >>> flow.linalg.vector_norm(flow.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    return norm_for("linalg.vector_norm", x, ord, dim, keepdim)
+    return norm_for("linalg.vector_norm", input, ord, dim, keepdim)
 
 
 def _bad_order(op: str, expected: str, got: Any) -> Exception:
-    return bad_argument(
-        ArgumentError, op, "ord", expected=expected, got=repr(got), mend="name one of these"
+    return ArgumentError(
+        f"{op}(): argument 'ord': expected {expected}, got {got!r}; name one of these"
     )
 
 
@@ -88,7 +88,7 @@ def _singular_values(A: Tensor) -> Tensor:
     """,
 )
 def linalg_matrix_norm(
-    A: FloatingOrComplex,
+    input: FloatingOrComplex,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: KeepDim = False,
@@ -103,24 +103,20 @@ def linalg_matrix_norm(
     dim: the two dimensions of the matrices.
     returns: real. Gradients at kinks are those of `amax`, `svdvals` and `vector_norm`.
     ArgumentError: when ord is another.
-    DimError: when `dim` is not two dimensions of A.
+    DimError: when a dimension is out of range or given twice.
 
     >>> flow.linalg.matrix_norm(flow.tensor([[1.0, -2.0], [3.0, 4.0]]), 1)
     tensor(6.)
     """
-    return _matrix_norm("linalg.matrix_norm", A, ord, dim, keepdim)
+    return _matrix_norm("linalg.matrix_norm", input, ord, dim, keepdim)
 
 
 def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     dims = check_dims(op, dim, A._data.ndim)
     if len(dims) != 2:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "dim",
-            expected="the two dimensions of matrices",
-            got=f"{dim} for shape {A.shape}",
-            mend="use linalg.vector_norm for other numbers of them",
+        raise ShapeError(
+            f"{op}(): argument 'dim': expected the two dimensions of matrices, got {dim} for "
+            f"shape {A.shape}; use linalg.vector_norm for other numbers of them"
         )
     if ord == "fro":
         return norm_for(op, A, 2, dims, keepdim)
@@ -156,17 +152,17 @@ def _kept(y: Tensor, dims: tuple[int, ...]) -> Tensor:
     """,
 )
 def linalg_norm(
-    A: FloatingOrComplex,
+    input: FloatingOrComplex,
     ord: Any = None,
     dim: Any = None,
     keepdim: KeepDim = False,
     *,
     dtype: CastTo = None,
 ) -> Tensor:
-    """Return `matrix_norm` where `dim` or A has two dimensions, and `vector_norm` otherwise.
+    """Return `matrix_norm` where `dim` or the input has two dimensions, else `vector_norm`.
 
     ord: as there; None is 2 of all the elements.
-    dim: the dimensions to reduce. Without it, A of a given `ord` has one dimension or two.
+    dim: the dimensions to reduce. Without it there are one or two, if `ord` is given.
     ShapeError: when the number of dimensions is another.
     ArgumentError: when ord is not one of theirs.
 
@@ -175,42 +171,38 @@ def linalg_norm(
     """
     op = "linalg.norm"
     if ord is None:
-        return norm_for(op, A, 2, dim, keepdim)
-    dims = check_dims(op, dim, A._data.ndim)
+        return norm_for(op, input, 2, dim, keepdim)
+    dims = check_dims(op, dim, input._data.ndim)
     if len(dims) == 2:
-        return _matrix_norm(op, A, ord, dims, keepdim)
+        return _matrix_norm(op, input, ord, dims, keepdim)
     if len(dims) > 2:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "dim",
-            expected="one dimension or two for an ord",
-            got=f"{dim} for shape {A.shape}",
-            mend="name them, or leave out ord",
+        raise ShapeError(
+            f"{op}(): argument 'dim': expected one dimension or two for an ord, got {dim} for "
+            f"shape {input.shape}; name them, or leave out ord"
         )
     if isinstance(ord, str):
         raise _bad_order(op, "a number for vectors", ord)
-    return norm_for(op, A, ord, dims, keepdim)
+    return norm_for(op, input, ord, dims, keepdim)
 
 
 @functor("linalg", out=True, samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
-def linalg_cond(A: Matrix, p: Any = None) -> Tensor:
+def linalg_cond(input: Matrix, p: Any = None) -> Tensor:
     """Return the condition number |A| |A⁻¹|; inf for singular matrices.
 
-    p: the ord of `matrix_norm`; 2 by default, for which A need not be square.
-    ShapeError: when A is not square and p not 2 or -2.
+    p: the ord of `matrix_norm`; 2 by default, for which matrices need not be square.
+    ShapeError: when one is not square and p not 2 or -2.
 
     >>> flow.linalg.cond(flow.tensor([[2.0, 0.0], [0.0, 0.5]]))
     tensor(4.)
     """
     if p in (None, 2, -2):
-        values = _singular_values(A)
+        values = _singular_values(input)
         if not values._data.shape[-1]:
             return sum(values, -1)
         largest, smallest = values[..., 0], values[..., -1]
         return smallest / largest if p == -2 else largest / smallest
-    inverse, info = linalg_inv_ex(A)
-    norms = [_matrix_norm("linalg.cond", x, p, (-2, -1), False) for x in (A, inverse)]
+    inverse, info = linalg_inv_ex(input)
+    norms = [_matrix_norm("linalg.cond", x, p, (-2, -1), False) for x in (input, inverse)]
     return where(info > 0, math.inf, norms[0] * norms[1])
 
 
@@ -220,23 +212,23 @@ def linalg_cond(A: Matrix, p: Any = None) -> Tensor:
     samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5",
 )
 def linalg_matrix_rank(
-    A: Matrix, tol: Any = None, hermitian: Flag = False, *, atol: Any = None, rtol: Any = None
+    input: Matrix, tol: Any = None, hermitian: Flag = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
     """Return how many singular values are not small.
 
     tol: the older name of atol, with an rtol of 0.
-    hermitian: A is symmetric or Hermitian; its lower triangle alone is read.
+    hermitian: the input is symmetric or Hermitian; its lower triangle alone is read.
     atol, rtol: numbers, or tensors of one for each matrix: singular values up to atol, or up to
         rtol times the largest, are small. By default the rounding error.
 
     >>> flow.linalg.matrix_rank(flow.ones(2, 2))
     tensor(1)
     """
-    A = A.detach()
+    input = input.detach()
     if tol is not None:
         atol, rtol = tol, 0.0
-    atol, rtol = tolerances("linalg.matrix_rank", A, atol, rtol)
-    values = abs(linalg_eigvalsh(A)) if hermitian else _singular_values(A)
+    atol, rtol = tolerances("linalg.matrix_rank", input, atol, rtol)
+    values = abs(linalg_eigvalsh(input)) if hermitian else _singular_values(input)
     if not values._data.shape[-1]:
         return sum(values, -1).long()
     bound = maximum(atol, rtol * amax(values, -1))
@@ -272,18 +264,12 @@ def renorm(input: FloatingOrComplex, p: Number, dim: Dim, maxnorm: NonNegative) 
             [0.3000, 0.4000]])
     """
     if p <= 0:
-        raise bad_argument(
-            ArgumentError, "renorm", "p", expected="above 0", got=p, mend="take another norm"
-        )
+        raise ArgumentError(f"renorm(): argument 'p': expected above 0, got {p}; take another norm")
     ndim = input._data.ndim
     if ndim < 2:
-        raise bad_argument(
-            ShapeError,
-            "renorm",
-            "input",
-            expected="two dimensions or more",
-            got=f"shape {input.shape}",
-            mend="unsqueeze it",
+        raise ShapeError(
+            "renorm(): argument 'input': expected two dimensions or more, got shape "
+            f"{input.shape}; unsqueeze it"
         )
     norms = norm_for("renorm", input, p, tuple(d for d in range(ndim) if d != dim), True)
     return input * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)

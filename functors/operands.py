@@ -61,13 +61,9 @@ def check_operands(op: str, **given: Any) -> None:
         try:
             shape = np.broadcast_shapes(shape, have)
         except ValueError:
-            raise bad_argument(
-                ShapeError,
-                op,
-                argument,
-                expected=f"a shape that broadcasts with {shape}",
-                got=have,
-                mend="make the sizes equal or 1, counted from the last dimension",
+            raise ShapeError(
+                f"{op}(): argument '{argument}': expected a shape that broadcasts with {shape}, "
+                f"got {have}; make the sizes equal or 1, counted from the last dimension"
             ) from None
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from collections import namedtuple
+from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_dim
 from oneflow_lite.functors.creation import full_like, tensor as make
 from oneflow_lite.functors.declare import functor
@@ -22,32 +23,10 @@ MEDIAN = op_expr("median"), op_expr("median_of_all")
 NANMEDIAN = op_expr("nanmedian"), op_expr("nanmedian_of_all")
 
 
-class KthvalueResult(NamedTuple):
-    """What `kthvalue` returns."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class MedianResult(NamedTuple):
-    """What `median` returns along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class NanmedianResult(NamedTuple):
-    """What `nanmedian` returns along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class ModeResult(NamedTuple):
-    """What `mode` returns."""
-
-    values: Tensor
-    indices: Tensor
+KthvalueResult = namedtuple("KthvalueResult", ["values", "indices"])
+MedianResult = namedtuple("MedianResult", ["values", "indices"])
+NanmedianResult = namedtuple("NanmedianResult", ["values", "indices"])
+ModeResult = namedtuple("ModeResult", ["values", "indices"])
 
 
 _RANKED = "x(3, 4); x(3, 4), 0; x(2, 5), -1, True; x(); x(), 0"
@@ -186,13 +165,10 @@ def _quantile(
         kept = shape[:dim] + (1,) * bool(shape) + shape[dim + 1 :]
     size = x.shape[-1]
     if not size:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected="at least one element",
-            got=f"shape {shape}",
-            mend="reduce another dimension",
+        expected = "at least one element"
+        mend = "reduce another dimension"
+        raise ShapeError(
+            f"{op}(): argument 'input': expected {expected}, got shape {shape}; {mend}"
         )
     x = sort(x, -1).values  # NaN stands last
     if skip:
@@ -216,26 +192,15 @@ def _shares(op: str, q: Any, input: Tensor) -> Tensor:
     """Return q as a tensor of numbers from 0 to 1, of at most one dimension."""
     if not isinstance(q, Tensor):
         if not isinstance(q, (int, float)) or not 0 <= q <= 1:
-            raise bad_argument(
-                ArgumentError, op, "q", expected="0 to 1", got=repr(q), mend="pass a share"
-            )
+            raise ArgumentError(f"{op}(): argument 'q': expected 0 to 1, got {q!r}; pass a share")
         return make(float(q), dtype=input.dtype, device=input.device)
     if q.ndim > 1:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "q",
-            expected="a number or a vector",
-            got=f"shape {q.shape}",
-            mend="flatten it",
+        expected = "a number or a vector"
+        raise ShapeError(
+            f"{op}(): argument 'q': expected {expected}, got shape {q.shape}; flatten it"
         )
     if q.dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            "q",
-            expected=f"the dtype of input, {input.dtype}",
-            got=q.dtype,
-            mend="convert it with .to(input.dtype)",
-        )
+        expected = f"the dtype of input, {input.dtype}"
+        mend = "convert it with .to(input.dtype)"
+        raise DTypeError(f"{op}(): argument 'q': expected {expected}, got {q.dtype}; {mend}")
     return q

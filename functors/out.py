@@ -85,13 +85,9 @@ def out_dtype(op: str, out: Any, dtype: Any) -> DType:
     own = check_tensor(op, "out", out).dtype
     if dtype is None or as_dtype(op, dtype) == own:
         return own
-    raise bad_argument(
-        DTypeError,
-        op,
-        "dtype",
-        expected=f"{own}, that of out",
-        got=as_dtype(op, dtype),
-        mend="leave it out",
+    raise DTypeError(
+        f"{op}(): argument 'dtype': expected {own}, that of out, got {as_dtype(op, dtype)}; "
+        "leave it out"
     )
 
 
@@ -101,13 +97,9 @@ def out_options(op: str, out: Any, dtype: Any, device: Any) -> tuple[DType, Devi
     _check_out(op, "out", out)
     if device is None or as_device(device) == out.device:
         return own, out.device
-    raise bad_argument(
-        DeviceError,
-        op,
-        "device",
-        expected=f"{out.device}, that of out",
-        got=as_device(device),
-        mend="leave it out",
+    raise DeviceError(
+        f"{op}(): argument 'device': expected {out.device}, that of out, got "
+        f"{as_device(device)}; leave it out"
     )
 
 
@@ -128,13 +120,9 @@ def _check_out(op: str, argument: str, out: Any) -> None:
 
 
 def _not_recorded(op: str, argument: str, got: str) -> Exception:
-    return bad_argument(
-        GradientError,
-        op,
-        argument,
-        expected="no tensor that requires a gradient, since a write into out is not recorded",
-        got=got,
-        mend="call it without out, or under no_grad()",
+    return GradientError(
+        f"{op}(): argument '{argument}': expected no tensor that requires a gradient, since a "
+        f"write into out is not recorded, got {got}; call it without out, or under no_grad()"
     )
 
 
@@ -162,31 +150,20 @@ def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: boo
 
 def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
     if not can_cast(result.dtype, out.dtype):
-        raise bad_argument(
-            DTypeError,
-            op,
-            "out",
-            expected=f"a dtype to which the result, {result.dtype}, can be cast",
-            got=out.dtype,
-            mend=f"pass one of {result.dtype}",
+        raise DTypeError(
+            f"{op}(): argument 'out': expected a dtype to which the result, {result.dtype}, can "
+            f"be cast, got {out.dtype}; pass one of {result.dtype}"
         )
     if result.device != out.device:
-        raise bad_argument(
-            DeviceError,
-            op,
-            "out",
-            expected=f"device {result.device}, that of the result",
-            got=out.device,
-            mend="pass one on the same device",
+        raise DeviceError(
+            f"{op}(): argument 'out': expected device {result.device}, that of the result, got "
+            f"{out.device}; pass one on the same device"
         )
     if result.shape != out.shape and (out.is_view() or not out.is_leaf):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "out",
-            expected=f"shape {result.shape}, that of the result",
-            got=f"shape {out.shape}, of a view or an inner node, which are not resized",
-            mend="pass an empty tensor",
+        raise ShapeError(
+            f"{op}(): argument 'out': expected shape {result.shape}, that of the result, got "
+            f"shape {out.shape}, of a view or an inner node, which are not resized; pass an "
+            "empty tensor"
         )
 
 

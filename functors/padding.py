@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice
@@ -50,13 +50,8 @@ def pad(
     """
     sizes = _check_pad(input._data.shape, pad)
     if mode != "constant" and value:
-        raise bad_argument(
-            ArgumentError,
-            "pad",
-            "value",
-            expected=f"none for mode {mode!r}",
-            got=value,
-            mend="leave it out",
+        raise ArgumentError(
+            f"pad(): argument 'value': expected none for mode {mode!r}, got {value}; leave it out"
         )
     cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
     if mode == "constant" or not any(grows):
@@ -80,25 +75,18 @@ def _check_pad(shape: tuple[int, ...], pad: Any) -> tuple[int, ...]:
     given = pad if isinstance(pad, (tuple, list)) else (pad,)
     sizes = tuple(check_int("pad", "pad", n) for n in given)
     if len(sizes) % 2 or len(sizes) > 2 * len(shape):
-        raise bad_argument(
-            ShapeError,
-            "pad",
-            "pad",
-            expected=f"(before, after) for at most {len(shape)} dimensions of shape {shape}",
-            got=f"{len(sizes)} numbers",
-            mend="pass two numbers for each dimension, the last one first",
+        raise ShapeError(
+            f"pad(): argument 'pad': expected (before, after) for at most {len(shape)} "
+            f"dimensions of shape {shape}, got {len(sizes)} numbers; pass two numbers for each "
+            "dimension, the last one first"
         )
     for i in range(0, len(sizes), 2):
         size = shape[len(shape) - 1 - i // 2]
         before, after = min(sizes[i], 0), min(sizes[i + 1], 0)
         if size + before + after < 0 or size + sizes[i] + sizes[i + 1] < 0:
-            raise bad_argument(
-                ShapeError,
-                "pad",
-                "pad",
-                expected=f"to cut at most the {size} entries of a dimension of shape {shape}",
-                got=sizes[i : i + 2],
-                mend="cut fewer",
+            raise ShapeError(
+                f"pad(): argument 'pad': expected to cut at most the {size} entries of a "
+                f"dimension of shape {shape}, got {sizes[i : i + 2]}; cut fewer"
             )
     return sizes
 
@@ -109,11 +97,7 @@ def _check_enough(shape: tuple[int, ...], grows: tuple[int, ...], mode: str) -> 
         size = shape[len(shape) - 1 - i // 2]
         most = {"reflect": size - 1, "circular": size}.get(mode, n if size else 0)
         if n > max(most, 0):
-            raise bad_argument(
-                ShapeError,
-                "pad",
-                "pad",
-                expected=f"at most {max(most, 0)} for a dimension of size {size} in mode {mode!r}",
-                got=n,
-                mend="pad less, or with another mode",
+            raise ShapeError(
+                f"pad(): argument 'pad': expected at most {max(most, 0)} for a dimension of "
+                f"size {size} in mode {mode!r}, got {n}; pad less, or with another mode"
             )

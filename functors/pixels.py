@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Positive
 from oneflow_lite.tensor import Tensor
@@ -75,11 +75,8 @@ def _copy(moved: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _check(op: str, input: Tensor, dim: int, factor: int) -> None:
     if input.ndim < 3 or input.shape[dim] % factor:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected=f"three dimensions or more, and a multiple of {factor} in dimension {dim}",
-            got=f"shape {input.shape}",
-            mend="reshape it, or choose another factor",
+        raise ShapeError(
+            f"{op}(): argument 'input': expected three dimensions or more, and a multiple of "
+            f"{factor} in dimension {dim}, got shape {input.shape}; reshape it, or choose "
+            "another factor"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, RealFloating, choice
@@ -89,8 +89,8 @@ grid_sampler_3d = _numbered(
 def _word(op: str, argument: str, number: int, words: tuple[str, ...]) -> str:
     if number in range(3):
         return words[number]
-    raise bad_argument(
-        ArgumentError, op, argument, expected="0, 1 or 2", got=repr(number), mend="pass one of them"
+    raise ArgumentError(
+        f"{op}(): argument '{argument}': expected 0, 1 or 2, got {number!r}; pass one of them"
     )
 
 
@@ -111,32 +111,20 @@ def _sampled(
         or grid.shape[0] != input.shape[0]
         or 0 in input.shape[2:]
     ):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "grid",
-            expected=f"shape (N, *positions, {spatial}) for an input (N, C, *size) of "
-            f"{' or '.join(map(str, ndims))} dimensions with elements",
-            got=f"shape {grid.shape}, input {input.shape}",
-            mend="make them go together",
+        raise ShapeError(
+            f"{op}(): argument 'grid': expected shape (N, *positions, {spatial}) for an input "
+            f"(N, C, *size) of {' or '.join(map(str, ndims))} dimensions with elements, got "
+            f"shape {grid.shape}, input {input.shape}; make them go together"
         )
     if grid.dtype != input.dtype:
-        raise bad_argument(
-            DTypeError,
-            op,
-            "grid",
-            expected=f"dtype {input.dtype}, that of the input",
-            got=grid.dtype,
-            mend="convert one of them with .to(dtype)",
+        raise DTypeError(
+            f"{op}(): argument 'grid': expected dtype {input.dtype}, that of the input, got "
+            f"{grid.dtype}; convert one of them with .to(dtype)"
         )
     if mode == "bicubic" and spatial != 2:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "mode",
-            expected="'bilinear' or 'nearest' for volumes",
-            got=repr(mode),
-            mend="choose another mode",
+        raise ArgumentError(
+            f"{op}(): argument 'mode': expected 'bilinear' or 'nearest' for volumes, got "
+            f"{mode!r}; choose another mode"
         )
     attrs = {
         "interpolation_mode": mode,
@@ -169,13 +157,10 @@ def affine_grid(
     size = tuple([check_int("affine_grid", "size", n, 1) for n in size])
     spatial = len(size) - 2
     if spatial not in (2, 3) or theta.shape != (size[0], spatial, spatial + 1):
-        raise bad_argument(
-            ShapeError,
-            "affine_grid",
-            "theta",
-            expected="shape (N, 2, 3) for a size of 4 numbers, (N, 3, 4) for one of 5",
-            got=f"shape {theta.shape} and size {size}",
-            mend="make them go together",
+        raise ShapeError(
+            "affine_grid(): argument 'theta': expected shape (N, 2, 3) for a size of 4 "
+            f"numbers, (N, 3, 4) for one of 5, got shape {theta.shape} and size {size}; make "
+            "them go together"
         )
     like = {"dtype": theta.dtype, "device": theta.device}
     linspace, ones, stack = (FUNCTORS.get(name) for name in ("linspace", "ones", "stack"))

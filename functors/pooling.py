@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
@@ -130,13 +130,9 @@ def avg_pool_nd(
     """
     op = f"avg_pool{len(kernel_size)}d"
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "divisor_override",
-            expected="a number other than 0",
-            got=0,
-            mend="leave it out to divide by the number of elements",
+        raise ShapeError(
+            f"{op}(): argument 'divisor_override': expected a number other than 0, got 0; leave "
+            "it out to divide by the number of elements"
         )
     return _avg_pool(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -229,26 +225,19 @@ def _windows(
     ):
         extent = d * (k - 1) + 1
         if p > extent // 2:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "padding",
-                expected=f"at most half of the window, {extent // 2}",
-                got=p,
-                mend="pad less, or pad the input with flow.nn.functional.pad",
+            raise ShapeError(
+                f"{op}(): argument 'padding': expected at most half of the window, "
+                f"{extent // 2}, got {p}; pad less, or pad the input with flow.nn.functional.pad"
             )
         room = n + 2 * p - extent
         count = -(-room // s) + 1 if ceil_mode else room // s + 1
         if ceil_mode and (count - 1) * s >= n + p:
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "kernel_size",
-                expected=f"windows that fit into the input, shape {input.shape}",
-                got=f"{kernel_size} with padding {padding}",
-                mend="use a smaller window or more padding",
+            raise ShapeError(
+                f"{op}(): argument 'kernel_size': expected windows that fit into the input, "
+                f"shape {input.shape}, got {kernel_size} with padding {padding}; use a smaller "
+                "window or more padding"
             )
         output_size.append(count)
     return {
@@ -316,26 +305,18 @@ def max_unpool_nd(
     op = f"max_unpool{spatial}d"
     stride = stride or kernel_size
     if indices.shape != input.shape:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "indices",
-            expected=f"shape {input.shape}, that of the input",
-            got=f"shape {indices.shape}",
-            mend="pass what max pooling returned",
+        raise ShapeError(
+            f"{op}(): argument 'indices': expected shape {input.shape}, that of the input, got "
+            f"shape {indices.shape}; pass what max pooling returned"
         )
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
         size = check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "output_size",
-            expected=f"{fitting}, give or take less than the stride {stride}",
-            got=output_size,
-            mend="pass the size before pooling",
+        raise ShapeError(
+            f"{op}(): argument 'output_size': expected {fitting}, give or take less than the "
+            f"stride {stride}, got {output_size}; pass the size before pooling"
         )
     return dispatch(MAX_UNPOOL, (input, indices), {"output_size": size})
 
@@ -398,37 +379,25 @@ def _fractional(
         input.shape[-spatial:],
     )
     if output_size is None and ratio is None:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "output_size",
-            expected="a size, where there is no output_ratio",
-            got="None",
-            mend="pass one of them",
+        raise ArgumentError(
+            f"{op}(): argument 'output_size': expected a size, where there is no output_ratio, "
+            "got None; pass one of them"
         )
     if output_size is None:
         ratios = ratio if isinstance(ratio, (tuple, list)) else (ratio,) * spatial
         output_size = [int(n * r) for n, r in zip(size, ratios, strict=True)]
     output_size = check_sizes(op, "output_size", output_size, spatial)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "output_size",
-            expected=f"windows of {kernel_size} that begin at different places of {size}",
-            got=output_size,
-            mend="ask for fewer or smaller windows",
+        raise ShapeError(
+            f"{op}(): argument 'output_size': expected windows of {kernel_size} that begin at "
+            f"different places of {size}, got {output_size}; ask for fewer or smaller windows"
         )
     if samples is None:
         samples = FUNCTORS.get("rand")(*lead, spatial, dtype=input.dtype, device=input.device)
     elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
-        raise bad_argument(
-            ShapeError,
-            op,
-            "_random_samples",
-            expected=f"shape {(*lead, spatial)}",
-            got=f"shape {samples.shape}",
-            mend="leave them out to draw them",
+        raise ShapeError(
+            f"{op}(): argument '_random_samples': expected shape {(*lead, spatial)}, got shape "
+            f"{samples.shape}; leave them out to draw them"
         )
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
     return dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)

@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from oneflow_lite.device import Device, as_device
-from oneflow_lite.dtype import as_dtype, default_float
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_tensor, require_floating
-from oneflow_lite.functors.creation import check_real, check_sizes
-from oneflow_lite.functors.elementwise_checks import real_floating
-from oneflow_lite.functors.out import fill_out, out_options, write_out
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError
+from oneflow_lite.functors.checks import (
+    cast,
+    check_int,
+    check_number,
+    real,
+    require_floating,
+    wrong,
+)
+from oneflow_lite.functors.creation import check_real, check_sizes, declared, full, like, made
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import (
+    AnyTensor,
+    Count,
+    Flag,
+    FloatingOrComplex,
+    Number,
+    Positive,
+    RealFloating,
+    RealFloatingPair,
+    RealNumber,
+    attribute,
+)
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 _UNIFORM = op_expr("random_uniform")
 _NORMAL = op_expr("random_normal")
 _INTEGERS = op_expr("random_integers")
 _PERMUTATION = op_expr("random_permutation")
-_DROPOUT_MASK = op_expr("dropout_mask")
-_BERNOULLI = op_expr("bernoulli")
 _UNIFORM_ = op_expr("uniform_")
-_NORMAL_ = op_expr("normal_")
-_BERNOULLI_ = op_expr("bernoulli_")
-_TRUNC_NORMAL_ = op_expr("trunc_normal_")
-_ORTHOGONAL_ = op_expr("orthogonal_")
+_RANDOM_ = op_expr("random_")
+_NORMAL_OF = op_expr("normal")
+_MULTINOMIAL = op_expr("multinomial")
+_DROPOUT_MASK = op_expr("dropout_mask")
+_GEOMETRIC_ = op_expr("geometric_")
 
 
 class Generator:
@@ -56,13 +71,9 @@ class Generator:
         """Begin the stream again from `seed`; a negative one counts down from 2**64."""
         number = check_int("manual_seed", "seed", seed)
         if not -(2**63) <= number < 2**64:
-            raise bad_argument(
-                ArgumentError,
-                "manual_seed",
-                "seed",
-                expected="-2**63 to 2**64 - 1",
-                got=number,
-                mend="take it modulo 2**64",
+            raise ArgumentError(
+                f"manual_seed(): argument 'seed': expected -2**63 to 2**64 - 1, got {number}; "
+                "take it modulo 2**64"
             )
         self._seed = number % 2**64
         self._streams = {}
@@ -122,271 +133,428 @@ def set_rng_state(state: Any) -> None:
     default_generator.set_state(state)
 
 
-def _generator(op: str, generator: Any) -> Generator:
-    if generator is None:
+# --- Domains --------------------------------------------------------------------------------------
+
+
+def check_generator(op: str, argument: str, value: Any) -> Generator:
+    """Return a generator; the default one for None."""
+    if value is None:
         return default_generator
-    if isinstance(generator, Generator):
-        return generator
-    raise bad_argument(
-        ArgumentTypeError,
-        op,
-        "generator",
-        expected="a flow.Generator or None",
-        got=type(generator).__name__,
-        mend="make one with flow.Generator()",
-    )
+    if isinstance(value, Generator):
+        return value
+    got, mend = type(value).__name__, "make one with flow.Generator()"
+    raise wrong(op, argument, "a flow.Generator or None", got, mend, ArgumentTypeError)
 
 
-def _draw(
-    op: Any,
-    name: str,
-    size: tuple[Any, Any],
-    dtype: Any,
-    device: Any,
-    generator: Any,
-    requires_grad: bool,
-    out: Tensor | None = None,
-) -> Tensor:
-    if out is not None:
-        dtype, device = out_options(name, out, dtype, device)
-    chosen = default_float() if dtype is None else as_dtype(name, dtype)
-    if chosen.kind not in "fc":
-        raise bad_argument(
-            DTypeError,
-            name,
-            "dtype",
-            expected="a floating point dtype",
-            got=chosen,
-            mend="use randint for integers",
-        )
-    attrs = {
-        "shape": check_sizes(name, *size),
-        "dtype": chosen,
-        "generator": _generator(name, generator),
-        "device": as_device(device),
-    }
-    made: Tensor = dispatch(op, (), attrs).requires_grad_(requires_grad)
-    return made if out is None else fill_out(name, out, made)
+def check_probability(op: str, argument: str, value: Any) -> float:
+    """Return a number from 0 to 1."""
+    if 0 <= (p := check_number(op, argument, value)) <= 1:
+        return p
+    raise wrong(op, argument, "a probability from 0 to 1", value, "give a share", ArgumentError)
 
 
-@register_functor("rand")
-def rand(
-    *sizes: Any,
-    size: Any = None,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
+def check_positive(op: str, argument: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if (number := check_real(op, argument, value)) > 0:
+        return float(number)
+    raise wrong(op, argument, "a number above 0", number, "pass a scale", ArgumentError)
+
+
+def check_spread(op: str, argument: str, value: Any) -> float:
+    """Return a finite number of at least 0."""
+    if (number := check_real(op, argument, value)) >= 0:
+        return float(number)
+    mend = "pass the standard deviation"
+    raise wrong(op, argument, "a number of at least 0", number, mend, ArgumentError)
+
+
+RandomSource = Annotated[
+    Any,
+    attribute(
+        check_generator,
+        says="Where the numbers are drawn from; by default the library's own.",
+        type="Generator, optional",
+    ),
+]
+Probability = Annotated[
+    float,
+    attribute(
+        check_probability,
+        says="A probability, from 0 to 1.",
+        raises={"ArgumentError": "When {x} is not between 0 and 1."},
+    ),
+]
+Finite = Annotated[
+    float,
+    attribute(check_real, says="A finite number.", raises={"ArgumentError": "When it is not."}),
+]
+Spread = Annotated[
+    float, attribute(check_spread, raises={"ArgumentError": "When {x} is negative."})
+]
+Scale = Annotated[
+    float, attribute(check_positive, raises={"ArgumentError": "When {x} is not positive."})
+]
+
+# --- New tensors ----------------------------------------------------------------------------------
+
+
+def _drawn(name: str, summary: str, op: Any) -> Any:
+    """Declare a function of sizes that draws floating numbers."""
+
+    def author(
+        *sizes: Any,
+        size: Any = None,
+        generator: RandomSource = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        attrs = {"shape": check_sizes(name, sizes, size), "generator": generator}
+        return made(op, name, (dtype, device, requires_grad, out), floats=True, **attrs)
+
+    return declared(name, summary, author, samples="2, 3; size=(2,), dtype=float64")
+
+
+rand = _drawn(
+    "rand",
     """Return numbers drawn uniformly from [0, 1).
 
-    >>> import oneflow_lite as flow
     >>> flow.rand(2, 3).shape
     (2, 3)
-    """
-    return _draw(_UNIFORM, "rand", (sizes, size), dtype, device, generator, requires_grad, out)
+    """,
+    _UNIFORM,
+)
+randn = _drawn(
+    "randn", "Return numbers drawn from the normal distribution with mean 0, variance 1.", _NORMAL
+)
+rand_like = like("rand_like", "Return uniform numbers of the shape and dtype of `input`.", rand)
+randn_like = like("randn_like", "Return normal numbers of the shape and dtype of `input`.", randn)
 
 
-@register_functor("randn")
-def randn(
-    *sizes: Any,
-    size: Any = None,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Return numbers drawn from the normal distribution with mean 0 and variance 1."""
-    return _draw(_NORMAL, "randn", (sizes, size), dtype, device, generator, requires_grad, out)
-
-
-@register_functor("randint")
+@functor("flow", samples="999, (2, 30); -200, 500, (40,), dtype=float32")
 def randint(
-    low: int,
+    low: Any,
     high: Any = None,
     size: Any = None,
     *,
-    generator: Generator | None = None,
+    generator: RandomSource = None,
     dtype: Any = None,
     device: Any = None,
+    requires_grad: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
     """Return integers drawn uniformly from [low, high); `randint(high, size)` begins at 0.
 
-    >>> import oneflow_lite as flow
     >>> flow.randint(3, 4, (2,))
     tensor([3, 3])
     """
-    if out is not None:
-        dtype, device = out_options("randint", out, dtype, device)
     if size is None:
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    low, high = check_int("randint", "low", low), check_int("randint", "high", high)
-    if low >= high:
-        raise bad_argument(
-            ArgumentError,
-            "randint",
-            "high",
-            expected=f"more than low = {low}",
-            got=high,
-            mend="pass an interval that is not empty",
-        )
-    attrs = {
-        "low": low,
-        "high": high,
-        "shape": check_sizes("randint", (size,)),
-        "dtype": as_dtype("randint", np.int64 if dtype is None else dtype),
-        "generator": _generator("randint", generator),
-        "device": as_device(device),
-    }
-    made: Tensor = dispatch(_INTEGERS, (), attrs)
-    return made if out is None else fill_out("randint", out, made)
+    low, high = _interval("randint", low, high)
+    shape = check_sizes("randint", (size,))
+    options = (dtype, device, requires_grad, out)
+    attrs = {"low": low, "high": high, "shape": shape, "generator": generator}
+    return made(_INTEGERS, "randint", options, np.dtype(np.int64), **attrs)
 
 
-@register_functor("randperm")
-def randperm(
-    n: int,
+def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
+    low, high = check_int(op, "low", low), check_int(op, "high", high)
+    if low < high:
+        return low, high
+    mend = "pass an interval that is not empty"
+    raise wrong(op, "high", f"more than low = {low}", high, mend, ArgumentError)
+
+
+@functor("flow", samples="fixed(x(2, 30)), 500; fixed(i(20)), -200, 500, dtype=float32")
+def randint_like(
+    input: AnyTensor,
+    low: Any,
+    high: Any = None,
     *,
-    generator: Generator | None = None,
+    generator: RandomSource = None,
     dtype: Any = None,
     device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
+    low, high = _interval("randint_like", *((0, low) if high is None else (low, high)))
+    options = (
+        input.dtype if dtype is None else dtype,
+        input.device if device is None else device,
+        requires_grad,
+        None,
+    )
+    attrs = {"low": low, "high": high, "shape": input.shape, "generator": generator}
+    return made(_INTEGERS, "randint_like", options, **attrs)
+
+
+@functor("flow", samples="40")
+def randperm(
+    n: Count,
+    *,
+    generator: RandomSource = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
     """Return the integers from 0 to n - 1 in random order."""
-    if out is not None:
-        dtype, device = out_options("randperm", out, dtype, device)
-    attrs = {
-        "n": check_int("randperm", "n", n, 0),
-        "dtype": as_dtype("randperm", np.int64 if dtype is None else dtype),
-        "generator": _generator("randperm", generator),
-        "device": as_device(device),
-    }
-    made: Tensor = dispatch(_PERMUTATION, (), attrs)
-    return made if out is None else fill_out("randperm", out, made)
+    options = (dtype, device, requires_grad, out)
+    attrs = {"n": n, "generator": generator}
+    return made(_PERMUTATION, "randperm", options, np.dtype(np.int64), **attrs)
 
 
-@register_functor("rand_like")
-def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Return uniform numbers in the shape, dtype and device of `input`."""
-    check_tensor("rand_like", "input", input)
-    dtype = input.dtype if dtype is None else dtype
-    return rand(input.shape, dtype=dtype, device=input.device, requires_grad=requires_grad)
+# --- Drawn from distributions that tensors give ---------------------------------------------------
 
 
-@register_functor("randn_like")
-def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Return normal numbers in the shape, dtype and device of `input`."""
-    check_tensor("randn_like", "input", input)
-    dtype = input.dtype if dtype is None else dtype
-    return randn(input.shape, dtype=dtype, device=input.device, requires_grad=requires_grad)
-
-
-@register_functor("dropout_mask")
-def dropout_mask(input: Tensor, p: float, generator: Generator | None = None) -> Tensor:
+@functor("", samples="x(60), 0.5")
+def dropout_mask(input: FloatingOrComplex, p: Number, generator: RandomSource = None) -> Tensor:
     """Return 0 with probability `p` and 1 / (1 - p) otherwise, per element; no gradient."""
-    attrs = {"p": p, "generator": _generator("dropout", generator)}
-    return dispatch(_DROPOUT_MASK, (require_floating("dropout", input).detach(),), attrs)
+    return dispatch(_DROPOUT_MASK, (input.detach(),), {"p": p, "generator": generator})
 
 
-@register_functor("bernoulli")
-def bernoulli(
-    input: Tensor, *, generator: Generator | None = None, out: Tensor | None = None
-) -> Tensor:
+@functor("flow Tensor", out=True, samples="share(60)")
+def bernoulli(input: RealFloating, *, generator: RandomSource = None) -> Tensor:
     """Return 1 with the probability that `input` gives per element, else 0.
 
-    Raises
-    ------
-    ArgumentError
-        When a value is no probability (checked on the CPU only).
-    DTypeError
-        When the input is not real and floating.
+    ArgumentError: when a value is no probability (checked on the CPU only).
     """
-    if out is not None:
-        return write_out("bernoulli", out, bernoulli, input, generator=generator)
-    attrs = {"generator": _generator("bernoulli", generator)}
-    return dispatch(_BERNOULLI, (real_floating("bernoulli", input),), attrs)
 
 
-@register_functor("uniform_")
-def uniform_(
-    input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
+@functor("flow", samples="pos(60)")
+def poisson(input: RealFloating, generator: RandomSource = None) -> Tensor:
+    """Return counts drawn from Poisson distributions, whose rates `input` gives; no gradient.
+
+    ArgumentError: when a rate is negative or nan (checked on the CPU only).
+    """
+
+
+@functor("flow", samples="fixed(i(20, 3, n=99) * 1.0), fixed(share(3))")
+def binomial(
+    count: RealFloatingPair, prob: RealFloatingPair, generator: RandomSource = None
 ) -> Tensor:
-    """Fill a tensor, in place, with numbers drawn uniformly from [from_, to)."""
-    from_, to = check_real("uniform_", "from_", from_), check_real("uniform_", "to", to)
+    """Return how many of `count` trials succeed, each with the probability `prob`.
+
+    count, prob: floating, of shapes that broadcast together.
+    """
+
+
+@functor(
+    "flow Tensor",
+    out=True,
+    samples="fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True",
+)
+def multinomial(
+    input: RealFloating,
+    num_samples: Positive,
+    replacement: Flag = False,
+    *,
+    generator: RandomSource = None,
+) -> Tensor:
+    """Return places along the last dimension, drawn with the probabilities input / sum(input).
+
+    input: (C,) or (N, C): weights of at least 0, of which one in each row is above.
+    num_samples: how many places to draw from each row.
+    replacement: whether a place can be drawn again.
+    ShapeError: when the input has another number of dimensions.
+    ArgumentError: when a row has fewer places than are drawn without replacement, or (on the CPU)
+    a weight is negative or not finite, or all of a row are 0.
+
+    >>> flow.multinomial(flow.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    op = "multinomial"
+    if input.ndim not in (1, 2):
+        raise wrong(op, "input", "1 or 2 dimensions", input, "flatten the batch")
+    if num_samples > input.shape[-1] and not replacement:
+        expected = f"at most {input.shape[-1]}, the number of places"
+        mend = "draw fewer, or with replacement"
+        raise wrong(op, "num_samples", expected, num_samples, mend, ArgumentError)
+    attrs = {"num_samples": num_samples, "replacement": replacement, "generator": generator}
+    return dispatch(_MULTINOMIAL, (input,), attrs)
+
+
+@functor(
+    "flow",
+    out=True,
+    samples="""
+    fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2)); 1.0, 2.0, (2, 3)
+    fixed(x(3))
+    """,
+)
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: RandomSource = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normal numbers: one for each element of `mean` and `std`, or a `size` of them.
+
+    The gradients of `mean` and `std` are 0, as in PyTorch.
+
+    mean: a floating tensor, or a number.
+    std: a tensor that broadcasts with the mean, or a number; at least 0.
+    size: of the result, when both are numbers.
+    dtype, device, requires_grad: of the result, when both are numbers.
+    ArgumentError: when the standard deviation is negative (of a tensor checked on the CPU only).
+    ShapeError: when the shapes do not broadcast.
+    """
+    if not isinstance(std, Tensor):
+        std = check_spread("normal", "std", std)
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        mean = check_real("normal", "mean", mean)
+        if size is None:
+            got, mend = "two numbers", "pass size=(...)"
+            raise wrong("normal", "size", "a size for numbers", got, mend, ArgumentTypeError)
+        numbers = randn(size, generator=generator, dtype=dtype, device=device)
+        result = numbers * std + (mean * (1 + 1j) if numbers.is_complex() else mean)
+        return result.requires_grad_(requires_grad)
+    given = mean if isinstance(mean, Tensor) else std
+    kind = require_floating("normal", given, "mean" if given is mean else "std").real.dtype
+    if not isinstance(mean, Tensor):
+        mean = full((), check_real("normal", "mean", mean), dtype=kind, device=given.device)
+    if not isinstance(std, Tensor):
+        std = full((), std, dtype=kind, device=given.device)
+    std = cast(real("normal", std, "std"), kind)
+    return dispatch(_NORMAL_OF, (mean, std), {"generator": generator})
+
+
+# --- Filled in place ------------------------------------------------------------------------------
+
+
+@functor("Tensor", samples="fixed(x(2, 3)); fixed(x(2, 3)), -2, 3")
+def uniform_(
+    input: FloatingOrComplex,
+    from_: Finite = 0.0,
+    to: Finite = 1.0,
+    *,
+    generator: RandomSource = None,
+) -> Tensor:
+    """Fill a tensor, in place, with numbers drawn uniformly from [from_, to).
+
+    from_, to: the bounds.
+    ArgumentError: when `from_` is above `to`.
+    """
     if from_ > to:
-        raise bad_argument(
-            ArgumentError,
-            "uniform_",
-            "to",
-            expected=f"at least from_ = {from_}",
-            got=to,
-            mend="swap the bounds",
+        raise wrong(
+            "uniform_", "to", f"at least from_ = {from_}", to, "swap the bounds", ArgumentError
         )
-    attrs = {"low": from_, "high": to, "generator": _generator("uniform_", generator)}
-    return dispatch(_UNIFORM_, (require_floating("uniform_", input),), attrs)
+    return dispatch(_UNIFORM_, (input,), {"low": from_, "high": to, "generator": generator})
 
 
-@register_functor("normal_")
+@functor("Tensor", samples="fixed(x(2, 3)); fixed(x(2, 3)), 1.0, 2")
 def normal_(
-    input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+    input: FloatingOrComplex,
+    mean: Finite = 0.0,
+    std: Spread = 1.0,
+    *,
+    generator: RandomSource = None,
 ) -> Tensor:
     """Fill a tensor, in place, with normal numbers."""
-    mean, std = check_real("normal_", "mean", mean), check_real("normal_", "std", std)
-    if std < 0:
-        raise bad_argument(
-            ArgumentError,
-            "normal_",
-            "std",
-            expected="a number of at least 0",
-            got=std,
-            mend="pass the standard deviation",
-        )
-    attrs = {"mean": mean, "std": std, "generator": _generator("normal_", generator)}
-    return dispatch(_NORMAL_, (require_floating("normal_", input),), attrs)
 
 
-@register_functor("bernoulli_")
-def bernoulli_(input: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
+@functor("Tensor", samples="fixed(x(60)); fixed(i(60)), 0.2")
+def bernoulli_(input: AnyTensor, p: Probability = 0.5, *, generator: RandomSource = None) -> Tensor:
     """Fill a tensor, in place, with 1 with probability `p`, else 0."""
-    if not 0 <= check_real("bernoulli_", "p", p) <= 1:
-        raise bad_argument(
-            ArgumentError,
-            "bernoulli_",
-            "p",
-            expected="a probability, 0 to 1",
-            got=p,
-            mend="pass the probability of a 1",
-        )
-    attrs = {"p": p, "generator": _generator("bernoulli_", generator)}
-    return dispatch(_BERNOULLI_, (check_tensor("bernoulli_", "input", input),), attrs)
 
 
-@register_functor("trunc_normal_")
-def trunc_normal_(
-    input: Tensor,
-    mean: float,
-    std: float,
-    low: float,
-    high: float,
+@functor("Tensor", samples="fixed(x(2, 3)); fixed(i(20)), 500; fixed(x(20)), -200, 500")
+def random_(
+    input: AnyTensor,
+    from_: Any = 0,
+    to: Any = None,
     *,
-    generator: Generator | None = None,
+    generator: RandomSource = None,
+) -> Tensor:
+    """Fill a tensor, in place, with integers from [from_, to); `random_(to)` begins at 0.
+
+    from_, to: the bounds. By default from 0 to the largest integer of the dtype; of a floating
+    one, as far as it holds all integers.
+    DTypeError: when the tensor is complex.
+    ArgumentError: when the interval is empty, or the dtype cannot hold it.
+    """
+    op, dtype = "random_", real("random_", input).dtype
+    if dtype.kind == "f":
+        low, high = -(2 ** (np.finfo(dtype).nmant + 1)), 2 ** (np.finfo(dtype).nmant + 1)
+        least, most = int(np.finfo(dtype).min), int(np.finfo(dtype).max)
+    else:
+        whole = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+        low, high = int(whole.min), 1 if dtype.kind == "b" else int(whole.max)
+        least, most = low, high
+    if to is None and from_ != 0:
+        from_, to = 0, from_
+    begin, end = (0, high + 1) if to is None else _interval(op, from_, to)
+    if begin < least or end - 1 > most:
+        expected = f"numbers that {dtype} can hold, {least} to {most}"
+        mend = "pass a smaller interval"
+        raise wrong(op, "to", expected, f"{begin} to {end - 1}", mend, ArgumentError)
+    return dispatch(_RANDOM_, (input,), {"low": begin, "high": end, "generator": generator})
+
+
+@functor("Tensor", samples="fixed(x(2, 3)); fixed(x(2, 3)), 2")
+def exponential_(
+    input: RealFloating, lambd: Scale = 1.0, *, generator: RandomSource = None
+) -> Tensor:
+    """Fill a tensor, in place, with numbers of the density lambd exp(-lambd x), x > 0.
+
+    lambd: the rate, above 0.
+    """
+
+
+@functor("Tensor", samples="fixed(x(60)), 0.3; fixed(i(60)), 0.5")
+def geometric_(input: RealNumber, p: Any, *, generator: RandomSource = None) -> Tensor:
+    """Fill a tensor, in place, with how many trials the first success of probability `p` takes.
+
+    p: between 0 and 1.
+    ArgumentError: when `p` is not between 0 and 1.
+    """
+    if not 0 < (chance := check_real("geometric_", "p", p)) < 1:
+        raise wrong("geometric_", "p", "between 0 and 1", p, "pass a probability", ArgumentError)
+    return dispatch(_GEOMETRIC_, (input,), {"p": chance, "generator": generator})
+
+
+@functor("Tensor", samples="fixed(x(2, 3)); fixed(x(2, 3)), 0.0, 0.5")
+def log_normal_(
+    input: RealFloating, mean: Finite = 1.0, std: Scale = 2.0, *, generator: RandomSource = None
+) -> Tensor:
+    """Fill a tensor, in place, with exp of normal numbers.
+
+    mean, std: of the normal numbers.
+    """
+
+
+@functor("Tensor", samples="fixed(x(2, 3)); fixed(x(2, 3)), 0.0, 0.5")
+def cauchy_(
+    input: RealFloating, median: Finite = 0.0, sigma: Scale = 1.0, *, generator: RandomSource = None
+) -> Tensor:
+    """Fill a tensor, in place, with numbers of the density σ / (π ((x - median)² + σ²)).
+
+    sigma: half the width at half the height.
+    """
+
+
+@functor("", samples="fixed(x(2, 3)), 0.0, 1.0, -1.0, 2.0")
+def trunc_normal_(
+    input: FloatingOrComplex,
+    mean: Finite,
+    std: Finite,
+    low: Finite,
+    high: Finite,
+    *,
+    generator: RandomSource = None,
 ) -> Tensor:
     """Fill a tensor, in place, with normal numbers cut off outside [low, high]."""
-    bounds = {"mean": mean, "std": std, "low": low, "high": high}
-    attrs = {name: check_real("trunc_normal_", name, value) for name, value in bounds.items()}
-    attrs["generator"] = _generator("trunc_normal_", generator)
-    return dispatch(_TRUNC_NORMAL_, (require_floating("trunc_normal_", input),), attrs)
 
 
-@register_functor("orthogonal_")
-def orthogonal_(input: Tensor, gain: float, *, generator: Generator | None = None) -> Tensor:
+@functor("", samples="fixed(x(2, 3)), 1.0")
+def orthogonal_(
+    input: FloatingOrComplex, gain: Finite, *, generator: RandomSource = None
+) -> Tensor:
     """Fill a tensor, in place, with a (semi-)orthogonal matrix times `gain`."""
-    attrs = {
-        "gain": check_real("orthogonal_", "gain", gain),
-        "generator": _generator("orthogonal_", generator),
-    }
-    return dispatch(_ORTHOGONAL_, (require_floating("orthogonal_", input),), attrs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError
 from oneflow_lite.functors.adaptive_pooling import adaptive_avg_pool_nd
 from oneflow_lite.functors.checks import check_ndim, check_number, real
 from oneflow_lite.functors.declare import functor
@@ -33,13 +33,9 @@ def images(op: str, input: Tensor, argument: str = "input") -> Tensor:
     """Return a tensor (N, C, *size) of real floating numbers or bytes."""
     if real(op, input, argument).dtype.kind in "f" or input.dtype.char == "B":
         return check_ndim(op, input, (3, 4, 5), argument)
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a real floating dtype, or uint8",
-        got=input.dtype,
-        mend="convert it with .float()",
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a real floating dtype, or uint8, got "
+        f"{input.dtype}; convert it with .float()"
     )
 
 
@@ -127,13 +123,9 @@ def interpolate(
 
 def _demand(holds: Any, argument: str, expected: str, got: Any) -> None:
     if not holds:
-        raise bad_argument(
-            ArgumentError,
-            "interpolate",
-            argument,
-            expected=expected,
-            got=repr(got),
-            mend="see help(flow.nn.functional.interpolate) for what goes together",
+        raise ArgumentError(
+            f"interpolate(): argument '{argument}': expected {expected}, got {got!r}; see "
+            "help(flow.nn.functional.interpolate) for what goes together"
         )
 
 

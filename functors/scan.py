@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Floating, Real
@@ -11,18 +11,8 @@ from oneflow_lite.tensor import Tensor
 _SCANNED = "x(2, 3), 1; x(3, 2), -2; x(), 0"
 
 
-class CummaxResult(NamedTuple):
-    """The extremes so far, and where they were last seen."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class CumminResult(NamedTuple):
-    """The extremes so far, and where they were last seen."""
-
-    values: Tensor
-    indices: Tensor
+CummaxResult = namedtuple("CummaxResult", ["values", "indices"])
+CumminResult = namedtuple("CumminResult", ["values", "indices"])
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_SCANNED)
@@ -68,8 +58,6 @@ def cummin(input: Real, dim: Dim) -> CumminResult:
 @functor("flow Tensor", out=True, samples=_SCANNED)
 def logcumsumexp(input: Floating, dim: Dim) -> Tensor:
     """Return log(exp(x_0) + … + exp(x_i)) along a dimension, without overflow or underflow.
-
-    Of complex numbers it is a logarithm; which one, of those that lie 2πi apart, is not said.
 
     >>> flow.logcumsumexp(flow.tensor([1000.0, 1000.0]), 0)
     tensor([1000.0000, 1000.6931])

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import clamp_min
 from oneflow_lite.functors.checks import check_dim, numeric, real
 from oneflow_lite.functors.creation import full, ones_like, zeros_like
@@ -105,22 +105,16 @@ def scatter(
     """
     _check_index("scatter", input, dim, index)
     if reduce not in (None, "add", "multiply"):
-        raise bad_argument(
-            ArgumentError,
-            "scatter",
-            "reduce",
-            expected="'add', 'multiply' or None",
-            got=repr(reduce),
-            mend="name one of these",
+        expected = "'add', 'multiply' or None"
+        mend = "name one of these"
+        raise ArgumentError(
+            f"scatter(): argument 'reduce': expected {expected}, got {reduce!r}; {mend}"
         )
     if (src is None) == (value is None):
-        raise bad_argument(
-            ArgumentTypeError,
-            "scatter",
-            "src",
-            expected="either src or value",
-            got="both" if src is not None else "neither",
-            mend="pass one of them",
+        got = "both" if src is not None else "neither"
+        expected = "either src or value"
+        raise ArgumentTypeError(
+            f"scatter(): argument 'src': expected {expected}, got {got}; pass one of them"
         )
     if not isinstance(src, Tensor):
         number = value if src is None else src
@@ -260,13 +254,10 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: int | None = None) -
         input, indices, dim = reshape(input, -1), reshape(indices, -1), 0
     dim = check_dim(op, dim, input.ndim)
     if input.ndim != indices.ndim:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "indices",
-            expected=f"as many dimensions as input has, {input.ndim}",
-            got=f"shape {indices.shape}",
-            mend="unsqueeze it, or leave dim out",
+        expected = f"as many dimensions as input has, {input.ndim}"
+        mend = "unsqueeze it, or leave dim out"
+        raise ShapeError(
+            f"{op}(): argument 'indices': expected {expected}, got shape {indices.shape}; {mend}"
         )
     if input.ndim:
         have, want = list(input.shape), list(indices.shape)
@@ -274,13 +265,10 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: int | None = None) -
             if k == dim or n == m:
                 continue
             if 1 not in (n, m):
-                raise bad_argument(
-                    ShapeError,
-                    op,
-                    "indices",
-                    expected=f"a shape that broadcasts with {input.shape} except in dim {dim}",
-                    got=indices.shape,
-                    mend="make the sizes equal or 1",
+                expected = f"a shape that broadcasts with {input.shape} except in dim {dim}"
+                mend = "make the sizes equal or 1"
+                raise ShapeError(
+                    f"{op}(): argument 'indices': expected {expected}, got {indices.shape}; {mend}"
                 )
             have[k] = want[k] = m if n == 1 else n
         input, indices = expand(input, have), expand(indices, want)
@@ -330,13 +318,10 @@ def put(input: AnyTensor, index: Integer, source: AnyTensor, accumulate: Flag = 
     """
     check_same_dtype("put", input, "source", source)
     if source.numel() != index.numel():
-        raise bad_argument(
-            ShapeError,
-            "put",
-            "source",
-            expected=f"{index.numel()} elements, one for each index",
-            got=f"shape {source.shape}",
-            mend="give one value for each index",
+        expected = f"{index.numel()} elements, one for each index"
+        mend = "give one value for each index"
+        raise ShapeError(
+            f"put(): argument 'source': expected {expected}, got shape {source.shape}; {mend}"
         )
     places = from_zero("put", "index", reshape(index, -1), input.numel())
     inputs = (reshape(input, -1), places, reshape(source, -1))
@@ -358,13 +343,10 @@ def _check_index(op: str, input: Tensor, dim: int, index: Tensor) -> None:
         m <= n for k, (n, m) in enumerate(zip(shape, places, strict=False)) if k != dim
     )
     if not fits and 0 not in places:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "index",
-            expected=f"as many dimensions as {shape} and no size above it except in dim {dim}",
-            got=f"shape {places}",
-            mend="expand or crop the index",
+        expected = f"as many dimensions as {shape} and no size above it except in dim {dim}"
+        mend = "expand or crop the index"
+        raise ShapeError(
+            f"{op}(): argument 'index': expected {expected}, got shape {places}; {mend}"
         )
 
 
@@ -378,11 +360,6 @@ def _check_source(op: str, input: Tensor, index: Tensor, src: Tensor) -> Tensor:
         return getitem(src, tuple(slice(n) for n in want))
     if 0 in want:  # nothing is written, whatever the shape of src
         return full(want, 0, dtype=src.dtype, device=src.device)
-    raise bad_argument(
-        ShapeError,
-        op,
-        "src",
-        expected=f"at least the shape of index, {want}",
-        got=f"shape {have}",
-        mend="expand it, or crop the index",
-    )
+    expected = f"at least the shape of index, {want}"
+    mend = "expand it, or crop the index"
+    raise ShapeError(f"{op}(): argument 'src': expected {expected}, got shape {have}; {mend}")

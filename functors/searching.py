@@ -9,7 +9,6 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     DTypeError,
     ShapeError,
-    bad_argument,
 )
 from oneflow_lite.functors.checks import check_tensor, require_integer
 from oneflow_lite.functors.creation import tensor
@@ -60,14 +59,9 @@ def searchsorted(
     """
     op = "searchsorted"
     if side not in (None, "left", "right") or (side == "left" and right):
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "side",
-            expected="'left' or 'right', in accord with right=",
-            got=repr(side),
-            mend="give one of the two alone",
-        )
+        expected = "'left' or 'right', in accord with right="
+        mend = "give one of the two alone"
+        raise ArgumentError(f"{op}(): argument 'side': expected {expected}, got {side!r}; {mend}")
     return _searched(op, sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 
@@ -87,13 +81,9 @@ def bucketize(
     tensor([1, 3, 4])
     """
     if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
-        raise bad_argument(
-            ShapeError,
-            "bucketize",
-            "boundaries",
-            expected="a vector",
-            got=f"shape {boundaries.shape}",
-            mend="flatten it",
+        got = f"shape {boundaries.shape}"
+        raise ShapeError(
+            f"bucketize(): argument 'boundaries': expected a vector, got {got}; flatten it"
         )
     return _searched("bucketize", boundaries, input, None, out_int32, right)
 
@@ -106,25 +96,20 @@ def _searched(
     sequence, values = promote(op, sequence.detach(), values.detach())
     shape, own = sequence.shape, values.shape
     if not shape or (len(shape) > 1 and shape[:-1] != own[:-1]) or sequence.is_complex():
-        raise bad_argument(
-            ShapeError,
-            op,
-            "sorted_sequence",
-            expected=f"a real vector, or lines for values of shape {own}",
-            got=f"{sequence.dtype} of shape {shape}",
-            mend="give both the same leading dimensions",
+        expected = f"a real vector, or lines for values of shape {own}"
+        mend = "give both the same leading dimensions"
+        got = f"{sequence.dtype} of shape {shape}"
+        raise ShapeError(
+            f"{op}(): argument 'sorted_sequence': expected {expected}, got {got}; {mend}"
         )
     if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "sorter",
-            expected=f"the shape of the sequence, {shape}",
-            got=sorter.shape,
-            mend="take that of argsort()",
+        expected = f"the shape of the sequence, {shape}"
+        mend = "take that of argsort()"
+        raise ShapeError(
+            f"{op}(): argument 'sorter': expected {expected}, got {sorter.shape}; {mend}"
         )
     attrs = {"out_int32": out_int32, "right": right}
-    return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)  # type: ignore[no-any-return]
+    return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)
 
 
 @functor(
@@ -144,13 +129,11 @@ def isin(
     tensor([False,  True, False])
     """
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
-        raise bad_argument(
-            ArgumentTypeError,
-            "isin",
-            "elements",
-            expected="a Tensor, as elements or as test_elements",
-            got=type(elements).__name__,
-            mend="wrap one with flow.tensor(...)",
+        expected = "a Tensor, as elements or as test_elements"
+        mend = "wrap one with flow.tensor(...)"
+        got = type(elements).__name__
+        raise ArgumentTypeError(
+            f"isin(): argument 'elements': expected {expected}, got {got}; {mend}"
         )
     device = (elements if isinstance(elements, Tensor) else test_elements).device
     x, y = (
@@ -158,12 +141,7 @@ def isin(
         for v in (elements, test_elements)
     )
     if x.is_complex() or y.is_complex():
-        raise bad_argument(
-            DTypeError,
-            "isin",
-            "elements",
-            expected="real dtypes",
-            got=f"{x.dtype} and {y.dtype}",
-            mend="compare .real and .imag",
-        )
-    return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})  # type: ignore[no-any-return]
+        got = f"{x.dtype} and {y.dtype}"
+        mend = "compare .real and .imag"
+        raise DTypeError(f"isin(): argument 'elements': expected real dtypes, got {got}; {mend}")
+    return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})

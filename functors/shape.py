@@ -10,25 +10,21 @@ import numpy as np
 
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import as_dtype, is_dtype
-from oneflow_lite.errors import (
-    ArgumentTypeError,
-    DimError,
-    DTypeError,
-    ShapeError,
-    bad_argument,
-)
+from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import (
     cast as cast,
     check_dim,
     check_dims,
+    check_matrices,
     check_ndim,
     check_shape,
     check_tensor,
     named_sizes,
     no_dimension,
+    refusal,
 )
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, Sizes, attribute, tensor
+from oneflow_lite.functors.domains import AnyTensor, Dim, Domain, Sizes
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
@@ -41,56 +37,10 @@ _SQUEEZE = op_expr("squeeze")
 _EXPAND = op_expr("expand")
 _SUM_TO = op_expr("sum_to")
 _REAL = op_expr("real")
+_IMAG = op_expr("imag")
 _CONJ = op_expr("conj")
 _VIEW_DTYPE = op_expr("view_dtype")
 _TO_DEVICE = op_expr("to_device")
-
-
-def _complex(op: str, value: Tensor, argument: str) -> Tensor:
-    if check_tensor(op, argument, value)._data.dtype.kind == "c":
-        return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a complex dtype",
-        got=value.dtype,
-        mend="a real tensor has no imaginary part",
-    )
-
-
-def _at_most_matrix(op: str, value: Tensor, argument: str) -> Tensor:
-    return check_ndim(op, value, (0, 1, 2), argument)
-
-
-def _matrices_or_number(op: str, value: Tensor, argument: str) -> Tensor:
-    if check_tensor(op, argument, value)._data.ndim != 1:
-        return value
-    raise bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected="matrices, or a 0-d tensor",
-        got=f"shape {value.shape}",
-        mend="unsqueeze it",
-    )
-
-
-ComplexOnly = Annotated[
-    Tensor, tensor(_complex, "c", "Complex.", "z(2, 3)", DTypeError="When {x} is real.")
-]
-AtMostMatrix = Annotated[
-    Tensor,
-    tensor(
-        _at_most_matrix,
-        "",
-        "Of at most two dimensions.",
-        ShapeError="When {x} has more dimensions.",
-    ),
-]
-Matrices = Annotated[
-    Tensor, tensor(_matrices_or_number, "", "Of matrices.", ShapeError="When {x} is a vector.")
-]
 
 
 def filled(
@@ -110,14 +60,9 @@ def filled(
         return (*sizes[:unknown], total // known, *sizes[unknown + 1 :])
     if unknown < 0 and known == total:
         return sizes
-    raise bad_argument(
-        ShapeError,
-        op,
-        argument,
-        expected=f"sizes with product {total} (of shape {input.shape}), at most one of them -1",
-        got=sizes,
-        mend="choose sizes that keep the number of elements",
-    )
+    expected = f"sizes with product {total} (of shape {input.shape}), at most one of them -1"
+    mend = "choose sizes that keep the number of elements"
+    raise refusal(ShapeError, op, argument, expected, sizes, mend)
 
 
 @functor("flow Tensor", samples="x(2, 3), (3, -1)")
@@ -161,28 +106,18 @@ def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
         _RESHAPE, input, {"shape": filled("view", "shape", sizes, input._data.size, input)}
     )
     if input._data.size and result is not input and result._view is None:  # it was copied
-        raise bad_argument(
-            ShapeError,
-            "view",
-            "shape",
-            expected=f"a shape that the strides {input.stride()} of shape {input.shape} allow",
-            got=result.shape,
-            mend="use reshape(), which copies where it must",
-        )
+        expected = f"a shape that the strides {input.stride()} of shape {input.shape} allow"
+        mend = "use reshape(), which copies where it must"
+        raise refusal(ShapeError, "view", "shape", expected, result.shape, mend)
     return result
 
 
 def _read_as(input: Tensor, dtype: Any) -> Tensor:
     chosen = as_dtype("view", dtype)
     if chosen.itemsize != input.dtype.itemsize:
-        raise bad_argument(
-            DTypeError,
-            "view",
-            "dtype",
-            expected=f"a dtype of {input.dtype.itemsize} bytes, as {input.dtype}",
-            got=chosen,
-            mend="convert the elements with to()",
-        )
+        expected = f"a dtype of {input.dtype.itemsize} bytes, as {input.dtype}"
+        mend = "convert the elements with to()"
+        raise refusal(DTypeError, "view", "dtype", expected, chosen, mend)
     result = dispatch1(_VIEW_DTYPE, input.detach(), {"dtype": chosen})
     result._view = None  # it shares memory and version, as detach() does
     return result
@@ -214,14 +149,8 @@ def flatten(input: AnyTensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     """
     shape = input._data.shape
     if start_dim > end_dim:
-        raise bad_argument(
-            ShapeError,
-            "flatten",
-            "end_dim",
-            expected=f"at least start_dim = {start_dim}",
-            got=end_dim,
-            mend="swap the dimensions",
-        )
+        expected = f"at least start_dim = {start_dim}"
+        raise refusal(ShapeError, "flatten", "end_dim", expected, end_dim, "swap the dimensions")
     if not shape:
         return reshape(input, 1)
     if start_dim == end_dim:
@@ -248,14 +177,10 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
         raise no_dimension("unflatten", "input", DimError, "use reshape()")
     dim = check_dim("unflatten", dim, len(shape))
     if not isinstance(sizes, (tuple, list)) or not sizes:
-        raise bad_argument(
-            ShapeError if isinstance(sizes, (tuple, list)) else ArgumentTypeError,
-            "unflatten",
-            "sizes",
-            expected="a tuple of at least one int",
-            got=repr(sizes),
-            mend="name the sizes that the dimension is split into",
-        )
+        kind = ShapeError if isinstance(sizes, (tuple, list)) else ArgumentTypeError
+        expected, got = "a tuple of at least one int", repr(sizes)
+        mend = "name the sizes that the dimension is split into"
+        raise refusal(kind, "unflatten", "sizes", expected, got, mend)
     parts = check_shape("unflatten", (sizes,), "sizes")
     parts = filled("unflatten", "sizes", parts, shape[dim], input)
     return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
@@ -272,10 +197,11 @@ def squeeze(input: AnyTensor, dim: Any = None) -> Tensor:
     return dispatch1(_SQUEEZE, input, {"dim": tuple(d for d in dims if shape[d] == 1)})
 
 
-_PLACE = attribute(check_dim, "")._replace(
-    says="Where the new dimension stands, counted from either end.",
-    check="{x} = check_dim(NAME, {x}, {first}._data.ndim + 1, '{x}')",
+_PLACE = Domain(
+    "Where the new dimension stands, counted from either end.",
+    "{x} = check_dim(NAME, {x}, {first}._data.ndim + 1, '{x}')",
     raises={"DimError": "When {x} is out of range."},
+    uses=(check_dim,),
 )
 
 
@@ -284,9 +210,7 @@ def unsqueeze(input: AnyTensor, dim: Annotated[int, _PLACE]) -> Tensor:
     """Return the tensor with a dimension of size 1 inserted before `dim`."""
 
 
-@functor(
-    "flow Tensor", reshapes=True, alias="swapaxes swapdims", samples="x(2, 3, 2), 0, -2; x(2), 0, 0"
-)
+@functor("flow Tensor", reshapes=True, alias="swapdims", samples="x(2, 3, 2), 0, -2; x(2), 0, 0")
 def transpose(input: AnyTensor, dim0: Dim, dim1: Dim) -> Tensor:
     """Return the tensor with two dimensions exchanged."""
     if not input._data.ndim:
@@ -294,24 +218,35 @@ def transpose(input: AnyTensor, dim0: Dim, dim1: Dim) -> Tensor:
     return dispatch1(_TRANSPOSE, input, {"dim0": dim0, "dim1": dim1})
 
 
+@functor("flow Tensor", reshapes=True, samples="x(2, 3, 2), 0, -2")
+def swapaxes(input: AnyTensor, axis0: Dim, axis1: Dim) -> Tensor:
+    """Return the tensor with two dimensions exchanged; another name of `transpose`."""
+    return transpose(input, axis0, axis1)
+
+
 @functor("flow Tensor", reshapes=True)
-def t(input: AtMostMatrix) -> Tensor:
-    """Return the transpose of a matrix; fewer dimensions stay as they are."""
-    rank = input._data.ndim
+def t(input: AnyTensor) -> Tensor:
+    """Return the transpose of a matrix; fewer dimensions stay as they are.
+
+    ShapeError: when there are more than two dimensions.
+    """
+    rank = check_ndim("t", input, (0, 1, 2))._data.ndim
     return transpose(input, 0, 1) if rank == 2 else permute(input, tuple(range(rank)))
 
 
 @functor("flow Tensor", samples="z(2, 3); z(2, 2, 3)")
-def adjoint(input: Matrices) -> Tensor:
-    """Return matrices transposed and conjugated; of real numbers a view."""
-    turned = transpose(input, -2, -1) if input._data.ndim else permute(input, ())
+def adjoint(input: AnyTensor) -> Tensor:
+    """Return matrices transposed and conjugated; of real numbers a view.
+
+    ShapeError: when `input` is a vector.
+    """
+    scalar = not input._data.ndim
+    turned = permute(input, ()) if scalar else transpose(check_matrices("adjoint", input), -2, -1)
     return dispatch1(_CONJ, turned) if input.is_complex() else turned
 
 
 def conjugate_transpose(input: Tensor) -> Tensor:
     """The matrix transposed and conjugated; `Tensor.H`."""
-    if input._data.ndim in (0, 2):
-        return adjoint(input)
     return adjoint(check_ndim("H", input, (0, 2)))
 
 
@@ -327,14 +262,8 @@ def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """
     rank = input._data.ndim
     if len(dims) != rank:
-        raise bad_argument(
-            ShapeError,
-            "permute",
-            "dims",
-            expected=f"{rank} dimensions, each once",
-            got=dims,
-            mend="name every dimension once",
-        )
+        expected, mend = f"{rank} dimensions, each once", "name every dimension once"
+        raise refusal(ShapeError, "permute", "dims", expected, dims, mend)
     dims = check_dims("permute", dims, rank, "dims") if rank else ()
     return dispatch1(_PERMUTE, input, {"dims": dims})
 
@@ -351,14 +280,11 @@ def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
     sources = check_dims("movedim", lists[0], rank, "source") if lists[0] != () else ()
     places = check_dims("movedim", lists[1], rank, "destination") if lists[1] != () else ()
     if len(sources) != len(places):
-        raise bad_argument(
-            ShapeError,
-            "movedim",
-            "destination",
-            expected=f"{len(sources)} dimension(s), as many as in source",
-            got=destination,
-            mend="name one place per dimension",
+        expected, mend = (
+            f"{len(sources)} dimension(s), as many as in source",
+            "name one place per dimension",
         )
+        raise refusal(ShapeError, "movedim", "destination", expected, destination, mend)
     order = [d for d in range(rank) if d not in sources]
     for place, dim in sorted(zip(places, sources, strict=True)):
         order.insert(place, dim)
@@ -386,14 +312,8 @@ def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
         h in (1, n) for h, n in zip(have, kept[max(extra, 0) :], strict=False)
     )
     if extra < 0 or not fits:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "size",
-            expected=f"sizes to which {have} broadcasts",
-            got=sizes,
-            mend="change only dimensions of size 1, or add dimensions in front",
-        )
+        mend = "change only dimensions of size 1, or add dimensions in front"
+        raise refusal(ShapeError, op, "size", f"sizes to which {have} broadcasts", sizes, mend)
     return dispatch1(_EXPAND, input, {"shape": tuple(kept)})
 
 
@@ -418,14 +338,11 @@ def sum_to_size(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
     have = input._data.shape
     extra = len(have) - len(size)
     if extra < 0 or any(n not in (1, have[extra + i]) for i, n in enumerate(size)):
-        raise bad_argument(
-            ShapeError,
-            "sum_to_size",
-            "size",
-            expected=f"sizes that broadcast to {have}",
-            got=size,
-            mend="use 1 where a dimension is to be summed",
+        expected, mend = (
+            f"sizes that broadcast to {have}",
+            "use 1 where a dimension is to be summed",
         )
+        raise refusal(ShapeError, "sum_to_size", "size", expected, size, mend)
     return dispatch1(_SUM_TO, input, {"shape": size})
 
 
@@ -449,9 +366,16 @@ def real(input: AnyTensor) -> Tensor:
     return dispatch1(_REAL, input) if input.is_complex() else input
 
 
-@functor("flow")
-def imag(input: ComplexOnly) -> Tensor:
-    """Return a view of the imaginary parts of a complex tensor."""
+@functor("flow", samples="z(2, 3)")
+def imag(input: AnyTensor) -> Tensor:
+    """Return a view of the imaginary parts of a complex tensor.
+
+    DTypeError: when `input` is real.
+    """
+    if input.is_complex():
+        return dispatch1(_IMAG, input)
+    mend = "a real tensor has no imaginary part"
+    raise refusal(DTypeError, "imag", "input", "a complex dtype", input.dtype, mend)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor", samples="z(2, 3); x(2)")

@@ -1,100 +1,80 @@
-"""Vectors of unit length, and the angle between vectors: compositions of norms."""
+"""Vectors of unit length, and angles and distances between vectors: compositions of norms."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.functors.arithmetic import clamp_min
-from oneflow_lite.functors.checks import (
-    check_broadcast,
-    check_dim,
-    check_tensor,
-)
-from oneflow_lite.functors.elementwise_checks import check_number, real_floating
-from oneflow_lite.functors.out import write_out
+from oneflow_lite.functors.arithmetic import clamp_min, sub
+from oneflow_lite.functors.checks import check_broadcast, check_dim, real_floating
+from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import AnyTensor, Flag, Int, Number
 from oneflow_lite.functors.reduce import sum
 from oneflow_lite.functors.shape import expand
 from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.interpreter import promote
-from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
 
-@register_functor("normalize")
-def normalize(
-    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
-) -> Tensor:
+@functor("functional", out=True, samples="x(2, 3); x(3, 2), 3, -2, 5.0; x(2, 3), 1, (0, 1)")
+def normalize(input: AnyTensor, p: Number = 2.0, dim: Any = 1, eps: Number = 1e-12) -> Tensor:
     """Divide vectors by their norm: x / max(‖x‖, eps).
 
-    Parameters
-    ----------
-    input : Tensor
-        Floating or complex.
-    p : float
-        The exponent of the norm.
-    dim : int or tuple of int
-        The dimensions that the vectors lie along.
-    eps : float
-        What is divided by instead where the norm is smaller.
-    out : Tensor, optional
-        Receives the result.
+    input: floating or complex.
+    p: the exponent of the norm.
+    dim: the dimension or dimensions that the vectors lie along.
+    eps: what is divided by instead where the norm is smaller.
+    DimError: when a dimension is out of range.
+    DTypeError: when the input holds integers.
 
-    Raises
-    ------
-    DimError
-        When a dimension is out of range.
-    DTypeError
-        When the input holds integers.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.nn.functional.normalize(flow.tensor([[3., 4.], [0., 0.]]))
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
-    if out is not None:
-        return write_out("normalize", out, normalize, input, p, dim, eps)
-    op = "normalize"
-    p, eps = check_number(op, "p", p), check_number(op, "eps", eps)
-    return input / clamp_min(norm_for(op, input, p, dim, keepdim=True), eps)
+    return input / clamp_min(norm_for("normalize", input, p, dim, keepdim=True), eps)
 
 
-@register_functor("cosine_similarity")
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+@functor("functional flow", samples="x(2, 3), x(2, 3); x(2, 1, 3), x(2, 1), dim=-1; x(3), x(3), 0")
+def cosine_similarity(x1: AnyTensor, x2: AnyTensor, dim: Int = 1, eps: Number = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors: x1 · x2 / (max(‖x1‖, eps) max(‖x2‖, eps)).
 
-    Parameters
-    ----------
-    x1, x2 : Tensor
-        Floating; their shapes broadcast together.
-    dim : int
-        The dimension, of the common shape, that the vectors lie along.
-    eps : float
-        What is divided by instead where a norm is smaller.
+    x1, x2: floating; their shapes broadcast together.
+    dim: the dimension, of the common shape, that the vectors lie along.
+    eps: what is divided by instead where a norm is smaller.
+    ShapeError: when the shapes do not broadcast.
+    DimError: when the dimension is out of range.
+    DTypeError: when the common dtype is not real floating.
 
-    Raises
-    ------
-    ShapeError
-        When the shapes do not broadcast.
-    DimError
-        When the dimension is out of range.
-    DTypeError
-        When the common dtype is not real floating.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.cosine_similarity(flow.tensor([[3., 4.]]), flow.tensor([[4., 3.]]))
     tensor([0.9600])
     """
     op = "cosine_similarity"
-    check_tensor(op, "x1", x1)
-    shape = check_broadcast(op, "x2", check_tensor(op, "x2", x2), x1)
+    shape = check_broadcast(op, "x2", x2, x1)
     dim = check_dim(op, dim, len(shape))
-    eps = check_number(op, "eps", eps)
     units = []
     for x in promote(op, x1, x2):
         x = expand(real_floating(op, x, "x1"), shape)
         units.append(x / clamp_min(norm_for(op, x, 2, dim, keepdim=True), eps))
     return sum(units[0] * units[1], dim)
+
+
+@functor(
+    "functional flow",
+    samples="x(2, 3), x(2, 3); x(2, 1, 3), x(2, 1), 1.0, keepdim=True; x(3), x(3), 3",
+)
+def pairwise_distance(
+    x1: AnyTensor, x2: AnyTensor, p: Number = 2.0, eps: Number = 1e-6, keepdim: Flag = False
+) -> Tensor:
+    """Return the norm ‖x1 - x2 + eps‖ of the last dimension.
+
+    x1, x2: their shapes broadcast together.
+    p: the exponent of the norm.
+    eps: keeps the norm away from its kink at 0.
+    keepdim: keep the last dimension, with size 1.
+    ShapeError: when the shapes do not broadcast.
+
+    >>> flow.nn.functional.pairwise_distance(flow.tensor([[3., 4.]]), flow.tensor([[0., 0.]]))
+    tensor([5.0000])
+    """
+    op = "pairwise_distance"
+    check_broadcast(op, "x2", x2, x1)
+    return norm_for(op, sub(x1, x2) + eps, p, -1, keepdim=keepdim)

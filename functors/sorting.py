@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from collections import namedtuple
+from typing import Annotated
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Domain, Flag, Int, tensor
@@ -15,31 +16,17 @@ from oneflow_lite.tensor import Tensor
 TOPK = op_expr("topk")
 
 
-class SortResult(NamedTuple):
-    """What `sort` returns: the elements in order, and where they stood."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class TopkResult(NamedTuple):
-    """What `topk` returns: the elements, and where they stand."""
-
-    values: Tensor
-    indices: Tensor
+SortResult = namedtuple("SortResult", ["values", "indices"])
+TopkResult = namedtuple("TopkResult", ["values", "indices"])
 
 
 def ordered(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return `value` when its elements have an order; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind != "c":
         return value
-    raise bad_argument(
-        DTypeError,
-        op,
-        argument,
-        expected="a real dtype",
-        got=value.dtype,
-        mend="complex numbers have no order; sort abs() or real",
+    mend = "complex numbers have no order; sort abs() or real"
+    raise DTypeError(
+        f"{op}(): argument '{argument}': expected a real dtype, got {value.dtype}; {mend}"
     )
 
 
@@ -117,11 +104,7 @@ def check_rank(op: str, k: int, least: int, input: Tensor, dim: int) -> None:
     shape = input._data.shape
     size = shape[dim] if shape else 1
     if not least <= k <= size:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "k",
-            expected=f"{least} to {size} for dimension {dim} of shape {shape}",
-            got=k,
-            mend="ask for fewer elements",
+        expected = f"{least} to {size} for dimension {dim} of shape {shape}"
+        raise ShapeError(
+            f"{op}(): argument 'k': expected {expected}, got {k}; ask for fewer elements"
         )

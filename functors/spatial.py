@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_ndim, check_tensor, real, require_floating
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import attribute, tensor
@@ -77,22 +77,13 @@ def check_sizes(
         what += f", or {spatial} of them"
     for size in given:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool):
-            raise bad_argument(
-                ArgumentTypeError,
-                op,
-                argument,
-                expected=what,
-                got=repr(value),
-                mend="pass whole numbers",
+            raise ArgumentTypeError(
+                f"{op}(): argument '{argument}': expected {what}, got {value!r}; pass whole numbers"
             )
     if len(given) != spatial or any(size < minimum for size in given):
-        raise bad_argument(
-            ShapeError,
-            op,
-            argument,
-            expected=what,
-            got=repr(value),
-            mend="change the number, or give one for each spatial dimension",
+        raise ShapeError(
+            f"{op}(): argument '{argument}': expected {what}, got {value!r}; change the number, "
+            "or give one for each spatial dimension"
         )
     return tuple(int(size) for size in given)
 
@@ -115,22 +106,14 @@ def planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
     spatial = number_of(op)
     check_ndim(op, input, (spatial + 1, spatial + 2))
     if 0 in input.shape[-1 - spatial :]:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "input",
-            expected="no size of 0 except that of the batch",
-            got=f"shape {input.shape}",
-            mend="pass channels that hold elements",
+        raise ShapeError(
+            f"{op}(): argument 'input': expected no size of 0 except that of the batch, got "
+            f"shape {input.shape}; pass channels that hold elements"
         )
     if input.dtype.kind == "b":
-        raise bad_argument(
-            DTypeError,
-            op,
-            "input",
-            expected="numbers",
-            got=input.dtype,
-            mend="convert it with .float()",
+        raise DTypeError(
+            f"{op}(): argument 'input': expected numbers, got {input.dtype}; convert it with "
+            ".float()"
         )
     return input
 

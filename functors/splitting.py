@@ -83,9 +83,9 @@ def _chunk(op: str, input: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
 
 
 @functor("flow Tensor", samples="x(5), 2; x(2, 5), 3, -1")
-def unsafe_split(tensor: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(input: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor, ...]:
     """Do what `split` does, into copies: each part may be written without touching another."""
-    return _copied(_split("unsafe_split", tensor, split_size, dim))
+    return _copied(_split("unsafe_split", input, split_size, dim))
 
 
 @functor("flow Tensor", samples="x(5), 2")

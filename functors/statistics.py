@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError
 from oneflow_lite.functors.arithmetic import abs
 from oneflow_lite.functors.checks import check_dims, require_floating
 from oneflow_lite.functors.declare import functor
@@ -36,40 +38,38 @@ def _spread(
         dim, unbiased = None, dim
     if unbiased is not None:
         if not isinstance(unbiased, bool) or correction is not None:
-            raise bad_argument(
-                ArgumentTypeError,
-                name,
-                "unbiased",
-                expected="a bool, and no correction beside it",
-                got=f"{unbiased!r} and correction={correction!r}",
-                mend="give correction= alone",
+            got = f"{unbiased!r} and correction={correction!r}"
+            expected = "a bool, and no correction beside it"
+            mend = "give correction= alone"
+            raise ArgumentTypeError(
+                f"{name}(): argument 'unbiased': expected {expected}, got {got}; {mend}"
             )
         correction = int(unbiased)
     elif correction is None:
         correction = 1
     elif not isinstance(correction, (int, float)):
-        raise bad_argument(
-            ArgumentTypeError,
-            name,
-            "correction",
-            expected="a number",
-            got=repr(correction),
-            mend="pass 1 for the sample variance or 0 for that of the whole population",
+        mend = "pass 1 for the sample variance or 0 for that of the whole population"
+        got = repr(correction)
+        raise ArgumentTypeError(
+            f"{name}(): argument 'correction': expected a number, got {got}; {mend}"
         )
     dims = check_dims(name, dim, input._data.ndim)
     return dispatch1(op, input, {"dim": dims, "keepdim": keepdim, "correction": correction})
 
 
-@functor("flow Tensor", out=True, samples=_SPREAD)
-def var(
-    input: FloatingOrComplex,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: KeepDim = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Return the variance Σ (x - mean x)² / max(0, n - correction).
+def _declare(name: str, summary: str, run: Callable[..., Any], example: str, **options: Any) -> Any:
+    def author(
+        input: FloatingOrComplex,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: KeepDim = False,
+        *,
+        correction: float | None = None,
+    ) -> Any:
+        return run(input, dim, unbiased, keepdim, correction)
+
+    author.__name__ = name
+    author.__doc__ = f"""{summary}
 
     dim: the dimensions to reduce; None and () mean all.
     unbiased: the older spelling of correction 1 and 0; `var(x, False)` works.
@@ -77,30 +77,9 @@ def var(
     DimError: when a dimension is out of range or given twice.
     ArgumentTypeError: when `unbiased` and `correction` are both given, or are of another type.
 
-    >>> x = flow.tensor([1., 2., 3., 4.])
-    >>> flow.var(x), flow.var(x, correction=0)
-    (tensor(1.6667), tensor(1.2500))
+    {example}
     """
-    return _spread(VAR, "var", input, dim, unbiased, keepdim, correction)
-
-
-@functor("flow Tensor", out=True, samples=_SPREAD)
-def std(
-    input: FloatingOrComplex,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: KeepDim = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Return the standard deviation, the root of `var`; its gradient at 0 is 0.
-
-    Arguments and errors are those of `var`.
-
-    >>> flow.std(flow.tensor([[1., 3.], [2., 2.]]), dim=1)
-    tensor([1.4142, 0.0000])
-    """
-    return _spread(STD, "std", input, dim, unbiased, keepdim, correction)
+    return functor(samples=_SPREAD, **options)(author)
 
 
 def _with_mean(op: OpExpr, name: str, input: Tensor, dim: Any, *rest: Any) -> tuple[Tensor, Tensor]:
@@ -108,38 +87,36 @@ def _with_mean(op: OpExpr, name: str, input: Tensor, dim: Any, *rest: Any) -> tu
     return spread, mean(input, None if isinstance(dim, bool) else dim, rest[1])
 
 
-@functor("flow", samples=_SPREAD)
-def var_mean(
-    input: FloatingOrComplex,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: KeepDim = False,
-    *,
-    correction: float | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return the variance and the mean; arguments and errors are those of `var`.
-
-    >>> flow.var_mean(flow.tensor([1., 3.]))
-    (tensor(2.), tensor(2.))
-    """
-    return _with_mean(VAR, "var_mean", input, dim, unbiased, keepdim, correction)
-
-
-@functor("flow", samples=_SPREAD)
-def std_mean(
-    input: FloatingOrComplex,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: KeepDim = False,
-    *,
-    correction: float | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return the standard deviation and the mean; arguments and errors are those of `var`.
-
-    >>> flow.std_mean(flow.tensor([1., 3.]), correction=0)
-    (tensor(1.), tensor(2.))
-    """
-    return _with_mean(STD, "std_mean", input, dim, unbiased, keepdim, correction)
+var = _declare(
+    "var",
+    "Return the variance Σ (x - mean x)² / max(0, n - correction).",
+    functools.partial(_spread, VAR, "var"),
+    ">>> flow.var(flow.tensor([1., 2., 3., 4.]), correction=0)\n    tensor(1.2500)",
+    on="flow Tensor",
+    out=True,
+)
+std = _declare(
+    "std",
+    "Return the standard deviation, the root of `var`; its gradient at 0 is 0.",
+    functools.partial(_spread, STD, "std"),
+    ">>> flow.std(flow.tensor([[1., 3.], [2., 2.]]), dim=1)\n    tensor([1.4142, 0.0000])",
+    on="flow Tensor",
+    out=True,
+)
+var_mean = _declare(
+    "var_mean",
+    "Return the variance and the mean; see `var`.",
+    functools.partial(_with_mean, VAR, "var_mean"),
+    ">>> flow.var_mean(flow.tensor([1., 3.]))\n    (tensor(2.), tensor(2.))",
+    on="flow",
+)
+std_mean = _declare(
+    "std_mean",
+    "Return the standard deviation and the mean; see `var`.",
+    functools.partial(_with_mean, STD, "std_mean"),
+    ">>> flow.std_mean(flow.tensor([1., 3.]), correction=0)\n    (tensor(1.), tensor(2.))",
+    on="flow",
+)
 
 
 _NORMS = """x(2, 3); x(2, 3), 3, 0; x(2, 3), inf, -1, True; x(2, 3), 1; x(2, 3), -inf
@@ -179,24 +156,17 @@ def norm_for(op: str, input: Tensor, p: Any, dim: Any, keepdim: bool) -> Tensor:
     """Return the norm on behalf of an op, under whose name bad arguments are refused."""
     order = 2 if p is None or p == "fro" else p
     if isinstance(order, bool) or not isinstance(order, (int, float)) or math.isnan(order):
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "p",
-            expected="a number, inf, -inf or 'fro'",
-            got=repr(p),
-            mend="name one of them",
+        expected = "a number, inf, -inf or 'fro'"
+        raise ArgumentError(
+            f"{op}(): argument 'p': expected {expected}, got {p!r}; name one of them"
         )
     shape = require_floating(op, input)._data.shape
     dims = check_dims(op, dim, len(shape))
     if (order == math.inf or order < 0) and 0 in [shape[d] for d in dims]:
-        raise bad_argument(
-            DimError,
-            op,
-            "dim",
-            expected=f"dimensions that are not empty for p={order}",
-            got=f"{dims} of shape {shape}",
-            mend="reduce another dimension or take another p",
+        expected = f"dimensions that are not empty for p={order}"
+        mend = "reduce another dimension or take another p"
+        raise DimError(
+            f"{op}(): argument 'dim': expected {expected}, got {dims} of shape {shape}; {mend}"
         )
     if input._data.dtype.kind == "c":
         input = abs(input)

@@ -48,6 +48,7 @@ def _geometry(
     "flow Tensor",
     samples="""x(9), 4, return_complex=True; x(2, 8), 4, 2, 3, pos(3), return_complex=False
         x(9), 4, 3, None, pos(4), False, normalized=True, onesided=False, return_complex=True
+        x(9), 6, 2, 4, pos(4), center=False, return_complex=True, align_to_window=True
         z(9), 4, pad_mode='constant'""",
 )
 def stft(
@@ -61,6 +62,7 @@ def stft(
     normalized: Flag = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
+    align_to_window: bool | None = None,
 ) -> Tensor:
     """Return the Fourier transforms of short overlapping windows of a signal.
 
@@ -74,12 +76,17 @@ def stft(
     normalized: divide by the root of n_fft.
     onesided: leave out what follows by symmetry; otherwise done where input and window are real.
     return_complex: False sees complex numbers as pairs; needs to be given for real signals.
+    align_to_window: let the first window, not the first n_fft entries, begin with the signal; only
+        without `center`.
     returns: of shape (batch, frequencies, windows), or (frequencies, windows).
     ArgumentError: when the numbers do not fit, or `return_complex` is missing.
     """
     op = "stft"
     check_ndim(op, input, (1, 2))
     hop, window = _geometry(op, input, n_fft, hop_length, win_length, window)
+    if center and align_to_window is not None:
+        mend = "pass center=False"
+        raise refusal(ArgumentError, op, "align_to_window", "None", align_to_window, mend)
     is_complex = input.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
         expected, mend = "True or False for real signals", "pass return_complex=True"
@@ -90,6 +97,9 @@ def stft(
     x = input if input._data.ndim == 2 else unsqueeze(input, 0)
     if center:
         x = pad(x, (n_fft // 2, n_fft // 2), pad_mode)
+    elif align_to_window and win_length is not None:
+        left = (n_fft - win_length) // 2
+        x = pad(x, (left, n_fft - win_length - left))
     if x._data.shape[1] < n_fft:
         expected, mend = f"at most the {x.shape[1]} entries there are", "take a longer signal"
         raise refusal(ArgumentError, op, "n_fft", expected, n_fft, mend)

@@ -101,7 +101,7 @@ def logaddexp(input: AnyTensor, other: AnyTensor) -> Tensor:
     x, y = promote("logaddexp", input, other)
     if not x.is_complex():
         x, y = real_floating_pair("logaddexp", x, y)
-        return dispatch2(LOGADDEXP, x, y)  # type: ignore[no-any-return]
+        return dispatch2(LOGADDEXP, x, y)
     first = real_part(x) >= real_part(y)
     larger, smaller = where(first, x, y), where(first, y, x)
     return larger + log1p(exp(smaller - larger))

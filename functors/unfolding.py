@@ -57,7 +57,7 @@ def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = N
         by default the view begins where the tensor does.
     ArgumentError: when the view does not lie in that memory, or the numbers do not fit.
 
-    >>> flow.as_strided(flow.arange(6), (2, 3), (1, 2), 1)
+    >>> flow.as_strided(flow.arange(7), (2, 3), (1, 2), 1)
     tensor([[1, 3, 5],
             [2, 4, 6]])
     """

@@ -14,7 +14,6 @@ from oneflow_lite.errors import (
     DTypeError,
     InplaceError,
     ShapeError,
-    bad_argument,
 )
 from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.interpreter import dispatch, rebase_history
@@ -41,13 +40,10 @@ def write_result(
     """
     check_tensor(op, "input", input)
     if "out" in kwargs:
-        raise bad_argument(
-            ArgumentTypeError,
-            op,
-            "out",
-            expected="no such argument",
-            got=type(kwargs["out"]).__name__,
-            mend=f"the tensor itself receives the result; use {op[:-1]}(..., out=...)",
+        raise ArgumentTypeError(
+            f"{op}(): argument 'out': expected no such argument, got "
+            f"{type(kwargs['out']).__name__}; the tensor itself receives the result; use "
+            f"{op[:-1]}(..., out=...)"
         )
     check_target(op, input)
     first_new = next_sequence_nr()
@@ -83,33 +79,22 @@ def check_target(op: str, input: Tensor) -> None:
 def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
     """Check that a result can be stored in `input`, and cast it to its dtype."""
     if result.shape != input.shape:
-        raise bad_argument(
-            ShapeError,
-            op,
-            "other",
-            expected=f"operands that broadcast to the tensor's shape {input.shape}",
-            got=f"a result of shape {result.shape}",
-            mend=f"use the out-of-place {op[:-1]}()",
+        raise ShapeError(
+            f"{op}(): argument 'other': expected operands that broadcast to the tensor's shape "
+            f"{input.shape}, got a result of shape {result.shape}; use the out-of-place "
+            f"{op[:-1]}()"
         )
     if result.dtype is input.dtype:
         return result
     if input.is_complex() and not result.is_complex():
-        raise bad_argument(
-            DTypeError,
-            op,
-            "input",
-            expected="a real dtype, which the result has",
-            got=input.dtype,
-            mend=f"use the out-of-place {op[:-1]}()",
+        raise DTypeError(
+            f"{op}(): argument 'input': expected a real dtype, which the result has, got "
+            f"{input.dtype}; use the out-of-place {op[:-1]}()"
         )
     if not can_cast(result.dtype, input.dtype):
-        raise bad_argument(
-            DTypeError,
-            op,
-            "other",
-            expected=f"a result that can be stored as {input.dtype}",
-            got=result.dtype,
-            mend="convert the tensor to a floating point dtype first",
+        raise DTypeError(
+            f"{op}(): argument 'other': expected a result that can be stored as {input.dtype}, "
+            f"got {result.dtype}; convert the tensor to a floating point dtype first"
         )
     return cast(result, input.dtype)
 

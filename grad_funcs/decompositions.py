@@ -161,6 +161,8 @@ def linalg_svd_dx(F, ctx, du, ds, dvh):
     """
     u, s, v = conj(F, ctx.y0), ctx.y1, transposed(F, ctx.y2)
     k = s.shape[-1]
+    if du is None and dvh is None:
+        return F.matmul(_first(F, u, k) * rows(F, ds), adjoint(F, _first(F, v, k)))
     inner = None if ds is None else diagonal_matrix(F, ds)
     turns, out_of_u, out_of_v = [], None, None
     if du is not None:
@@ -171,13 +173,12 @@ def linalg_svd_dx(F, ctx, du, ds, dvh):
         turn, out_of_v = _turns(F, v, adjoint(F, dvh), k)
         turns.append(turn)
         inner = _added(inner, columns(F, s) * turn / _gaps(F, s * s))
-    if turns and u.dtype.kind == "c":
+    if u.dtype.kind == "c":
         phase = sum(F.imag(diagonal(F, turn)) for turn in turns)
         inner = F.free_of_phase(inner, phase, of="linalg.svd")
         if len(turns) == 2:
             inner = inner + diagonal_matrix(F, diagonal(F, turns[0]) / (s * 2))
-    u, v = (F.narrow(x, dim=x.ndim - 1, start=0, length=k) for x in (u, v))
-    vh = adjoint(F, v)
+    u, vh = _first(F, u, k), adjoint(F, _first(F, v, k))
     left = F.matmul(u, inner)
     if out_of_u is not None:
         left = left + out_of_u / rows(F, s)
@@ -185,6 +186,10 @@ def linalg_svd_dx(F, ctx, du, ds, dvh):
     if out_of_v is not None:
         dx = dx + F.matmul(u / rows(F, s), adjoint(F, out_of_v))
     return dx
+
+
+def _first(F, x, k):
+    return F.narrow(x, dim=x.ndim - 1, start=0, length=k)
 
 
 def _added(x, y):

@@ -25,7 +25,7 @@ def embedding_scale_ddy(F, ctx, dscale):
 
 
 @register_grad_func(
-    "embedding_bag", wrt="weight", saves="coefficients, indices, offsets, weight.shape"
+    "embedding_bag_sum", wrt="weight", saves="coefficients, indices, offsets, weight.shape"
 )
 def embedding_bag_dweight(F, ctx, dy):
     coefficients, rows = ctx.coefficients, ctx.weight_shape[0]
@@ -35,32 +35,36 @@ def embedding_bag_dweight(F, ctx, dy):
         )
         scale = F.reshape(scale, shape=(-1,))
         coefficients = scale if coefficients is None else coefficients * scale
-    return F.embedding_bag_grad(dy, coefficients, ctx.indices, ctx.offsets, rows=rows)
+    return F.embedding_bag_sum_grad(dy, coefficients, ctx.indices, ctx.offsets, rows=rows)
 
 
-@register_grad_func("embedding_bag", wrt="coefficients", saves="weight, indices, offsets")
+@register_grad_func("embedding_bag_sum", wrt="coefficients", saves="weight, indices, offsets")
 def embedding_bag_dcoefficients(F, ctx, dy):
-    return F.embedding_bag_dots(dy, ctx.weight, ctx.indices, ctx.offsets)
+    return F.embedding_bag_sum_dots(dy, ctx.weight, ctx.indices, ctx.offsets)
 
 
-@register_grad_func("embedding_bag_grad", wrt="dy", saves="coefficients, indices, offsets")
-def embedding_bag_grad_ddy(F, ctx, d):
-    return F.embedding_bag(d, ctx.coefficients, ctx.indices, ctx.offsets, scale_grad_by_freq=False)
+@register_grad_func("embedding_bag_sum_grad", wrt="dy", saves="coefficients, indices, offsets")
+def embedding_bag_sum_grad_ddy(F, ctx, d):
+    return F.embedding_bag_sum(
+        d, ctx.coefficients, ctx.indices, ctx.offsets, scale_grad_by_freq=False
+    )
 
 
-@register_grad_func("embedding_bag_grad", wrt="coefficients", saves="dy, indices, offsets")
-def embedding_bag_grad_dcoefficients(F, ctx, d):
-    return F.embedding_bag_dots(ctx.dy, d, ctx.indices, ctx.offsets)
+@register_grad_func("embedding_bag_sum_grad", wrt="coefficients", saves="dy, indices, offsets")
+def embedding_bag_sum_grad_dcoefficients(F, ctx, d):
+    return F.embedding_bag_sum_dots(ctx.dy, d, ctx.indices, ctx.offsets)
 
 
-@register_grad_func("embedding_bag_dots", wrt="dy", saves="weight, indices, offsets")
-def embedding_bag_dots_ddy(F, ctx, d):
-    return F.embedding_bag(ctx.weight, d, ctx.indices, ctx.offsets, scale_grad_by_freq=False)
+@register_grad_func("embedding_bag_sum_dots", wrt="dy", saves="weight, indices, offsets")
+def embedding_bag_sum_dots_ddy(F, ctx, d):
+    return F.embedding_bag_sum(ctx.weight, d, ctx.indices, ctx.offsets, scale_grad_by_freq=False)
 
 
-@register_grad_func("embedding_bag_dots", wrt="weight", saves="dy, indices, offsets, weight.shape")
-def embedding_bag_dots_dweight(F, ctx, d):
-    return F.embedding_bag_grad(ctx.dy, d, ctx.indices, ctx.offsets, rows=ctx.weight_shape[0])
+@register_grad_func(
+    "embedding_bag_sum_dots", wrt="weight", saves="dy, indices, offsets, weight.shape"
+)
+def embedding_bag_sum_dots_dweight(F, ctx, d):
+    return F.embedding_bag_sum_grad(ctx.dy, d, ctx.indices, ctx.offsets, rows=ctx.weight_shape[0])
 
 
 @register_grad_func("embedding_bag_coefficients")

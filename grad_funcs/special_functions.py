@@ -45,18 +45,18 @@ _FROM_XY = {
 }
 
 
-def _register_from_x(op, derivative):
-    register_grad_func(op, saves="x")(lambda F, ctx, dy: dy * derivative(F, ctx.x))
+def _from_x(derivative):
+    return lambda F, ctx, dy: dy * derivative(F, ctx.x)
 
 
-def _register_from_xy(op, derivative):
-    register_grad_func(op, saves="x, y")(lambda F, ctx, dy: dy * derivative(F, ctx.x, ctx.y))
+def _from_xy(derivative):
+    return lambda F, ctx, dy: dy * derivative(F, ctx.x, ctx.y)
 
 
-for _op, _derivative in _FROM_X.items():
-    _register_from_x(_op, _derivative)
-for _op, _derivative in _FROM_XY.items():
-    _register_from_xy(_op, _derivative)
+for _op, _of_x in _FROM_X.items():
+    register_grad_func(_op, saves="x")(_from_x(_of_x))
+for _op, _of_xy in _FROM_XY.items():
+    register_grad_func(_op, saves="x, y")(_from_xy(_of_xy))
 
 
 @register_grad_func("ndtri", saves="y")

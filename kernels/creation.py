@@ -45,6 +45,11 @@ def linspace(xp, *, start, end, steps, dtype):
     return xp.linspace(start, end, steps).astype(dtype)
 
 
+@register_kernel("logspace")
+def logspace(xp, *, start, end, steps, base, dtype):
+    return xp.power(base, xp.linspace(start, end, steps)).astype(dtype)
+
+
 @register_kernel("eye")
 def eye(xp, *, n, m, dtype):
     return xp.eye(n, m, dtype=dtype)

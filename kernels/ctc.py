@@ -11,7 +11,8 @@ through time together; the backward variable is the forward one of the sequences
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.kernels.index_arrays import add_at, check_range
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
 from oneflow_lite.registry import register_kernel
 
@@ -38,6 +39,17 @@ def ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, *, blank, ze
 
     log_probs are (T, N, C); targets (N, S), or one labelling behind the other in one dimension.
     """
+    check_range(xp, "ctc_loss", "input_lengths", input_lengths, log_probs.shape[0] + 1)
+    check_range(xp, "ctc_loss", "target_lengths", target_lengths, targets.shape[-1] + 1)
+    if targets.ndim == 1 and on_host(xp) and target_lengths.sum() != targets.size:
+        raise bad_argument(
+            ArgumentError,
+            "ctc_loss",
+            "targets",
+            expected=f"{target_lengths.sum()} labels, the sum of target_lengths",
+            got=targets.size,
+            mend="leave no padding between the labellings",
+        )
     labels = _labels(xp, targets, target_lengths, blank)
     check_range(xp, "ctc_loss", "targets", labels, log_probs.shape[2])
     alpha, _ = _forward(xp, _at_states(xp, log_probs, labels), labels, blank)

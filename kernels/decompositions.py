@@ -5,6 +5,7 @@ They take stacks of matrices (..., M, N). An `info` is 0 for each matrix that ha
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -58,18 +59,18 @@ def linalg_cholesky_ex(xp, x, *, upper, check_errors):
                 expected="positive definite matrices",
                 got="one whose leading minor of order {} is not positive",
                 mend="add a small multiple of the identity, or use linalg.cholesky_ex",
+                argument="input",
             )
     return (in_order(xp, transposed(y).conj()) if upper else y), info
 
 
 def _partial_cholesky(xp, x):
-    """Return factors that end where a matrix turns out not to be positive definite."""
-    if not on_host(xp):
-        return xp.linalg.cholesky(x)
-    y = np.zeros(x.shape, x.dtype)
-    potrf = lapack("potrf", x.dtype.char)
-    for matrix, factor in each(x, y):
-        factor[...] = potrf(matrix, lower=1)[0]
+    """Return factors that are right up to the first pivot that is not positive, which stays."""
+    y = xp.tril(x)
+    for j in range(x.shape[-1]):
+        column = x[..., j:, j] - (y[..., j:, :j] @ y[..., j, :j, None].conj())[..., 0]
+        pivot = column[..., :1].real
+        y[..., j:, j] = column / xp.sqrt(xp.where(pivot > 0, pivot, 1))
     return y
 
 
@@ -128,7 +129,23 @@ def lu_permutation(xp, pivots, *, size):
     return rows.reshape(*batch, size)
 
 
-@register_kernel("linalg_ldl_factor_ex", device="cpu", infer=_with_pivots)
+def _on_host(kernel):
+    """Let a kernel of the host serve CUDA too: CuPy has no such routine."""
+
+    @functools.wraps(kernel)
+    def there_and_back(xp, *arrays, **attrs):
+        if on_host(xp):
+            return kernel(np, *arrays, **attrs)
+        outputs = kernel(np, *[x.get() for x in arrays], **attrs)
+        if isinstance(outputs, tuple):
+            return tuple(map(xp.asarray, outputs))
+        return xp.asarray(outputs)
+
+    return there_and_back
+
+
+@register_kernel("linalg_ldl_factor_ex", infer=_with_pivots)
+@_on_host
 def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
     """The lower triangle of L and D with x = L D Lᵀ (Lᴴ if hermitian), and LAPACK's pivots."""
     y = np.empty(x.shape, x.dtype)
@@ -145,6 +162,7 @@ def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
             expected="matrices that ldl_solve can divide by",
             got="a singular one: element {} on the diagonal of D is 0",
             mend="use linalg.ldl_factor_ex for the factors alone",
+            argument="input",
         )
     return np.tril(y), pivots, info
 
@@ -159,7 +177,8 @@ def _solution(factors, pivots, b, **attrs):
     return ArraySpec((*batch, *b.shape[-2:]), b.dtype)
 
 
-@register_kernel("linalg_ldl_solve", device="cpu", infer=_solution)
+@register_kernel("linalg_ldl_solve", infer=_solution)
+@_on_host
 def linalg_ldl_solve(xp, factors, pivots, b, *, hermitian):
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     n = factors.shape[-1]
@@ -260,25 +279,25 @@ def complex_dtype(dtype):
 
 @register_kernel("linalg_eigh", infer=_eigen(real_dtype, True))
 def linalg_eigh(xp, x, *, UPLO):
-    values, vectors = converged(xp, "linalg.eigh", xp.linalg.eigh, x, UPLO)
+    values, vectors = converged(xp, "linalg.eigh", xp.linalg.eigh, x, UPLO, argument="input")
     return values, in_order(xp, vectors)
 
 
 @register_kernel("linalg_eigvalsh", infer=_eigen(real_dtype, False))
 def linalg_eigvalsh(xp, x, *, UPLO):
-    return converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO)
+    return converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO, argument="input")
 
 
 @register_kernel("linalg_eig", infer=_eigen(complex_dtype, True))
 def linalg_eig(xp, x):
-    values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x)
+    values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x, argument="input")
     dtype = complex_dtype(x.dtype)  # NumPy gives real ones where all of them are real
     return values.astype(dtype, copy=False), in_order(xp, vectors.astype(dtype, copy=False))
 
 
 @register_kernel("linalg_eigvals", infer=_eigen(complex_dtype, False))
 def linalg_eigvals(xp, x):
-    values = converged(xp, "linalg.eigvals", xp.linalg.eigvals, x)
+    values = converged(xp, "linalg.eigvals", xp.linalg.eigvals, x, argument="input")
     return values.astype(complex_dtype(x.dtype), copy=False)
 
 

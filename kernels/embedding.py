@@ -45,9 +45,9 @@ def _one_for_each_index(x, y, indices, offsets):
     return ArraySpec(indices.shape, x.dtype)
 
 
-@register_kernel("embedding_bag", infer=_one_row_for_each_bag)
+@register_kernel("embedding_bag_sum", infer=_one_row_for_each_bag)
 @in_float32
-def embedding_bag(xp, weight, coefficients, indices, offsets, *, scale_grad_by_freq=False):
+def embedding_bag_sum(xp, weight, coefficients, indices, offsets, *, scale_grad_by_freq=False):
     """Σ coefficient · weight[index] over each bag; coefficients None are 1."""
     check_range(xp, "embedding_bag", "input", indices, weight.shape[0])
     if indices.size * weight.shape[1] > _LARGE_BAGS and on_host(xp):
@@ -56,9 +56,9 @@ def embedding_bag(xp, weight, coefficients, indices, offsets, *, scale_grad_by_f
     return _summed_at(xp, rows, coefficients, bags, (len(offsets), weight.shape[1]))
 
 
-@register_kernel("embedding_bag_grad")
+@register_kernel("embedding_bag_sum_grad")
 @in_float32
-def embedding_bag_grad(xp, dy, coefficients, indices, offsets, *, rows):
+def embedding_bag_sum_grad(xp, dy, coefficients, indices, offsets, *, rows):
     """dweight[r] = Σ coefficient · dy[bag] over all indices that name the row r"""
     if indices.size * dy.shape[1] > _LARGE_BAGS and on_host(xp):
         return _matrix(coefficients, indices, offsets, dy, rows).T @ dy
@@ -66,9 +66,9 @@ def embedding_bag_grad(xp, dy, coefficients, indices, offsets, *, rows):
     return _summed_at(xp, dys, coefficients, indices, (rows, dy.shape[1]))
 
 
-@register_kernel("embedding_bag_dots", infer=_one_for_each_index)
+@register_kernel("embedding_bag_sum_dots", infer=_one_for_each_index)
 @in_float32
-def embedding_bag_dots(xp, dy, weight, indices, offsets):
+def embedding_bag_sum_dots(xp, dy, weight, indices, offsets):
     """dy[bag] · weight[index] for each index: the gradient of the coefficients"""
     return (dy.take(_bags(xp, indices, offsets), 0) * weight.take(indices, 0)).sum(1)
 

@@ -31,7 +31,7 @@ def attempt(xp, routine, *args, **options):
         return None
 
 
-def converged(xp, op, routine, *args, **options):
+def converged(xp, op, routine, *args, argument="A", **options):
     """Return what an iterative routine of `xp.linalg` gives; raise where it does not converge."""
     result = attempt(xp, routine, *args, **options)
     if result is not None:
@@ -39,20 +39,20 @@ def converged(xp, op, routine, *args, **options):
     raise bad_argument(
         LinAlgError,
         op,
-        "A",
+        argument,
         expected="matrices for which the algorithm converges",
         got=f"shape {args[0].shape} with a matrix for which it does not",
         mend="look for inf and nan in it",
     )
 
 
-def fail(op, info, *, expected, got, mend):
+def fail(op, info, *, expected, got, mend, argument="A"):
     """Raise for the first matrix whose `info`, the number of the bad diagonal element, is not 0."""
     where = [int(i[0]) for i in info.nonzero()] if info.ndim else []
     number = int(info[tuple(where)])
     batch = f" (batch element {', '.join(map(str, where))})" if where else ""
     raise bad_argument(
-        LinAlgError, op, "A", expected=expected, got=got.format(number) + batch, mend=mend
+        LinAlgError, op, argument, expected=expected, got=got.format(number) + batch, mend=mend
     )
 
 

@@ -97,17 +97,19 @@ _SMALL = 16
 
 def _substitute(xp, a, b, upper, unit):
     a, b = _spread(xp, a, b)
+    if not b.size:
+        return b.copy()
     if not on_host(xp):
-        import cupyx.scipy.linalg
+        from cupyx.scipy.linalg import solve_triangular
 
-        return cupyx.scipy.linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unit)
+        return solve_triangular(a, b, lower=not upper, unit_diagonal=unit, check_finite=False)
     if a.ndim > 2 and a.shape[-1] <= _SMALL:
         y = _substitute_stack(a, b, upper, unit)
         if y is not None:
             return y
     y = b.copy("C")
     trsm = blas("trsm", y.dtype.char)
-    for matrix, right in each(a, y) if y.size else ():
+    for matrix, right in each(a, y):
         # BLAS counts by columns, for which what lies here by rows is transposed: yᵀ aᵀ = bᵀ.
         if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
             trsm(1, matrix, right.T, 1, not upper, 1, unit, overwrite_b=1)

@@ -83,7 +83,8 @@ def logsumexp(xp, x, *, dim, keepdim, out=None):
     if x.size == 0:
         zeros = x.sum(dim, None, out, keepdim)
         return xp.full_like(zeros, -math.inf) if out is None else copied(zeros - math.inf, out)
-    top = x.max(dim, None, True) if x.ndim else x
+    top = x.real  # of complex numbers too: the logarithm is the principal one
+    top = top.max(dim, None, True) if x.ndim else top
     top = xp.where(xp.isfinite(top), top, 0)
     y = sum_over(xp, xp.exp(x - top), dim, keepdim=True)
     with np.errstate(divide="ignore"):  # log 0 = -inf is the value for a line of -inf

@@ -90,7 +90,8 @@ def logcumsumexp(xp, x, *, dim):
     if x.dtype.kind != "c":
         return running(xp, xp.logaddexp, x, dim)
     with np.errstate(all="ignore"):
-        return running(xp, functools.partial(_complex_logaddexp, xp), x, dim)
+        y = running(xp, functools.partial(_complex_logaddexp, xp), x, dim)
+        return _unwound(xp, x, y, dim) if x.ndim and x.size else y
 
 
 def _complex_logaddexp(xp, x, y):
@@ -98,6 +99,22 @@ def _complex_logaddexp(xp, x, y):
     high, low = xp.where(larger, x, y), xp.where(larger, y, x)
     sum = high + xp.log(1 + xp.exp(low - high))
     return xp.where(high.real == -math.inf, high, sum)
+
+
+def _unwound(xp, x, y, dim):
+    """Choose among logarithms 2πi apart those that summing one after the other gives, as PyTorch.
+
+    There the angle moves on from that of the larger one, the sum so far or the new element.
+    """
+    before = shift(xp, y, dim=dim, offset=1, fill=-math.inf)
+    renewed = ~(x.real < before.real)
+    turn = xp.where(renewed, before - x, x - before)
+    turn = xp.where(turn.real == -math.inf, 0, xp.angle(1 + xp.exp(turn)))
+    places = xp.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - 1 - dim))
+    begin = running(xp, xp.maximum, xp.where(renewed, places, 0), dim)
+    angle = xp.take_along_axis(x.imag + turn - turn.cumsum(dim), begin, dim) + turn.cumsum(dim)
+    rounds = xp.round((angle - y.imag) / (2 * math.pi))
+    return y + 2j * math.pi * xp.where(xp.isfinite(rounds), rounds, 0)
 
 
 @register_kernel("shift", infer=like_input)

@@ -55,24 +55,24 @@ _BINARY = {
 }
 
 
-def _register(op, name, inputs, infer):
-    if inputs == 1:
+def _of_one(name):
+    def kernel(xp, x, *, out=None):
+        return getattr(special(xp), name)(x, out=out)
 
-        def kernel(xp, x, *, out=None):
-            return getattr(special(xp), name)(x, out=out)
-    else:
+    return kernel
 
-        def kernel(xp, x, y, *, out=None):
-            return getattr(special(xp), name)(x, y, out=out)
 
-    kernel.__name__ = op
-    register_kernel(op, infer=infer, reuses=("x", "y")[:inputs])(in_float32(kernel))
+def _of_two(name):
+    def kernel(xp, x, y, *, out=None):
+        return getattr(special(xp), name)(x, y, out=out)
+
+    return kernel
 
 
 for _op, _name in _UNARY.items():
-    _register(_op, _name, 1, like_first)
+    register_kernel(_op, infer=like_first, reuses="x")(in_float32(_of_one(_name)))
 for _op, _name in _BINARY.items():
-    _register(_op, _name, 2, broadcast)
+    register_kernel(_op, infer=broadcast, reuses=("x", "y"))(in_float32(_of_two(_name)))
 
 
 @register_kernel("lgamma", infer=in_c_order(like_first))

@@ -6,29 +6,11 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.registry import KERNELS
-from tests.op_samples import SAMPLES, Sample, floats, samples
+from oneflow_lite.errors import NotDifferentiableError
+from tests.declared_samples import Names
+from tests.op_samples import SAMPLES, Sample, every_op, floats, samples
 
-# What tests of other files register and forget is no op of the package.
-OPS = sorted(
-    name
-    for name in KERNELS
-    if all(
-        kernel.__module__.startswith("oneflow_lite.")
-        for kernel in KERNELS.get(name).by_device.values()
-    )
-)
-
-
-class Names(flow.Interpreter):
-    """Collects the names of the ops that pass."""
-
-    def __init__(self) -> None:
-        self.seen: set[str] = set()
-
-    def apply(self, op_expr, inputs, attrs):
-        self.seen.add(op_expr.op_type_name)
-        return self.inner.apply(op_expr, inputs, attrs)
+OPS = every_op()
 
 
 def types_in_a_program(sample: Sample) -> set[str]:
@@ -44,9 +26,8 @@ def types_in_a_program(sample: Sample) -> set[str]:
 
 
 def test_every_registered_op_has_samples():
-    missing = [name for name in OPS if name not in SAMPLES]
-    assert not missing, f"give these ops a call in tests/op_samples.py: {missing}"
-    assert all(samples(name, "cuda") for name in OPS)
+    missing = [name for name in OPS if not samples(name, "cuda")]
+    assert not missing, f"no declared sample reaches these ops, nor tests/op_samples.py: {missing}"
     assert set(SAMPLES) <= set(OPS), f"no such ops: {sorted(set(SAMPLES) - set(OPS))}"
 
 
@@ -73,7 +54,10 @@ def test_samples_leave_their_inputs_alone_and_have_gradients(op):
         if sample.differentiable and joined:
             inputs = [tensors[i] for i in sample.differentiable]
             total = sum(y.sum() for y in joined)
-            grads = flow.autograd.grad(total, inputs, allow_unused=True)
+            try:
+                grads = flow.autograd.grad(total, inputs, allow_unused=True)
+            except NotDifferentiableError:  # the phase of eigenvectors is arbitrary
+                continue
             assert all(np.isfinite(g.numpy()).all() for g in grads if g is not None)
 
 

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite.functors.declare import DECLARATIONS, Declaration
+from oneflow_lite.functors.declare import DECLARATIONS, PREFIXED, Declaration
 from oneflow_lite.samples import samples
 from oneflow_lite.testing import Fixed, Sample
 
@@ -105,7 +105,7 @@ def counterpart(torch: Any, declaration: Declaration) -> Any:
         "flow": torch,
         "Tensor": torch.Tensor,
         "functional": torch.nn.functional,
-        **{name: getattr(torch, name) for name in ("linalg", "special", "fft", "masked")},
+        **{name: getattr(torch, name) for name in PREFIXED},
     }
     for place, name in declaration.places:
         found = getattr(roots.get(place), name, None)
@@ -118,14 +118,12 @@ def exposures() -> list[tuple[str, str, Any]]:
     """Return where users find functors: namespace, name there, and function; each function once."""
     # PyTorch documents most losses and layers there, and has others of these names at its top.
     roots = {"functional": flow.nn.functional, "flow": flow, "Tensor": flow.Tensor}
-    for name in ("linalg", "special", "fft", "masked"):
-        if hasattr(flow, name):
-            roots[name] = getattr(flow, name)
+    roots.update({n: getattr(flow, n) for n in PREFIXED if hasattr(flow, n)})
     found: dict[tuple[Any, str], tuple[str, str, Any]] = {}
     for place, root in roots.items():
-        for name, value in sorted(vars(root).items()):
+        for name in dir(root):
+            value = None if name.startswith("_") else getattr(root, name, None)
             home = str(getattr(value, "__module__", ""))
-            public = not name.startswith("_") and isinstance(value, types.FunctionType)
-            if public and ".functors." in home:
+            if isinstance(value, types.FunctionType) and ".functors." in home:
                 found.setdefault((value, name), (place, name, value))
     return list(found.values())

@@ -29,8 +29,22 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("from_dlpack", "copy"): "the memory is shared where it is",
     ("uniform_", "from"): "a word of Python",
     ("copy_", "other"): "undocumented",
+    ("inverse", "input"): "it is linalg.inv, whose matrix is A",
+    ("cholesky_solve", "input2"): "documented as L",
+    ("orgqr", "input2"): "documented as tau",
+    ("ormqr", "input2"): "documented as tau",
+    ("ormqr", "input3"): "documented as other",
+    ("polygamma", "input"): "first in the method, as documented",
+    ("where", "input"): "first in the method, as documented",
+    **{(f"scaled_modified_bessel_k{n}", "x"): "documented as input" for n in (0, 1)},
+    ("spherical_bessel_j0", "x"): "documented as input",
     **{(n, "out_dtype"): "of half precision on CUDA" for n in ("mm", "bmm", "addmm", "baddbmm")},
     **{(n, "other"): "a tensor in the place of dim is meant, too" for n in ("max", "min")},
+    **{
+        (name, parameter): "documented as indices_or_sections"
+        for name in ("tensor_split", "hsplit", "vsplit", "dsplit")
+        for parameter in ("sections", "indices", "tensor_indices_or_sections")
+    },
 }
 
 # What no function has here, whatever PyTorch's take: deprecated, private, or not of this library.

@@ -191,7 +191,7 @@ ERRORS = [
     (lambda x: flow.var_mean(x, 7), IndexError, "var_mean", "dim"),
     (lambda x: flow.std_mean(x, (0, 0)), flow.errors.DimError, "std_mean", "dim"),
     (lambda x: flow.norm(x.long()), RuntimeError, "norm", "input"),
-    (lambda x: flow.norm(x, "nuc"), ValueError, "norm", "p"),
+    (lambda x: flow.norm(x, "nuclear"), ValueError, "norm", "p"),
     (lambda x: flow.norm(x, dim=3), IndexError, "norm", "dim"),
     (lambda x: flow.norm(x[:0], INF), IndexError, "norm", "dim"),
 ]

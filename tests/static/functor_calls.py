@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite.exposure import load_all
 from oneflow_lite.registry import FUNCTORS
-from tests.op_samples import Sample
+from tests.declared_samples import ARRAYS, FIXED, SCOPE, Sample
 
 _rng = np.random.default_rng(11)
 
@@ -31,7 +32,8 @@ def _signed(*shape: int, dtype: Any = np.float32) -> Any:
     return (_share(*shape) * 4 - 2.0625).astype(dtype)
 
 
-# What an expression may name. Three calls are made, with other values each (`Sample.arrays`).
+# What an expression may name, beside the arrays of declared samples. Three calls are made, with
+# other values each (`Sample.arrays`).
 TENSORS: dict[str, Any] = {
     "x": _share(2, 3),
     "y": _share(2, 3),
@@ -70,23 +72,16 @@ TENSORS: dict[str, Any] = {
 }
 
 
-def scope() -> dict[str, Any]:
-    """Return the globals of the expressions: the functors by name, and the library."""
-    return {
-        **{name: FUNCTORS.get(name) for name in FUNCTORS},
-        "flow": flow,
-        "F": flow.nn.functional,
-    }
-
-
-SCOPE = scope()
+# What else it may name: the functors, and the library.
+load_all("functors")
+SCOPE.update({name: FUNCTORS.get(name) for name in FUNCTORS}, F=flow.nn.functional)
 
 
 def tensor_names(expression: str) -> list[str]:
     """Return the tensors that an expression names, in the order of the table."""
     tree = ast.parse(expression, mode="eval")
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return [name for name in TENSORS if name in names]
+    names = dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return [*(name for name in TENSORS if name in names), *(n for n in names if n in ARRAYS)]
 
 
 def identifiers(expression: str) -> set[str]:
@@ -97,10 +92,15 @@ def identifiers(expression: str) -> set[str]:
 def sample(expression: str, *, gradients: bool = True, **more: Any) -> Sample:
     """Return an expression as a call of the tensors that it names, and of `more` arrays."""
     names = tensor_names(expression)
-    arrays = [*(TENSORS[name] for name in names), *more.values()]
-    call = eval(f"lambda {', '.join([*names, *more])}: ({expression})", SCOPE)
-    grads = tuple(i for i, x in enumerate(arrays) if gradients and x.dtype.kind in "fc")
-    return Sample(expression, call, tuple(arrays), grads)
+    arrays = {name: ARRAYS[name] if name in ARRAYS else TENSORS[name] for name in names} | more
+    call = eval(f"lambda {', '.join(arrays)}: ({expression})", SCOPE)
+    grads = tuple(
+        i
+        for i, (name, x) in enumerate(arrays.items())
+        if gradients and x.dtype.kind in "fc" and name not in FIXED
+    )
+    declared = any(name in ARRAYS for name in names)
+    return Sample(expression, call, tuple(arrays.values()), grads, declared=declared)
 
 
 def _call_of(expression: str, name: str) -> ast.Call | None:
@@ -122,7 +122,9 @@ def in_place(expression: str, name: str) -> tuple[str, str | None] | None:
         return None
     first, *rest = map(ast.unparse, [*call.args, *call.keywords])
     fresh = f"{name}_({', '.join([f'({first}) * 1', *rest])})"
-    argument = f"{name}_({', '.join([first, *rest])})" if first in TENSORS else None
+    argument = (
+        f"{name}_({', '.join([first, *rest])})" if first in TENSORS or first in ARRAYS else None
+    )
     return fresh, argument
 
 

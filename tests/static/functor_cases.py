@@ -1,10 +1,19 @@
 """A call or more of every functor, Tensor method and function of `flow` and `nn.functional`.
 
-Expressions over the tensors of `functor_calls.TENSORS`. The in-place twins and the calls with
-`out=` are made from the first expression of their functor.
+The first are the samples of declarations, in single precision; by hand is what those do not say:
+other spellings, dtypes and layouts, over the tensors of `functor_calls.TENSORS`. The in-place twins
+and the calls with `out=` are made from the first expression of their functor.
 """
 
 from __future__ import annotations
+
+from oneflow_lite.functors.declare import DECLARATIONS
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import FUNCTORS
+from tests.declared_samples import dispatched, expressions
+from tests.functors.test_declared import FALLS_BACK
+
+DECLARED = 1  # samples of each declared functor; test_declared.py runs all of them
 
 _UNARY = """
     abs acos asin asinh atan atanh ceil clone cos cosh erf erfc exp exp2 expm1 floor frac log log10
@@ -269,6 +278,30 @@ CASES["adam_update"] = [
     + ", ".join(_SCALAR.format(n) for n in (0.5, 0.9, 0.99, 1e-8))
     + ", None)",
 ]
+
+
+def _cases(name: str) -> list[str]:
+    """Return the calls of a functor: of its declaration, then those by hand."""
+    declared = expressions(name, single=True)[:DECLARED] if name in DECLARATIONS else ()
+    return [*declared, *CASES.get(name, [])]
+
+
+CASES = {name: _cases(name) for name in FUNCTORS if name in DECLARATIONS or name in CASES}
+
+# What may run eagerly: `tests/functors/test_declared.py` says why.
+MAY_FALL_BACK = {e for name in FALLS_BACK for e in expressions(name, single=True)}
+
+
+def reshapes(expression: str) -> bool:
+    """Whether the call of a twin gives an argument another shape."""
+    name = expression.partition("_(")[0]
+    return name in DECLARATIONS and DECLARATIONS.get(name).reshapes
+
+
+def is_random(expression: str) -> bool:
+    """Whether a declared sample draws random numbers."""
+    return any(op_expr(op).schema.random for op in dispatched(expression, 0))
+
 
 # More ways to say it, and what belongs to no functor alone.
 MORE: list[str] = [

@@ -14,14 +14,15 @@ import oneflow_lite as flow
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from tests.op_samples import SAMPLES, gradient, samples
+from tests.declared_samples import gradient
+from tests.op_samples import every_op, samples
 
 F = flow.nn.functional
 
 # The ops of the kernels' folder: those of control flow run Programs.
 OPS = [
     op
-    for op in SAMPLES
+    for op in every_op()
     if any(
         kernel.__module__.startswith("oneflow_lite.kernels")
         or kernel.__module__ == "oneflow_lite.registry"
@@ -93,7 +94,7 @@ def recorded(call: Callable[..., Any], *tensors: flow.Tensor) -> list[KernelCall
 def sample_calls() -> tuple[KernelCall, ...]:
     """Return the kernel calls of all samples, each signature once."""
     found: dict[Any, KernelCall] = {}
-    for op in SAMPLES:
+    for op in every_op():
         for sample in samples(op, "cpu"):
             for call in recorded(sample.call, *sample.tensors()):
                 found.setdefault(_signature(call), call)

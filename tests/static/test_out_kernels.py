@@ -14,10 +14,10 @@ import oneflow_lite as flow
 from oneflow_lite.device import Device, on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
+from tests.op_samples import every_op
 from tests.static.kernel_calls import KernelCall, copied, recorded, sample_calls, sized_calls
-from tests.test_op_samples import OPS
 
-TAKING_OUT = [op for op in OPS if KERNELS.get(op).schema.out]
+TAKING_OUT = [op for op in every_op() if KERNELS.get(op).schema.out]
 
 
 def calls(op: str) -> list[KernelCall]:

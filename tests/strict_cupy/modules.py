@@ -1,7 +1,8 @@
 """The modules behind the names `cupy` and `cupyx`: NumPy's functions, found by name, wrapped."""
 
+import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,14 @@ def _make_cupy() -> Module:
     )
 
 
+@contextlib.contextmanager
+def _errstate(*, linalg: str) -> Iterator[None]:
+    """Say whether routines of linear algebra raise where they fail; here they always do."""
+    if linalg not in ("ignore", "raise"):
+        raise NotImplementedError
+    yield
+
+
 def _make_cupyx() -> Module:
     def scatter(name: str) -> Callable[[ndarray, Any, Any], None]:
         return lambda a, slices, value: getattr(cupy, name).at(a, slices, value)
@@ -155,6 +164,7 @@ def _make_cupyx() -> Module:
         None,
         own={
             "empty_pinned": np.empty,
+            "errstate": _errstate,
             "rsqrt": rsqrt,
             "scatter_add": scatter("add"),
             "scatter_max": scatter("maximum"),

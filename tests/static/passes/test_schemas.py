@@ -13,10 +13,10 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.passes.effects import is_control_flow, is_library
 from oneflow_lite.static.passes.elementwise_grouping import NOT_ELEMENTWISE
 from oneflow_lite.static.program import OpDesc
-from tests.op_samples import SAMPLES
+from tests.op_samples import every_op
 from tests.static.kernel_calls import KernelCall, copied, sample_calls
 
-OPS = sorted(SAMPLES)
+OPS = every_op()
 
 
 @functools.cache

@@ -1,0 +1,334 @@
+"""Dense linear algebra: what the samples of the declarations do not show."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import LinAlgError, NotDifferentiableError
+from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.testing import Fixed, Sample, check_op
+from tests.functors.declared import Call, calls
+from tests.functors.meant import meant
+
+FAMILIES = ("matmul", "einsum", "decompositions", "linalg", "norms", "distances")
+CALLS = [call for call in calls() if call.declaration.family in FAMILIES]
+
+
+def array(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def matrix(*shape: int, seed: int = 0) -> np.ndarray:
+    return array(*shape, shape[-1], seed=seed) + 3 * np.eye(shape[-1])
+
+
+SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
+RANK_ONE = np.outer([1.0, 2.0, -1.0], [2.0, 1.0, 1.0])
+
+
+def results(call: Call, device: str) -> list[np.ndarray]:
+    """Return what a call gives on a device, and the gradients of the sum of its squares."""
+    leaves = [flow.tensor(a, device=device).requires_grad_() for a in call.arrays]
+    given = iter(leaves)
+    args, kwargs = call._map(lambda a: next(given), lambda a: flow.tensor(a, device=device))
+    name = call.declaration.name
+    made = meant(name, FUNCTORS.get(name))(*args, **kwargs)
+    tensors = list(made) if isinstance(made, (tuple, list)) else [made]
+    assert all(y.device.type == device for y in tensors)
+    joined = [y for y in tensors if y.requires_grad]
+    if joined:
+        total = sum(y.abs().square().sum() for y in joined)
+        grads = flow.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        tensors += [g for g in grads if g is not None]
+    return [y.detach().cpu().numpy() for y in tensors]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_cuda_gives_what_the_cpu_gives(call):
+    flow.manual_seed(0)
+    expected = results(call, "cpu")
+    for device in _cuda():
+        got = results(call, device)
+        for x, y in zip(got, expected, strict=True):
+            assert (x.shape, x.dtype) == (y.shape, y.dtype)
+            if "lowrank" not in call.declaration.name:  # random
+                np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-8)
+
+
+def _cuda():
+    from tests import strict_cupy
+    from tests.conftest import REAL_CARD
+
+    if REAL_CARD:
+        yield "cuda"
+    else:
+        with strict_cupy.installed():
+            yield "cuda"
+
+
+INNER = {
+    "cofactor": [Sample(matrix(3)), Sample(matrix(2, 2)), Sample(array(1, 1))],
+    "cofactor_grad": [Sample(array(3, 3), matrix(3)), Sample(array(2, 2, 2), matrix(2, 2))],
+    "pinv": [Sample(array(3, 2), None, None, hermitian=False)],
+    "upper_pairs_grad": [Sample(array(3), n=3)],
+    "free_of_phase": [Sample(array(2, 2), Fixed(np.zeros(2)), of="svd")],
+}
+
+
+@pytest.mark.parametrize("op", INNER)
+def test_inner_op(op, device):
+    check_op(op, INNER[op], device=device, degenerate=False)
+
+
+# --- Determinants of singular matrices ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "x", [SINGULAR, RANK_ONE, np.zeros((2, 2)), np.zeros((3, 3)), 1j * RANK_ONE]
+)
+def test_determinants_of_singular_matrices_have_derivatives(x):
+    check_op("det", [Sample(x)], degenerate=False)
+    check_op("cofactor", [Sample(x)], degenerate=False, second_order=False)
+
+
+def test_a_batch_may_hold_singular_matrices():
+    x = np.stack([SINGULAR, matrix(2)])
+    check_op("det", [Sample(x)], degenerate=False)
+
+
+def test_the_third_derivative_of_a_determinant_raises_where_it_is_not_known():
+    x = flow.tensor(SINGULAR, requires_grad=True)
+    (first,) = flow.autograd.grad(flow.det(x), x, create_graph=True)
+    (second,) = flow.autograd.grad(first.square().sum(), x, create_graph=True)
+    with pytest.raises(LinAlgError, match="singular"):
+        second.sum().backward()
+
+
+def test_the_logarithm_of_a_negative_determinant_is_nan():
+    assert np.isnan(flow.logdet(flow.tensor([[1.0, 0.0], [0.0, -1.0]])).item())
+
+
+# --- What does not exist ------------------------------------------------------------------------
+
+
+def test_gradients_that_do_not_exist_raise():
+    x = flow.tensor(array(3, 2), requires_grad=True)
+    for mode, text in (("complete", "arbitrary"), ("r", "does not compute")):
+        with pytest.raises(NotDifferentiableError, match=text):
+            flow.linalg.qr(x, mode).R.sum().backward()
+    with pytest.raises(NotDifferentiableError, match="geqrf"):
+        flow.geqrf(x).tau.sum().backward()
+    with pytest.raises(NotDifferentiableError, match="linalg_ldl_factor"):
+        flow.linalg.ldl_factor(x @ x.mT + flow.eye(3).double()).LD.sum().backward()
+    assert not flow.linalg.lstsq(x, x, driver="gelsd").singular_values.requires_grad
+
+
+@pytest.mark.parametrize("name", ["svd", "eigh", "eig"])
+def test_a_loss_that_depends_on_a_phase_raises(name):
+    x = matrix(3) + 1j * matrix(3, seed=1)
+    x = flow.tensor(x + x.conj().T if name == "eigh" else x, requires_grad=True)
+    vectors = getattr(flow.linalg, name)(x)[0 if name == "svd" else 1]
+    with pytest.raises(NotDifferentiableError, match=rf"linalg\.{name}: .*phase"):
+        vectors.imag.sum().backward()
+
+
+def test_of_a_whole_basis_what_is_not_arbitrary_has_a_gradient():
+    """PyTorch ignores the columns that complete U; their projector depends on the matrix."""
+
+    def projector(x):
+        u = flow.linalg.svd(x).U[..., 2:]
+        return u @ u.mT
+
+    check_op(projector, [Sample(array(4, 2))], degenerate=False)
+
+
+# --- Errors and infos ---------------------------------------------------------------------------
+
+
+def both(x: np.ndarray) -> flow.Tensor:
+    return flow.tensor(np.stack([np.eye(2), x]))
+
+
+ERRORS = [
+    (lambda: flow.linalg.inv(both(SINGULAR)), LinAlgError, r"linalg.inv\(\).*element 2.*batch.* 1"),
+    (lambda: flow.linalg.inv(flow.tensor(SINGULAR)), LinAlgError, "a singular one: element 2"),
+    (lambda: flow.linalg.solve(both(SINGULAR), flow.ones(2, 1).double()), LinAlgError, "singular"),
+    (lambda: flow.linalg.cholesky(both(-np.eye(2))), LinAlgError, "minor of order 1.*element 1"),
+    (lambda: flow.linalg.cholesky_ex(both(-np.eye(2)), check_errors=True), LinAlgError, "minor"),
+    (lambda: flow.linalg.lu_factor(flow.tensor(SINGULAR)), LinAlgError, "element 2 on the diag"),
+    (lambda: flow.linalg.ldl_factor(flow.zeros(2, 2)), LinAlgError, "element 1 on the diagonal"),
+    (lambda: flow.linalg.svd(flow.full((2, 2), np.nan)), LinAlgError, "linalg.svd.*inf and nan"),
+    (lambda: flow.linalg.eig(flow.full((2, 2), np.nan)), LinAlgError, "linalg.eig.*inf and nan"),
+    (lambda: flow.linalg.inv(flow.ones(2, 3)), RuntimeError, "'A': expected a square matrix"),
+    (lambda: flow.linalg.inv(flow.ones(2)), RuntimeError, "'A': expected a matrix"),
+    (lambda: flow.linalg.det(flow.ones(2, 2).half()), RuntimeError, "det.*float16"),
+    (lambda: flow.linalg.svd(flow.ones(2, 2).long()), RuntimeError, "svd.*int64"),
+    (lambda: flow.linalg.solve(flow.eye(2), flow.ones(3, 1)), RuntimeError, "'B': expected 2 rows"),
+    (lambda: flow.linalg.solve(flow.eye(2), flow.ones(2), left=False), RuntimeError, "unless"),
+    (lambda: flow.linalg.solve(flow.eye(2), flow.ones(2, 1).double()), RuntimeError, "dtype"),
+    (lambda: flow.linalg.lu(flow.eye(2), pivot=False), RuntimeError, "'pivot'"),
+    (lambda: flow.linalg.svd(flow.eye(2), driver="gesvd"), RuntimeError, "'driver'"),
+    (lambda: flow.linalg.qr(flow.eye(2), "raw"), RuntimeError, "'mode'"),
+    (lambda: flow.linalg.eigh(flow.eye(2), "X"), RuntimeError, "'UPLO'"),
+    (lambda: flow.linalg.norm(flow.ones(2, 2, 2), 2), RuntimeError, "'dim'"),
+    (lambda: flow.linalg.norm(flow.ones(2), "fro"), RuntimeError, "'ord'"),
+    (lambda: flow.linalg.matrix_norm(flow.ones(2, 2), 3), RuntimeError, "'ord'"),
+    (lambda: flow.linalg.matrix_norm(flow.ones(2, 2), dim=1), RuntimeError, "'dim'"),
+    (lambda: flow.linalg.multi_dot([flow.ones(2, 3), flow.ones(2, 3)]), RuntimeError, "rows"),
+    (lambda: flow.linalg.tensorinv(flow.ones(2, 3), 1), RuntimeError, "'input'"),
+    (lambda: flow.linalg.tensorsolve(flow.ones(2, 3), flow.ones(2)), RuntimeError, "'input'"),
+    (lambda: flow.linalg.cross(flow.ones(2), flow.ones(2)), RuntimeError, "size 3"),
+    (lambda: flow.linalg.householder_product(flow.ones(2, 2), flow.ones(3)), RuntimeError, "'tau'"),
+    (lambda: flow.linalg.matrix_power(flow.ones(2, 2), -1), LinAlgError, "singular"),
+    (lambda: flow.cdist(flow.ones(2, 2), flow.ones(2, 3)), RuntimeError, "'x2'"),
+    (lambda: flow.cdist(flow.ones(2, 2), flow.ones(2, 2), -1), RuntimeError, "'p'"),
+    (lambda: flow.pdist(flow.ones(2)), RuntimeError, "2 dimensions"),
+    (lambda: flow.cov(flow.ones(2, 3), fweights=flow.ones(3)), RuntimeError, "'fweights'"),
+    (lambda: flow.cov(flow.ones(2, 3), aweights=flow.ones(2)), RuntimeError, "'aweights'"),
+    (lambda: flow.renorm(flow.ones(2, 3), 0, 0, 1.0), RuntimeError, "'p'"),
+    (lambda: flow.pca_lowrank(flow.ones(2, 3), 3), RuntimeError, "'q'"),
+    (lambda: flow.inner(flow.ones(2, 3), flow.ones(2)), RuntimeError, "last size of 3"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ERRORS)))
+def test_bad_arguments(number):
+    call, kind, text = ERRORS[number]
+    with pytest.raises(kind, match=text) as caught:
+        call()
+    assert isinstance(caught.value, flow.errors.FlowError)
+
+
+def test_infos_name_the_matrices_that_fail(device):
+    x = both(SINGULAR).to(device)
+    inverse, info = flow.linalg.inv_ex(x)
+    assert info.tolist() == [0, 2] and info.dtype == flow.int32
+    assert inverse[0].tolist() == np.eye(2).tolist() and bool(inverse[1].isnan().all())
+    result, info = flow.linalg.solve_ex(x, flow.ones(3, 1, 2, 1, device=device).double())
+    assert info.tolist() == [0, 2] and result.shape == (3, 2, 2, 1)
+    assert flow.linalg.lu_factor_ex(x).info.tolist() == [0, 2]
+    assert flow.linalg.cholesky_ex(both(np.diag([1.0, -1.0])).to(device)).info.tolist() == [0, 2]
+    assert flow.linalg.cond(x, 1).tolist() == [1.0, np.inf]
+
+
+# --- Ways through the kernels -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n,batch", [(3, ()), (3, (7,)), (20, (5,)), (40, ())])
+@pytest.mark.parametrize("upper,left,unit", itertools.product((False, True), repeat=3))
+def test_triangular_solves_read_one_triangle(n, batch, upper, left, unit, device):
+    a, b = matrix(*batch, n), array(*batch, n, 2, seed=1)
+    kept = np.triu(np.ones((n, n)), int(unit)) if upper else np.tril(np.ones((n, n)), -int(unit))
+    hidden = np.where(kept > 0, a / n, np.nan)
+    a = np.where(kept > 0, a / n, unit * np.eye(n))
+    b = b if left else np.swapaxes(b, -1, -2)
+    expected = np.linalg.solve(a, b) if left else b @ np.linalg.inv(a)
+    for order in "CF":
+        x = flow.linalg.solve_triangular(
+            flow.tensor(hidden.copy(order), device=device),
+            flow.tensor(b, device=device),
+            upper=upper,
+            left=left,
+            unitriangular=unit,
+        )
+        np.testing.assert_allclose(x.cpu().numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_a_zero_on_the_diagonal_of_a_triangle_gives_inf(batch):
+    a, b = flow.zeros(*batch, 2, 2) + flow.tensor([[1.0, 1.0], [0.0, 0.0]]), flow.ones(*batch, 2, 1)
+    x = flow.linalg.solve_triangular(a, b, upper=True)
+    assert bool((x[..., 1, 0] == np.inf).all())
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 2, 5), (5, 3), (2, 0, 0), (0, 3, 2)])
+def test_factors_multiply_to_the_matrix(shape, device):
+    x = flow.tensor(array(*shape) + 1j * array(*shape, seed=1), device=device)
+
+    def close(y):
+        np.testing.assert_allclose(y.cpu().numpy(), x.cpu().numpy(), atol=1e-12)
+
+    P, L, U = flow.linalg.lu(x)
+    close(P @ L @ U)
+    for name in ("P", "L", "U"):
+        packed = flow.lu_unpack(*flow.linalg.lu_factor_ex(x)[:2])
+        assert getattr(packed, name).equal(getattr(flow.linalg.lu(x), name))
+    for mode in ("reduced", "complete"):
+        close(flow.linalg.qr(x, mode).Q @ flow.linalg.qr(x, mode).R)
+    U, S, Vh = flow.linalg.svd(x, full_matrices=False)
+    close(U * S.unsqueeze(-2) @ Vh)
+    if shape[-2] >= shape[-1]:
+        a, tau = flow.geqrf(x)
+        close(flow.linalg.householder_product(a, tau) @ flow.triu(a)[..., : shape[-1], :])
+        close(flow.ormqr(a, tau, flow.triu(a)))
+
+
+def test_pivots_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    x = array(3, 6, 4)
+    ours, theirs = flow.linalg.lu_factor(flow.tensor(x)), torch.linalg.lu_factor(torch.tensor(x))
+    assert ours.pivots.tolist() == theirs.pivots.tolist()
+    np.testing.assert_allclose(ours.LU.numpy(), theirs.LU.numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 40.0])
+def test_exponentials_of_all_norms(size, device):
+    scipy_linalg = pytest.importorskip("scipy.linalg")
+    x = size * np.stack([array(4, 4) / 4, array(4, 4, seed=1)])
+    expected = scipy_linalg.expm(x)
+    y = flow.linalg.matrix_exp(flow.tensor(x, device=device)).cpu().numpy()
+    np.testing.assert_allclose(y, expected, rtol=1e-9, atol=1e-10 * abs(expected).max())
+    single = flow.linalg.matrix_exp(flow.tensor(x, dtype=flow.float32, device=device))
+    assert single.dtype == flow.float32
+    assert not flow.linalg.matrix_exp(flow.tensor([[np.inf]])).isfinite().any()
+
+
+def test_distances_of_many_rows_are_computed_by_a_product():
+    torch = pytest.importorskip("torch")
+    from tests.functors.agreement import compare
+
+    compare(flow.cdist, torch.cdist, array(30, 2), array(4, 2, seed=1), rtol=1e-6)
+    x = flow.tensor(array(30, 2))
+    assert flow.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").diagonal().abs().max() == 0
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0, 3.0, np.inf])
+def test_gradients_of_distances_between_equal_rows(p):
+    torch = pytest.importorskip("torch")
+    from tests.functors.agreement import compare
+
+    x = array(3, 3)
+    y = np.concatenate([x[:1], x[1:2] + [0, 1, 0]])
+    compare(lambda x, y: flow.cdist(x, y, p), lambda x, y: torch.cdist(x, y, p), x, y, orders=1)
+
+
+def test_the_rank_and_the_residuals_of_least_squares():
+    a, b = flow.tensor(RANK_ONE), flow.tensor(array(3, 2))
+    for driver, rank, values in (("gels", 0, 0), ("gelsy", 1, 0), ("gelsd", 1, 3), ("gelss", 1, 3)):
+        solved = flow.linalg.lstsq(a, b, driver=driver)
+        assert solved.rank.numel() == min(rank, 1) and solved.singular_values.numel() == values
+    tall = flow.linalg.lstsq(flow.tensor(array(4, 2)), flow.tensor(array(4, 2)), driver="gelsd")
+    assert tall.residuals.shape == (2,)
+    deficient = flow.linalg.lstsq(flow.ones(4, 2), flow.ones(4, 1), driver="gelsd")
+    assert deficient.residuals.shape == (0,) and deficient.rank.item() == 1
+    assert flow.linalg.lstsq(a, b[:, 0]).solution.shape == (3,)
+
+
+def test_ranks():
+    assert flow.linalg.matrix_rank(flow.tensor(RANK_ONE)).item() == 1
+    x = flow.tensor(np.stack([np.diag([4.0, 1.0]), np.diag([4.0, 3.0])]))
+    assert flow.linalg.matrix_rank(x, flow.tensor([2.0, 2.0])).tolist() == [1, 2]
+    assert flow.linalg.matrix_rank(x, rtol=0.5, hermitian=True).tolist() == [1, 2]
+    assert flow.linalg.matrix_rank(x, atol=5.0).tolist() == [0, 0]
+
+
+def test_a_power_is_a_new_tensor():
+    x = flow.eye(2)
+    for n in (0, 1, 2, 5):
+        y = flow.linalg.matrix_power(x, n)
+        assert y is not x and not y.is_view() and y.tolist() == x.tolist()
+        assert not np.shares_memory(y.numpy(), x.numpy())
