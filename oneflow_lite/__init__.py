@@ -399,6 +399,11 @@ from oneflow_lite.tensor_methods import (
     resize_as_ as resize_as_,
     strided as strided,
 )
+from oneflow_lite.tensor_repr import (
+    get_printoptions as get_printoptions,
+    printoptions as printoptions,
+    set_printoptions as set_printoptions,
+)
 
 device = Device
 bool = bool_

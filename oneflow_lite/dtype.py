@@ -222,14 +222,14 @@ class finfo:
             )
         limits = np.finfo(chosen)
         self.bits = int(limits.bits)
-        for name in ("eps", "max", "min", "resolution", "smallest_normal", "tiny"):
+        for name in ("eps", "max", "min", "smallest_normal", "tiny"):
             setattr(self, name, float(getattr(limits, name)))
+        self.resolution = float(f"1e-{limits.precision}")
         self.dtype = as_dtype("finfo", limits.dtype)
 
     eps: float
     max: float
     min: float
-    resolution: float
     smallest_normal: float
     tiny: float
 

@@ -33,7 +33,7 @@ def call(self: FunctionNode, *grads: Tensor | None) -> Any:
     that need none. The node of a leaf adds the gradient to `.grad`.
     """
     if isinstance(self, AccumulateGrad):
-        backward(GradientEdge(self, 0).stand_in(), *grads)
+        backward(GradientEdge(self, 0).stand_in(), grads)
         return ()
     infos = self.output_tensor_infos
     if len(grads) != len(infos) and len(grads) == sum([info is not None for info in infos]):
