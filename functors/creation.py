@@ -17,6 +17,7 @@ from oneflow_lite.functors.domains import AnyTensor, Count
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.out import fill_out, out_options
 from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
 
@@ -196,9 +197,15 @@ def like(name: str, summary: str, make: Callable[..., Tensor]) -> Any:
     """Declare a function that makes a tensor of another's shape, dtype and device."""
 
     def author(
-        input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+        input: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         check_tensor(name, "input", input)
+        check_memory_format(name, memory_format)
         dtype = input.dtype if dtype is None else dtype
         device = input.device if device is None else device
         return make(input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -278,9 +285,15 @@ def full(
 
 @functor("flow", samples="fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32")
 def zeros_like(
-    input: AnyTensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: AnyTensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Return zeros in the shape, dtype and device of `input`."""
+    check_memory_format("zeros_like", memory_format)
     if dtype is None and device is None:
         result: Tensor = dispatch1(_ZEROS_LIKE, input.detach())
         return result.requires_grad_(requires_grad)
@@ -295,8 +308,10 @@ def full_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Return a number in the shape, dtype and device of `input`."""
+    check_memory_format("full_like", memory_format)
     return _filled("full_like", input, input.shape, fill_value, (dtype, device, requires_grad))
 
 

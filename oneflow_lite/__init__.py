@@ -382,6 +382,13 @@ from oneflow_lite.interpreter import (
     current_interpreter as current_interpreter,
     push_interpreter as push_interpreter,
 )
+from oneflow_lite.memory_format import (
+    channels_last as channels_last,
+    channels_last_3d as channels_last_3d,
+    contiguous_format as contiguous_format,
+    memory_format as memory_format,
+    preserve_format as preserve_format,
+)
 from oneflow_lite.registry import (
     register_functor as register_functor,
     register_kernel as register_kernel,

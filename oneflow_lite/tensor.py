@@ -40,6 +40,7 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.locks import FREE_THREADED, make_lock
+from oneflow_lite.memory_format import check_memory_format, lies_in
 from oneflow_lite.storage import Layout, Storage, ViewInfo
 from oneflow_lite.tensor_repr import tensor_text
 
@@ -149,9 +150,11 @@ class Tensor:
         distance = address(self._data) - address(owner(self._data))
         return distance // int(self._data.itemsize)
 
-    def is_contiguous(self) -> bool:
-        """Return whether the elements lie in C order without gaps."""
-        return bool(self._data.flags.c_contiguous)
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Return whether the elements lie in C order, or in a memory format, without gaps."""
+        if memory_format is None:
+            return bool(self._data.flags.c_contiguous)
+        return lies_in(self._data, check_memory_format("is_contiguous", memory_format))
 
     def is_floating_point(self) -> bool:
         """Return whether the dtype is a floating point one."""
