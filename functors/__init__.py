@@ -1,9 +1,1 @@
-"""What users call; importing this package registers every functor and gives Tensor its methods."""
-
-import importlib
-import pkgutil
-
-for _family in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_family.name}")
-
-importlib.import_module(f"{__name__}.methods").attach_methods()
+"""What users call: a family is imported when one of its names is first asked for."""

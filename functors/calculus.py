@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, DimError, ShapeError
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_dim, check_dims, check_int, no_dimension, refusal
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Count, Int, Vector
+from oneflow_lite.functors.domains import AnyTensor, Count, Int, Numeric, Vector
 from oneflow_lite.functors.indexing import NARROW
 from oneflow_lite.functors.joining import cat
 from oneflow_lite.functors.rearranging import flip
@@ -74,7 +74,7 @@ def diff(
         x(5), spacing=(fixed(np.array([0.5, 1.0, 2.5, 3.0, 7.0])),); i(2, 3), dim=1""",
 )
 def gradient(
-    input: AnyTensor,
+    input: Numeric,
     *,
     spacing: Any = None,
     dim: int | Sequence[int] | None = None,
@@ -96,6 +96,9 @@ def gradient(
     """
     op, shape = "gradient", input._data.shape
     dims = check_dims(op, dim, len(shape))
+    if input.dtype.kind == "u":
+        expected, mend = "a dtype with negative numbers", "convert it with .float()"
+        raise refusal(DTypeError, op, "input", expected, input.dtype, mend)
     several = isinstance(spacing, (list, tuple))
     steps = list(spacing) if several else [1 if spacing is None else spacing] * len(dims)
     if len(steps) != len(dims):
@@ -165,7 +168,7 @@ _TRAPEZOIDS = "x(5); x(2, 4), dx=0.5, dim=0; x(2, 4), x(4); x(2, 3), x(2, 3), di
 
 
 @functor("flow", alias="trapz", samples=_TRAPEZOIDS)
-def trapezoid(y: AnyTensor, x: Tensor | None = None, *, dx: Any = 1, dim: Int = -1) -> Tensor:
+def trapezoid(y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: Int = -1) -> Tensor:
     """Return the integral of a sampled function along a dimension, by trapezoids.
 
     x: the coordinates of the samples, a vector or one for each; dx apart otherwise.
@@ -184,7 +187,7 @@ trapz = trapezoid
 
 @functor("flow", samples=_TRAPEZOIDS)
 def cumulative_trapezoid(
-    y: AnyTensor, x: Tensor | None = None, *, dx: Any = 1, dim: Int = -1
+    y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: Int = -1
 ) -> Tensor:
     """Return the integrals of a sampled function up to each sample but the first, by trapezoids.
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_number, real
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real
-from oneflow_lite.functors.operands import meeting
+from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real, pair
+from oneflow_lite.functors.operands import OPERAND
 from oneflow_lite.functors.shape import imag
 from oneflow_lite.interpreter import dispatch1, dispatch2
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor
 
 _EQ = op_expr("eq")
@@ -35,7 +35,13 @@ def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
 
 Ordered = Annotated[
     Any,
-    meeting(_ordered, "Real, of shapes that broadcast together.", "When an argument is complex."),
+    pair(
+        _ordered,
+        "Real, of shapes that broadcast together.",
+        "When an argument is complex.",
+        "fiub",
+        OPERAND,
+    ),
 ]
 _pair = functools.partial(
     binary, domain=Ordered, twin=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
@@ -51,7 +57,6 @@ eq = _pair(
 ne = _pair(
     "ne",
     "Return where two tensors differ, as bools. nan differs from everything.",
-    "[1, 2, 3] & [2, 2, 2] -> tensor([ True, False,  True])",
     domain=Operand,
     alias="not_equal",
 )
@@ -61,39 +66,16 @@ lt = _pair(
     "[1, 2, 3] & [2, 2, 2] -> tensor([ True, False, False])",
     alias="less",
 )
-le = _pair(
-    "le",
-    "Return where `input` is at most `other`, as bools.",
-    "[1, 2, 3] & [2, 2, 2] -> tensor([ True,  True, False])",
-    alias="less_equal",
-)
-gt = _pair(
-    "gt",
-    "Return where `input` is greater than `other`, as bools.",
-    "[1, 2, 3] & [2, 2, 2] -> tensor([False, False,  True])",
-    alias="greater",
-)
-ge = _pair(
-    "ge",
-    "Return where `input` is at least `other`, as bools.",
-    "[1, 2, 3] & [2, 2, 2] -> tensor([False,  True,  True])",
-    alias="greater_equal",
-)
+le = _pair("le", "Return where `input` is at most `other`, as bools.", alias="less_equal")
+gt = _pair("gt", "Return where `input` is greater than `other`, as bools.", alias="greater")
+ge = _pair("ge", "Return where `input` is at least `other`, as bools.", alias="greater_equal")
 isnan = _one(
     "isnan",
     "Return where an element is nan, as bools.",
     "[1.0, float('nan')] -> tensor([False,  True])",
 )
-isinf = _one(
-    "isinf",
-    "Return where an element is inf or -inf, as bools.",
-    "[1.0, float('-inf')] -> tensor([False,  True])",
-)
-isfinite = _one(
-    "isfinite",
-    "Return where an element is neither inf, -inf nor nan, as bools.",
-    "[1.0, float('inf')] -> tensor([ True, False])",
-)
+isinf = _one("isinf", "Return where an element is inf or -inf, as bools.")
+isfinite = _one("isfinite", "Return where an element is neither inf, -inf nor nan, as bools.")
 signbit = unary(
     "signbit",
     "Return where the sign of an element is set, also that of -0.0, as bools.",
@@ -126,12 +108,16 @@ def isreal(input: AnyTensor) -> Tensor:
     return eq(input, input) | isnan(input)
 
 
-def _check_dtypes(op: str, input: Tensor, other: Tensor) -> None:
-    if other.dtype != input.dtype:
-        raise DTypeError(
-            f"{op}(): argument 'other': expected dtype {input.dtype}, that of 'input', got "
-            f"{other.dtype}; convert one of them with .to(dtype)"
-        )
+def _close(
+    op: OpExpr, input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool
+) -> Tensor:
+    if other.dtype == input.dtype:
+        attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+        return dispatch2(op, input, other, attrs)
+    raise DTypeError(
+        f"{op.op_type_name}(): argument 'other': expected dtype {input.dtype}, that of 'input', "
+        f"got {other.dtype}; convert one of them with .to(dtype)"
+    )
 
 
 @functor("flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5")
@@ -153,9 +139,7 @@ def isclose(
     >>> flow.isclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
-    _check_dtypes("isclose", input, other)
-    attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
-    return dispatch2(_ISCLOSE, input, other, attrs)
+    return _close(_ISCLOSE, input, other, rtol, atol, equal_nan)
 
 
 @functor("flow Tensor")
@@ -168,18 +152,13 @@ def allclose(
 ) -> bool:
     """Return whether `isclose` holds for every element, as a Python bool.
 
-    input, other: of one dtype, and of shapes that broadcast together.
-    rtol, atol: the tolerances, at least 0.
-    equal_nan: whether nan is close to nan.
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not broadcast.
 
     >>> flow.allclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]), atol=0.2)
     True
     """
-    _check_dtypes("allclose", input, other)
-    attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
-    return bool(dispatch2(_ALLCLOSE, input, other, attrs))
+    return bool(_close(_ALLCLOSE, input, other, rtol, atol, equal_nan))
 
 
 @functor("flow Tensor")

@@ -8,8 +8,7 @@ from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import sign
 from oneflow_lite.functors.checks import check_broadcast, check_tensor
 from oneflow_lite.functors.declare import functor, unary
-from oneflow_lite.functors.domains import AnyTensor, Floating, tensor
-from oneflow_lite.functors.operands import meeting
+from oneflow_lite.functors.domains import AnyTensor, Floating, pair, tensor
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -83,8 +82,8 @@ def _polar(op: str, abs: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
 
 _SAYS = "Both float32 or both float64; their shapes broadcast together."
 _WHEN = "When a dtype is another, or the two differ."
-Cartesian = Annotated[Tensor, meeting(_cartesian, _SAYS, _WHEN, "Tensor")]
-Polar = Annotated[Tensor, meeting(_polar, _SAYS, _WHEN, "Tensor")]
+Cartesian = Annotated[Tensor, pair(_cartesian, _SAYS, _WHEN)]
+Polar = Annotated[Tensor, pair(_polar, _SAYS, _WHEN)]
 
 
 @functor("flow", out=True)

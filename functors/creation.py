@@ -205,7 +205,8 @@ def like(name: str, summary: str, make: Callable[..., Tensor]) -> Any:
         memory_format: Any = None,
     ) -> Tensor:
         check_tensor(name, "input", input)
-        check_memory_format(name, memory_format)
+        if memory_format is not None:
+            check_memory_format(name, memory_format)
         dtype = input.dtype if dtype is None else dtype
         device = input.device if device is None else device
         return make(input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -247,13 +248,39 @@ zeros = _sized(
 )
 ones = _sized("ones", "Return ones of a size given as ints or as one sequence.", _FULL, value=1)
 empty = _sized("empty", "Return an uninitialised tensor.", _EMPTY, samples="")
-ones_like = like("ones_like", "Return ones in the shape, dtype and device of `input`.", ones)
 empty_like = like(
     "empty_like", "Return an uninitialised tensor in the shape, dtype and device of another.", empty
 )
 new_zeros = _new("new_zeros", "Return zeros of a size, in the dtype and on the device.", zeros)
 new_ones = _new("new_ones", "Return ones of a size, in the dtype and on the device.", ones)
 new_empty = _new("new_empty", "Return an uninitialised tensor of a size.", empty)
+
+
+def _constant_like(name: str, summary: str, op: Any, make: Callable[..., Tensor]) -> Any:
+    """Declare what gradient rules call often: one op, unless a dtype or device is given."""
+
+    def author(
+        input: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        check_tensor(name, "input", input)
+        if memory_format is not None:
+            check_memory_format(name, memory_format)
+        if dtype is None and device is None:
+            result: Tensor = dispatch1(op, input.detach())
+            return result.requires_grad_(requires_grad)
+        return make(input, input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
+
+    return declared(name, summary, author, samples="fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32")
+
+
+_AS = "in the shape, dtype and device of `input`."
+zeros_like = _constant_like("zeros_like", f"Return zeros {_AS}", _ZEROS_LIKE, new_zeros)
+ones_like = _constant_like("ones_like", f"Return ones {_AS}", _ONES_LIKE, new_ones)
 
 
 @functor("flow", samples="(2, 3), 7; (2,), 0.5, dtype=float64")
@@ -281,23 +308,6 @@ def full(
         given = fill_value_of("full", "fill_value", fill_value, chosen)
     shape = check_sizes("full", (size,))
     return made(_FULL, "full", (chosen, device, requires_grad, out), shape=shape, value=given)
-
-
-@functor("flow", samples="fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32")
-def zeros_like(
-    input: AnyTensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Return zeros in the shape, dtype and device of `input`."""
-    check_memory_format("zeros_like", memory_format)
-    if dtype is None and device is None:
-        result: Tensor = dispatch1(_ZEROS_LIKE, input.detach())
-        return result.requires_grad_(requires_grad)
-    return new_zeros(input, input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 @functor("flow", samples="fixed(x(2, 3)), 7; fixed(i(2, 3)), 0.5, dtype=float32")
@@ -405,7 +415,7 @@ def linspace(
     >>> flow.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    bounds = {
+    bounds: dict[str, Any] = {
         "start": float(check_real("linspace", "start", start)),
         "end": float(check_real("linspace", "end", end)),
     }
@@ -431,7 +441,7 @@ def logspace(
     tensor([  1.,  10., 100.])
     """
     given = {"start": start, "end": end, "base": base}
-    attrs = {n: float(check_real("logspace", n, v)) for n, v in given.items()}
+    attrs: dict[str, Any] = {n: float(check_real("logspace", n, v)) for n, v in given.items()}
     return made(_LOGSPACE, "logspace", (dtype, device, requires_grad, out), steps=steps, **attrs)
 
 

@@ -343,10 +343,13 @@ def _dispatching(declaration: Declaration, scope: dict[str, Any]) -> list[str]:
     result = "{}"
     if hasattr(d.result, "_fields"):
         scope["RESULT"], result = d.result, "RESULT(*{})"
-    meet = next((p.domain.meet for p in tensors if p.domain and p.domain.meet), None)
+    meet, quick = next(
+        ((p.domain.meet, p.domain.quick) for p in tensors if p.domain and p.domain.meet), (None, "")
+    )
     if meet is not None:
         scope["MEET"] = meet
-        lines.append(f"{', '.join(operands)} = MEET(NAME, {', '.join(operands)})")
+        line = f"{', '.join(operands)} = MEET(NAME, {', '.join(operands)})"
+        lines.append(f"if not ({quick.format(*operands)}): {line}" if quick else line)
     if len(tensors) == len(operands) == 2:
         call = f"dispatch2(OP, {operands[0]}, {operands[1]}{given})"
     elif len(tensors) == 1 and tensors[0].domain.tensor != "many":  # type: ignore[union-attr]
@@ -384,6 +387,7 @@ def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
     scope = {"VIEW": d.function, "COPIED": _copied}
     author = _flat(d.author, d.parameters, [f"return COPIED(VIEW({handed_on}))"], scope)
     author.__name__ = author.__qualname__ = f"{name}_copy"
+    author.__module__ = sys._getframe(1).f_globals["__name__"]
     author.__annotations__ = d.author.__annotations__  # with the domains
     author.__doc__ = f"Return what `{name}` returns, copied."
     return functor("flow", out=True, samples=samples or "; ".join(d.samples))(author)
@@ -557,17 +561,3 @@ def _indented(words: str) -> str:
             line = ""
         line += f" {word}" if line else word
     return "".join(f"\n    {each}" for each in [*lines, line] if each)
-
-
-def exposed(place: str) -> dict[str, Callable[..., Any]]:
-    """Return what the declarations expose in a namespace, by name."""
-    found = {}
-    for name in DECLARATIONS:
-        declaration = DECLARATIONS.get(name)
-        for where, alias in declaration.places:
-            if where == place:
-                found[alias] = declaration.function
-        for where, alias in declaration.twin_places:
-            if where == place:
-                found[alias] = FUNCTORS.get(f"{name}_")
-    return found

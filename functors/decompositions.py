@@ -15,7 +15,7 @@ from oneflow_lite.functors.complex import conj
 from oneflow_lite.functors.creation import arange, eye, zeros
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.diagonals import tril, triu
-from oneflow_lite.functors.domains import Count, Flag, Matrix, Square, choice
+from oneflow_lite.functors.domains import Count, Flag, Matrix, Square, attribute, choice
 from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.functors.random import randn
 from oneflow_lite.functors.reduce import mean
@@ -36,6 +36,26 @@ SOLVE_TRIANGULAR = op_expr("linalg_solve_triangular")
 PERMUTATION = op_expr("lu_permutation")
 
 Triangle = Annotated[str, choice("L", "U", says="Which triangle is read, lower or upper.")]
+
+
+def _check_pivot(op: str, argument: str, pivot: Any) -> bool:
+    if not pivot:
+        raise ArgumentError(
+            f"{op}(): argument '{argument}': expected True, got {pivot}; LAPACK exchanges rows"
+        )
+    return True
+
+
+def _check_driver(op: str, argument: str, driver: Any) -> None:
+    if driver is not None:
+        raise ArgumentError(
+            f"{op}(): argument '{argument}': expected None, got {driver!r}; NumPy and CuPy choose "
+            "the algorithm themselves"
+        )
+
+
+Pivot = Annotated[bool, attribute(_check_pivot, says="Has to be True.")]
+Driver = Annotated[str | None, attribute(_check_driver, says="Has to be None.")]
 
 
 def solve_triangular(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
@@ -75,13 +95,15 @@ def linalg_cholesky_ex(
 
     upper: as in `cholesky`.
     check_errors: raise where there is one; otherwise L is right up to there.
-
-    >>> flow.linalg.cholesky_ex(flow.tensor([[1.0, 2.0], [2.0, 1.0]])).info
-    tensor(2, dtype=int32)
     """
 
 
 # --- LU and LDL ---------------------------------------------------------------------------------
+
+
+def _factored(A: Tensor, check_errors: bool = False) -> Any:
+    return dispatch(LU, (A,), {"pivot": True, "check_errors": check_errors})
+
 
 LUFactor = namedtuple("LUFactor", "LU pivots")
 LUFactorEx = namedtuple("LUFactorEx", "LU pivots info")
@@ -90,52 +112,37 @@ LDLFactor = namedtuple("LDLFactor", "LD pivots")
 LDLFactorEx = namedtuple("LDLFactorEx", "LD pivots info")
 
 
-def _lu(op: str, A: Tensor, pivot: bool, check_errors: bool) -> Any:
-    if not pivot:
-        raise ArgumentError(
-            f"{op}(): argument 'pivot': expected True, got {pivot}; LAPACK has no LU without "
-            "exchanges of rows"
-        )
-    return dispatch(LU, (A,), {"pivot": True, "check_errors": check_errors})
-
-
 @functor("linalg", out=True, samples="x(3, 3); x(2, 2, 4); x(3, 2)")
-def linalg_lu_factor(A: Matrix, *, pivot: Flag = True) -> LUFactor:
+def linalg_lu_factor(A: Matrix, *, pivot: Pivot = True) -> LUFactor:
     """Return L and U in one matrix, and the rows that were exchanged with each, from 1.
 
-    pivot: has to be True.
     LinAlgError: when U has a 0 on its diagonal.
 
     >>> flow.linalg.lu_factor(flow.tensor([[1.0, 2.0], [2.0, 2.0]])).pivots
     tensor([2, 2], dtype=int32)
     """
-    return LUFactor(*_lu("linalg.lu_factor", A, pivot, True)[:2])
+    return LUFactor(*_factored(A, True)[:2])
 
 
 @functor("linalg", out=True, samples="x(3, 3); x(2, 2, 4); x(3, 2)")
-def linalg_lu_factor_ex(A: Matrix, *, pivot: Flag = True, check_errors: Flag = False) -> LUFactorEx:
+def linalg_lu_factor_ex(
+    A: Matrix, *, pivot: Pivot = True, check_errors: Flag = False
+) -> LUFactorEx:
     """Return `lu_factor` and the number of the first 0 on the diagonal of each U, or 0.
 
-    pivot: has to be True.
     check_errors: raise where there is one.
-
-    >>> flow.linalg.lu_factor_ex(flow.ones(2, 2)).info
-    tensor(2, dtype=int32)
     """
-    return LUFactorEx(*_lu("linalg.lu_factor_ex", A, pivot, check_errors))
 
 
 @functor("linalg", out=True, samples="x(3, 3); x(2, 2, 4); x(3, 2)")
-def linalg_lu(A: Matrix, *, pivot: Flag = True) -> PLU:
+def linalg_lu(A: Matrix, *, pivot: Pivot = True) -> PLU:
     """Return a permutation matrix P, L with unit diagonal, and U, such that A = P L U.
-
-    pivot: has to be True.
 
     >>> flow.linalg.lu(flow.tensor([[1.0, 2.0], [2.0, 2.0]])).U
     tensor([[2., 2.],
             [0., 1.]])
     """
-    return _unpacked(*_lu("linalg.lu", A, pivot, False)[:2])
+    return _unpacked(*_factored(A)[:2])
 
 
 def _unpacked(LU_data: Tensor, LU_pivots: Tensor) -> PLU:
@@ -148,16 +155,12 @@ def _unpacked(LU_data: Tensor, LU_pivots: Tensor) -> PLU:
 
 
 @functor("flow Tensor", samples="x(3, 3); x(2, 2, 4), get_infos=True")
-def lu(A: Matrix, pivot: Flag = True, get_infos: Flag = False) -> Any:
+def lu(A: Matrix, pivot: Pivot = True, get_infos: Flag = False) -> Any:
     """Return `linalg.lu_factor` without its check; the older function.
 
-    pivot: has to be True.
     get_infos: return the infos of `linalg.lu_factor_ex`, too.
-
-    >>> flow.lu(flow.tensor([[1.0, 2.0], [2.0, 2.0]]))[1]
-    tensor([2, 2], dtype=int32)
     """
-    return tuple(_lu("lu", A, pivot, False)[: 3 if get_infos else 2])
+    return tuple(_factored(A)[: 3 if get_infos else 2])
 
 
 @functor("flow", out=True, samples="x(3, 3), np.int32([2, 3, 3]); x(3, 2), np.int32([3, 2])")
@@ -168,10 +171,6 @@ def lu_unpack(
 
     LU_pivots: of int32, counted from 1.
     unpack_data, unpack_pivots: whether L and U, and P, are wanted; they are empty otherwise.
-
-    >>> flow.lu_unpack(*flow.linalg.lu_factor(flow.tensor([[1.0, 2.0], [2.0, 2.0]]))).P
-    tensor([[0., 1.],
-            [1., 0.]])
     """
     made = _unpacked(LU_data, LU_pivots)
     nothing = zeros(0, dtype=LU_data.dtype, device=LU_data.device)
@@ -246,10 +245,6 @@ def lu_solve(input: Matrix, LU_data: Square, LU_pivots: Tensor) -> Tensor:
 
     LU_pivots: of int32, counted from 1.
     ShapeError: when the shapes do not fit.
-
-    >>> flow.lu_solve(flow.ones(2, 1), *flow.linalg.lu_factor(2 * flow.eye(2)))
-    tensor([[0.5000],
-            [0.5000]])
     """
     return _lu_solve("lu_solve", LU_data, LU_pivots, input, True, False)
 
@@ -278,9 +273,6 @@ def linalg_ldl_factor_ex(
 
     hermitian: as in `ldl_factor`.
     check_errors: raise where there is one.
-
-    >>> flow.linalg.ldl_factor_ex(flow.zeros(2, 2)).info
-    tensor(1, dtype=int32)
     """
 
 
@@ -331,9 +323,6 @@ def qr(input: Matrix, some: Flag = True) -> QRResult:
     """Return `linalg.qr` in mode "reduced", or "complete" with some=False; the older function.
 
     some: leave out the columns of Q beyond those of the input.
-
-    >>> flow.qr(flow.ones(3, 2), some=False).Q.shape
-    (3, 3)
     """
     return QRResult(*dispatch(QR, (input,), {"mode": "reduced" if some else "complete"}))
 
@@ -433,40 +422,23 @@ SVDResult = namedtuple("SVDResult", "U S Vh")
 OldSVD = namedtuple("OldSVD", "U S V")
 
 
-def _check_driver(op: str, driver: Any) -> None:
-    if driver is not None:
-        raise ArgumentError(
-            f"{op}(): argument 'driver': expected None, got {driver!r}; NumPy and CuPy choose "
-            "the algorithm themselves"
-        )
-
-
 @functor("linalg", out=True, samples="x(3, 3); x(2, 3, 2), False; x(2, 3), full_matrices=False")
-def linalg_svd(A: Matrix, full_matrices: Flag = True, *, driver: str | None = None) -> SVDResult:
+def linalg_svd(A: Matrix, full_matrices: Flag = True, *, driver: Driver = None) -> SVDResult:
     """Return U, the falling singular values S, and Vᴴ, such that A = U diag(S) Vᴴ.
 
     full_matrices: make U and V square. What completes them is arbitrary, and so are signs and
         phases of all vectors: a gradient exists of what does not depend on them, and finite where
         singular values differ.
-    driver: has to be None.
 
     >>> flow.linalg.svd(flow.tensor([[3.0, 0.0], [0.0, -4.0]])).S
     tensor([4., 3.])
     """
-    _check_driver("linalg.svd", driver)
     return SVDResult(*dispatch(SVD, (A,), {"full_matrices": full_matrices}))
 
 
 @functor("linalg", out=True, samples="x(3, 3); x(2, 3, 2)")
-def linalg_svdvals(A: Matrix, *, driver: str | None = None) -> Tensor:
-    """Return the singular values, falling.
-
-    driver: has to be None.
-
-    >>> flow.linalg.svdvals(flow.tensor([[3.0, 0.0], [0.0, -4.0]]))
-    tensor([4., 3.])
-    """
-    _check_driver("linalg.svdvals", driver)
+def linalg_svdvals(A: Matrix, *, driver: Driver = None) -> Tensor:
+    """Return the singular values, falling."""
     return dispatch1(SVDVALS, A)
 
 
@@ -476,9 +448,6 @@ def svd(input: Matrix, some: Flag = True, compute_uv: Flag = True) -> OldSVD:
 
     some: leave out what makes U and V square.
     compute_uv: with False, U and V are square and of zeros.
-
-    >>> flow.svd(flow.tensor([[3.0, 0.0], [0.0, -4.0]])).S
-    tensor([4., 3.])
     """
     if compute_uv:
         u, s, vh = dispatch(SVD, (input,), {"full_matrices": not some})
@@ -565,11 +534,7 @@ def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
 
 @functor("linalg", out=True, samples="spd(3); spd(2, 2), 'U'")
 def linalg_eigvalsh(input: Square, UPLO: Triangle = "L") -> Tensor:
-    """Return the eigenvalues of symmetric or Hermitian matrices, rising.
-
-    >>> flow.linalg.eigvalsh(flow.tensor([[2.0, 0.0], [0.0, 1.0]]))
-    tensor([1., 2.])
-    """
+    """Return the eigenvalues of symmetric or Hermitian matrices, rising."""
 
 
 @functor("linalg", out=True, samples="m(3); zm(2, 2)")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_dim, check_ndim, no_dimension, refusal
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices, tensor
+from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices
 from oneflow_lite.functors.formulas import from_host
 from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch1
@@ -20,15 +20,6 @@ from oneflow_lite.tensor import Tensor
 DIAGONAL = op_expr("diagonal")
 DIAG_EMBED = op_expr("diag_embed")
 CLONE = op_expr("clone")
-
-
-def _matrix(op: str, value: Tensor, argument: str) -> Tensor:
-    return check_ndim(op, value, (2,), argument)
-
-
-Matrix = Annotated[
-    Tensor, tensor(_matrix, "", "Of two dimensions.", ShapeError="When {x} is no matrix.")
-]
 
 
 @functor("flow Tensor", out=True, twin=True, samples="x(3, 3); x(2, 2, 3), -1; x(3, 2), 1")
@@ -121,13 +112,15 @@ def diagflat(input: AnyTensor, offset: Int = 0) -> Tensor:
 
 
 @functor("flow Tensor", samples="x(3, 2); z(2, 2)")
-def trace(input: Matrix) -> Tensor:
+def trace(input: AnyTensor) -> Tensor:
     """Return the sum of the main diagonal of a matrix.
+
+    ShapeError: when `input` is no matrix.
 
     >>> flow.trace(flow.tensor([[1., 2.], [3., 4.]]))
     tensor(5.)
     """
-    return FUNCTORS.get("sum")(diagonal(input))
+    return FUNCTORS.get("sum")(diagonal(check_ndim("trace", input, (2,))))
 
 
 @functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")

@@ -44,10 +44,23 @@ def tensor(
     return Domain(says, line, quick if kinds else "", raises, (check,), "one", sample=sample)
 
 
-def pair(meet: Callable[..., Any], says: str, when: str) -> Domain:
-    """Return the domain of two operands that `meet(name, a, b)` brings to one dtype."""
-    raises = {"DTypeError": when, "ShapeError": "When the shapes do not broadcast."}
-    return Domain(says, raises=raises, tensor="operand", meet=meet, sample="x(2, 3)", type="Tensor")
+def pair(
+    meet: Callable[..., Any],
+    says: str,
+    when: str = "",
+    kinds: str = "",
+    type: str = "Tensor",
+    sample: str = "x(2, 3)",
+) -> Domain:
+    """Return the domain of two operands that `meet(name, a, b)` checks or brings to one dtype.
+
+    Tensors of one dtype, of one of these kinds, are left alone.
+    """
+    raises = {"DTypeError": when} if when else {}
+    raises["ShapeError"] = "When the shapes do not broadcast."
+    alike = "type({0}) is type({1}) is Tensor and {0}._data.dtype is {1}._data.dtype"
+    quick = f"{alike} and {{0}}._data.dtype.kind in {kinds!r}" if kinds else ""
+    return Domain(says, "", quick, raises, (), "operand", meet, sample, type=type)
 
 
 def attribute(check: Callable[..., Any], extra: str = "", **more: Any) -> Domain:
@@ -205,11 +218,13 @@ Operand = Annotated[Any, Domain(tensor="operand", sample="x(2, 3)", type="Tensor
 
 _BROADCAST = "Real, of shapes that broadcast together"
 RealPair = Annotated[
-    Tensor, pair(checks.real_pair, f"{_BROADCAST}.", "When an argument is complex.")
+    Tensor, pair(checks.real_pair, f"{_BROADCAST}.", "When an argument is complex.", "fiub")
 ]
 RealToFloatingPair = Annotated[
     Tensor,
-    pair(checks.real_to_floating_pair, f"{_BROADCAST}.{_CAST}", "When an argument is complex."),
+    pair(
+        checks.real_to_floating_pair, f"{_BROADCAST}.{_CAST}", "When an argument is complex.", "f"
+    ),
 ]
 RealFloatingPair = Annotated[
     Tensor,
@@ -217,6 +232,7 @@ RealFloatingPair = Annotated[
         checks.real_floating_pair,
         f"{_BROADCAST}; their common dtype is floating.",
         "When an argument is complex, or neither is floating.",
+        "f",
     ),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import namedtuple
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from oneflow_lite.functors.checks import (
     check_tensor,
 )
 from oneflow_lite.functors.creation import eye, zeros
-from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.declare import functor, unary
 from oneflow_lite.functors.decompositions import check_fit, solve_triangular
 from oneflow_lite.functors.diagonals import diagonal
 from oneflow_lite.functors.domains import (
@@ -100,9 +101,6 @@ def linalg_solve_ex(
     B, left: as in `linalg.solve`.
     check_errors: raise for a singular matrix; otherwise its solution is nan.
     ShapeError: when the shapes do not fit.
-
-    >>> flow.linalg.solve_ex(flow.ones(2, 2), flow.ones(2, 1)).info
-    tensor(2, dtype=int32)
     """
     return _solved("linalg.solve_ex", A, B, left, check_errors)
 
@@ -151,10 +149,6 @@ def triangular_solve(
     upper, unitriangular: as there.
     transpose: solve with the transpose of A.
     ShapeError: when the shapes do not fit.
-
-    >>> flow.triangular_solve(flow.ones(2, 1), 2 * flow.eye(2)).solution
-    tensor([[0.5000],
-            [0.5000]])
     """
     check_same_dtype("triangular_solve", input, "A", A)
     check_fit("triangular_solve", A, input)
@@ -184,10 +178,6 @@ def cholesky_inverse(input: Square, upper: Flag = False) -> Tensor:
     """Return the inverse of L Lᴴ for a lower triangular L; what lies above is not read.
 
     upper: L is upper triangular, and the inverse that of Lᴴ L.
-
-    >>> flow.cholesky_inverse(2 * flow.eye(2))
-    tensor([[0.2500, 0.0000],
-            [0.0000, 0.2500]])
     """
     return cholesky_solve(
         eye(input._data.shape[-1], dtype=input.dtype, device=input.device), input, upper
@@ -212,9 +202,6 @@ def linalg_inv_ex(A: Square, *, check_errors: Flag = False) -> InvEx:
     """Return `linalg.inv` and for each matrix 0, or the number of the first 0 on U's diagonal.
 
     check_errors: raise for a singular matrix; otherwise its inverse is nan.
-
-    >>> flow.linalg.inv_ex(flow.ones(2, 2)).info
-    tensor(2, dtype=int32)
     """
 
 
@@ -323,9 +310,6 @@ def pinverse(input: Matrix, rcond: float = 1e-15) -> Tensor:
     """Return `linalg.pinv(input, rtol=rcond)`; the older function.
 
     rcond: singular values up to rcond times the largest count as 0.
-
-    >>> flow.pinverse(flow.tensor([[2.0], [0.0]]))
-    tensor([[0.5000, 0.0000]])
     """
     return linalg_pinv(input, rtol=rcond)
 
@@ -333,13 +317,22 @@ def pinverse(input: Matrix, rcond: float = 1e-15) -> Tensor:
 # --- Determinants, the exponential --------------------------------------------------------------
 
 
-@functor("flow Tensor linalg", op="linalg_det", out=True, samples="m(3); m(2, 2); zm(2)")
-def det(input: Square) -> Tensor:
-    """Return the determinant.
+_of_square = functools.partial(unary, domain=Square, on="flow Tensor linalg")
 
-    >>> flow.linalg.det(flow.tensor([[2.0, 1.0], [0.0, 3.0]]))
-    tensor(6.0000)
-    """
+det = _of_square(
+    "det",
+    "Return the determinant.",
+    "[[2.0, 1.0], [0.0, 3.0]] -> tensor(6.0000)",
+    op="linalg_det",
+    samples="m(3); m(2, 2); zm(2)",
+)
+matrix_exp = _of_square(
+    "matrix_exp",
+    "Return the matrix exponential Σ Aⁿ / n!.",
+    "[[0.0, 1.0], [0.0, 0.0]] -> tensor([[1., 1.],\n        [0., 1.]])",
+    out=False,
+    samples="x(3, 3); x(2, 2, 2); z(2, 2)",
+)
 
 
 @functor("flow Tensor linalg", op="linalg_slogdet", out=True, samples="m(3); m(2, 2); zm(2)")
@@ -355,34 +348,14 @@ def slogdet(input: Square) -> SLogDet:
 
 @functor("flow Tensor", samples="m(3); m(2, 2); zm(2)")
 def logdet(input: Square) -> Tensor:
-    """Return the logarithm of the determinant; nan where that is negative.
-
-    >>> flow.logdet(flow.eye(2))
-    tensor(0.)
-    """
+    """Return the logarithm of the determinant; nan where that is negative."""
     sign, logarithm = slogdet(input)
     if sign.is_complex():
         return logarithm + log(sign)
     return where(sign == -1, math.nan, logarithm)
 
 
-@functor("flow Tensor linalg", samples="x(3, 3); x(2, 2, 2); z(2, 2)")
-def matrix_exp(input: Square) -> Tensor:
-    """Return the matrix exponential Σ Aⁿ / n!.
-
-    >>> flow.linalg.matrix_exp(flow.tensor([[0.0, 1.0], [0.0, 0.0]]))
-    tensor([[1., 1.],
-            [0., 1.]])
-    """
-
-
 # --- Tensors as matrices ------------------------------------------------------------------------
-
-
-def _misfit(op: str, argument: str, expected: str, got: Any) -> Exception:
-    return ShapeError(
-        f"{op}(): argument '{argument}': expected {expected}, got {got}; reshape or permute it"
-    )
 
 
 @functor("linalg", out=True, samples="m(4).reshape(4, 2, 2), 1; m(4).reshape(2, 2, 4)")
@@ -401,8 +374,10 @@ def linalg_tensorinv(input: Tensor, ind: Positive = 2) -> Tensor:
     rows, columns = shape[:ind], shape[ind:]
     n = math.prod(rows)
     if n != math.prod(columns):
-        expected = f"as many elements in the first {ind} dimensions as in the others"
-        raise _misfit("linalg.tensorinv", "input", expected, f"shape {shape}")
+        raise ShapeError(
+            f"linalg.tensorinv(): argument 'input': expected as many elements in the first {ind} "
+            f"dimensions as in the others, got shape {shape}; reshape or permute it"
+        )
     return reshape(linalg_inv(reshape(input, (n, n))), (*columns, *rows))
 
 
@@ -418,9 +393,6 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor
     dims: its dimensions to move to its end first.
     ShapeError: when the input has not as many elements for the other as for X.
     LinAlgError: when the input, as a matrix, is singular.
-
-    >>> flow.linalg.tensorsolve(flow.eye(6).reshape(2, 3, 6), flow.ones(2, 3))
-    tensor([1., 1., 1., 1., 1., 1.])
     """
     op = "linalg.tensorsolve"
     check_same_dtype(
@@ -433,8 +405,9 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor
         )
     shape, n = input._data.shape[other._data.ndim :], other._data.size
     if math.prod(shape) != n or input._data.size != n * n:
-        raise _misfit(
-            op, "input", f"{n} elements for each of the {n} of other", f"shape {input.shape}"
+        raise ShapeError(
+            f"{op}(): argument 'input': expected {n} elements for each of the {n} of other, got "
+            f"shape {input.shape}; reshape or permute it"
         )
     return reshape(linalg_solve(reshape(input, (n, n)), reshape(other, (n,))), shape)
 
@@ -468,9 +441,6 @@ def linalg_diagonal(A: AnyTensor, *, offset: Int = 0, dim1: int = -2, dim2: int 
 
     offset: 0 the main diagonal, positive above it, negative below.
     dim1, dim2: the dimensions of the matrices.
-
-    >>> flow.linalg.diagonal(flow.tensor([[1, 2], [3, 4]]))
-    tensor([1, 4])
     """
     return diagonal(A, offset, dim1, dim2)
 
@@ -494,9 +464,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
     dim: the dimension, counted from either end.
     ShapeError: when it is not of size 3 in both, or the shapes do not broadcast.
-
-    >>> flow.cross(flow.tensor([1.0, 0.0, 0.0]), flow.tensor([0.0, 1.0, 0.0]))
-    tensor([0., 0., 1.])
     """
     if dim is None:
         shape = check_tensor("cross", "input", input)._data.shape
@@ -511,5 +478,8 @@ def _crossed(op: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
     for argument, each in (("input", x), ("other", y)):
         size = each._data.shape
         if len(size) < -dim or size[dim] != 3:
-            raise _misfit(op, argument, f"size 3 in dimension {dim}", f"shape {size}")
+            raise ShapeError(
+                f"{op}(): argument '{argument}': expected size 3 in dimension {dim}, got shape "
+                f"{size}; reshape or permute it"
+            )
     return dispatch(CROSS, (x, y), {"dim": dim})

@@ -9,9 +9,9 @@ import numpy as np
 
 from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.functors.declare import binary, unary
-from oneflow_lite.functors.domains import AnyTensor, tensor
-from oneflow_lite.functors.operands import meeting
+from oneflow_lite.functors.declare import binary, functor, unary
+from oneflow_lite.functors.domains import AnyTensor, pair, tensor
+from oneflow_lite.functors.operands import OPERAND
 from oneflow_lite.tensor import Tensor
 
 
@@ -43,36 +43,17 @@ def _bit_tensor(op: str, value: Tensor, argument: str) -> Tensor:
     return _bits(op, check_tensor(op, argument, value), argument)
 
 
-AnyPair = Annotated[
-    Tensor, meeting(_tensors, "Of any dtype, and of shapes that broadcast together.", type="Tensor")
-]
-BitPair = Annotated[
-    Any,
-    meeting(
-        _bit_pair,
-        "Integers or bools, and of shapes that broadcast together.",
-        "When {x} is neither an integer nor a bool.",
-        sample="i(2, 3, n=9)",
-    ),
-]
+_SHAPES = "of shapes that broadcast together."
+_WHEN = "When {x} is neither an integer nor a bool."
+AnyPair = Annotated[Tensor, pair(_tensors, f"Of any dtype, and {_SHAPES}", kinds="fciub")]
+_integers = functools.partial(pair, type=OPERAND, sample="i(2, 3, n=9)")
+BitPair = Annotated[Any, _integers(_bit_pair, f"Integers or bools, {_SHAPES}", _WHEN, "iub")]
 IntegerPair = Annotated[
-    Any,
-    meeting(
-        _integer_pair,
-        "Integers, and of shapes that broadcast together.",
-        "When {x} is no integer.",
-        sample="i(2, 3, n=9)",
-    ),
+    Any, _integers(_integer_pair, f"Integers, {_SHAPES}", "When {x} is no integer.", "iu")
 ]
 Bits = Annotated[
     Tensor,
-    tensor(
-        _bit_tensor,
-        "iub",
-        "Of an integer or bool dtype.",
-        "i(2, 3, n=9)",
-        DTypeError="When {x} is neither an integer nor a bool tensor.",
-    ),
+    tensor(_bit_tensor, "iub", "Of integers or bools.", "i(2, 3, n=9)", DTypeError=_WHEN),
 ]
 
 _truth = functools.partial(binary, domain=AnyPair, twin=True, samples="i(2, 3, n=2), i(2, 3, n=2)")
@@ -84,20 +65,11 @@ logical_and = _truth(
     "Return where both are not 0, as bools.",
     "[0, 0, 1, 1] & [0, 1, 0, 1] -> tensor([False, False, False,  True])",
 )
-logical_or = _truth(
-    "logical_or",
-    "Return where one or both are not 0, as bools.",
-    "[0, 0, 1, 1] & [0, 1, 0, 1] -> tensor([False,  True,  True,  True])",
-)
-logical_xor = _truth(
-    "logical_xor",
-    "Return where exactly one is not 0, as bools.",
-    "[0, 0, 1, 1] & [0, 1, 0, 1] -> tensor([False,  True,  True, False])",
-)
+logical_or = _truth("logical_or", "Return where one or both are not 0, as bools.")
+logical_xor = _truth("logical_xor", "Return where exactly one is not 0, as bools.")
 logical_not = unary(
     "logical_not",
     "Return where an element is 0, as bools.",
-    "[0, 2] -> tensor([ True, False])",
     domain=AnyTensor,
     twin=True,
     samples="i(2, 3, n=2)",
@@ -110,12 +82,10 @@ bitwise_and = _bitwise(
 bitwise_or = _bitwise(
     "bitwise_or",
     "Return the bits that are set in one or both of two integers; for bools logical or.",
-    "[12] & [10] -> tensor([14])",
 )
 bitwise_xor = _bitwise(
     "bitwise_xor",
     "Return the bits that are set in exactly one of two integers; for bools logical xor.",
-    "[12] & [10] -> tensor([6])",
 )
 bitwise_not = unary(
     "bitwise_not",
@@ -128,13 +98,25 @@ bitwise_left_shift = _shift(
     "bitwise_left_shift",
     "Return input * 2**other without what leaves the integer; 0 if `other` is no place in it.",
     "[1, -3] & [4, 1] -> tensor([16, -6])",
-    on="flow Tensor Tensor.__lshift__",
-    twin="Tensor Tensor.__ilshift__",
+    on="flow Tensor",
+    twin=True,
 )
 bitwise_right_shift = _shift(
     "bitwise_right_shift",
     "Return input // 2**other; 0 or -1, by the sign, if `other` is no place in the integer.",
     "[16, -3] & [4, 1] -> tensor([ 1, -2])",
-    on="flow Tensor Tensor.__rshift__",
-    twin="Tensor Tensor.__irshift__",
+    on="flow Tensor",
+    twin=True,
 )
+
+
+@functor("Tensor.__rlshift__", samples="i(2, 3), 3")
+def rlshift(input: Any, other: Any) -> Tensor:
+    """Return other << input."""
+    return bitwise_left_shift(other, input)
+
+
+@functor("Tensor.__rrshift__", samples="i(2, 3), 96")
+def rrshift(input: Any, other: Any) -> Tensor:
+    """Return other >> input."""
+    return bitwise_right_shift(other, input)

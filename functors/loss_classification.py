@@ -272,7 +272,7 @@ def linear_cross_entropy(
     reduction: Reduction = "mean",
     ignore_index: int | None = None,
     label_smoothing: Share = 0.0,
-    options: None = None,
+    options: Any = None,
 ) -> Tensor:
     """Return cross_entropy(input @ linear_weightᵀ + linear_bias, target).
 
@@ -281,7 +281,7 @@ def linear_cross_entropy(
     target: class numbers (N, *) or (), or probabilities (N, C, *) or (C,).
     linear_bias: (C,) or (C, *).
     weight, ignore_index, label_smoothing: as in `cross_entropy`; no class is ignored by default.
-    options: only None: the scores are not computed in chunks.
+    options: how PyTorch computes in chunks; it has no effect here.
     ShapeError: when a shape does not fit.
 
     >>> logits = flow.tensor([[2., 0.], [0., 0.]])
@@ -297,8 +297,6 @@ def linear_cross_entropy(
         raise _unfit(op, "linear_weight", "(C, F) or (C, *, F)", linear_weight)
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
         raise _unfit(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
-    if options is not None:
-        raise ArgumentError(f"{op}(): argument 'options': nothing runs in chunks; pass None")
     rows = classes * prod(positions)
     linear_weight = reshape(linear_weight, (rows, features))
     if linear_bias is not None:

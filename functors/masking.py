@@ -86,18 +86,6 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
 
 
-@functor("Tensor.where", samples="x(2, 3), b(3), x(2, 3); x(2, 3), b(2, 3), 0.5")
-def where_of_tensor(input: AnyTensor, condition: Tensor, other: Any) -> Tensor:
-    """Return elements of the tensor where the condition holds, of `other` elsewhere.
-
-    This is the method: `flow.where` takes the condition first.
-
-    >>> flow.tensor([1.0, 2.0]).where(flow.tensor([True, False]), 0)
-    tensor([1., 0.])
-    """
-    return FUNCTORS.get("where")(condition, input, other)
-
-
 @functor("flow Tensor", out=True, samples="x(2, 3), b(2, 3); x(2, 3), b(3); x(3), b(2, 1)")
 def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
     """Return the elements of `input` where `mask` is True, as a vector.

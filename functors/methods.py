@@ -1,4 +1,4 @@
-"""The one table from which Tensor gets its operators and methods, once all functors are loaded."""
+"""What Tensor has beyond the declarations: operators, conversions, properties, protocols."""
 
 from __future__ import annotations
 
@@ -17,56 +17,11 @@ from oneflow_lite.array_protocols import (
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
 from oneflow_lite.functors import arithmetic, inplace, shape
-from oneflow_lite.functors.declare import exposed
 from oneflow_lite.functors.matmul import matmul
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
-
-# Functors that are methods under the same name; the in-place twins are added to them.
-METHODS = """
-    abs acos acosh add addcdiv addcmul addmm addmv all allclose amax amin angle any argmax
-    argmin argsort asin asinh atan atan2 atanh baddbmm bernoulli bernoulli_ bitwise_and
-    bitwise_not bitwise_or bitwise_xor bmm broadcast_to ceil chunk clamp clamp_max clamp_min
-    clone conj contiguous copy_ cos cosh count_nonzero cumprod cumsum diag diag_embed diagonal
-    div dot eq equal erf erfc exp exp2 expand expand_as expm1 fill_ flatten flip floor
-    floor_divide fmod frac gather ge gt hardshrink hypot index_add index_fill index_select
-    isclose isfinite isinf isnan le lerp log log10 log1p log2 log_softmax logaddexp logical_and
-    logical_not logical_or logical_xor logsumexp lt masked_fill masked_scatter masked_select
-    matmul max maximum mean min minimum mm movedim mul mv nan_to_num narrow ne neg new_full
-    new_ones new_tensor new_zeros nonzero norm normal_ outer permute positive pow prod ravel
-    reciprocal relu remainder repeat reshape reshape_as roll round rsqrt scatter scatter_add
-    select sgn sigmoid sign sin sinc sinh softmax sort split sqrt square squeeze squeeze_ std
-    sub sum t t_ take take_along_dim tan tanh tile topk trace transpose transpose_ tril triu
-    trunc unbind unflatten unfold uniform_ unsqueeze unsqueeze_ var view view_as where xlogy
-    zero_
-""".split()
-
-# Methods that go by another name than their functor.
-RENAMED = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arcsin": "asin",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "clip": "clamp",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-    "moveaxis": "movedim",
-    "multiply": "mul",
-    "negative": "neg",
-    "not_equal": "ne",
-    "subtract": "sub",
-    "sum_to_size": "sum_to",
-    "swapaxes": "transpose",
-    "swapaxes_": "transpose_",
-    "swapdims": "transpose",
-    "swapdims_": "transpose_",
-    "true_divide": "div",
-}
 
 OPERATORS = {
     "abs": "abs",
@@ -78,6 +33,7 @@ OPERATORS = {
     "gt": "gt",
     "invert": "bitwise_not",
     "le": "le",
+    "lshift": "bitwise_left_shift",
     "lt": "lt",
     "mod": "remainder",
     "mul": "mul",
@@ -85,6 +41,7 @@ OPERATORS = {
     "or": "bitwise_or",
     "pos": "positive",
     "pow": "pow",
+    "rshift": "bitwise_right_shift",
     "setitem": "setitem",
     "sub": "sub",
     "truediv": "div",
@@ -117,6 +74,8 @@ AUGMENTED = {
     "iand": "bitwise_and_",
     "ior": "bitwise_or_",
     "ixor": "bitwise_xor_",
+    "ilshift": "bitwise_left_shift_",
+    "irshift": "bitwise_right_shift_",
 }
 
 CASTS = {
@@ -221,42 +180,40 @@ def set_imag(self: Tensor, value: Any) -> None:
     inplace.copy_(shape.imag(self), value)
 
 
-def attach_methods() -> None:
-    """Give Tensor its operators and methods."""
-    for name in inplace.TWINS:
-        inplace.make_inplace(name)
-    table: dict[str, Any] = {name: FUNCTORS.get(name) for name in METHODS}
-    table.update({f"{name}_": FUNCTORS.get(f"{name}_") for name in inplace.TWINS})
-    table.update({name: FUNCTORS.get(functor) for name, functor in RENAMED.items()})
+def _operators() -> dict[str, Any]:
     binary: dict[str, Any] = {name: FUNCTORS.get(op) for name, op in OPERATORS.items()}
     binary.update(REFLECTED)
     binary.update({name: FUNCTORS.get(twin) for name, twin in AUGMENTED.items()})
     binary.update(matmul=_matmul, rmatmul=_rmatmul)
     others = {name: binary.pop(name) for name in NOT_BINARY}
-    table.update({f"__{name}__": function for name, function in others.items()})
+    table = {f"__{name}__": function for name, function in others.items()}
     plain = {"add": "add", "radd": "add", "mul": "mul", "rmul": "mul"}
     for name, function in binary.items():
         table[f"__{name}__"] = operator(function, op_expr(plain[name]) if name in plain else None)
-    table.update({name: _caster(dtype) for name, dtype in CASTS.items()})
-    table.update(
-        __eq__=_comparison(FUNCTORS.get("eq")),
-        __ne__=_comparison(FUNCTORS.get("ne")),
-        __hash__=object.__hash__,
-        __array_function__=array_function,
-        __array_namespace__=array_namespace,
-        __array_ufunc__=array_ufunc,
-        backward=_backward,
-        to=shape.to,
-        cpu=cpu,
-        cuda=cuda,
-        to_device=to_device,
-        type_as=type_as,
-        T=property(reversed_dims),
-        mT=property(matrix_transpose),
-        real=property(FUNCTORS.get("real"), set_real),
-        imag=property(FUNCTORS.get("imag"), set_imag),
-    )
-    table.update(tensor_methods.METHODS)
-    table.update(exposed("Tensor"))
-    for name, function in table.items():
-        setattr(Tensor, name, function)
+    return table
+
+
+# What Tensor has beyond what the declarations expose.
+METHODS: dict[str, Any] = {
+    **_operators(),
+    **{name: _caster(dtype) for name, dtype in CASTS.items()},
+    **tensor_methods.METHODS,
+    "__eq__": _comparison(FUNCTORS.get("eq")),
+    "__ne__": _comparison(FUNCTORS.get("ne")),
+    "__array_function__": array_function,
+    "__array_namespace__": array_namespace,
+    "__array_ufunc__": array_ufunc,
+    "backward": _backward,
+    "copy_": inplace.copy_,
+    "fill_": inplace.fill_,
+    "zero_": inplace.zero_,
+    "to": shape.to,
+    "cpu": cpu,
+    "cuda": cuda,
+    "to_device": to_device,
+    "type_as": type_as,
+    "T": property(reversed_dims),
+    "mT": property(matrix_transpose),
+    "real": property(FUNCTORS.get("real"), set_real),
+    "imag": property(FUNCTORS.get("imag"), set_imag),
+}

@@ -243,9 +243,10 @@ def instance_norm(
     if use_input_stats:
         check_more_than_one("instance_norm", input, prod(size) if size else 1)
     given = (running_mean, running_var, weight, bias)
-    repeated = [None if value is None else repeat(value, batch) for value in given]
+    repeated: list[Any] = [None if value is None else repeat(value, batch) for value in given]
+    means, variances, weights, biases = repeated
     instances = reshape(input, (1, batch * input.shape[1], *size))
-    y = batch_norm(instances, *repeated, use_input_stats, momentum, eps)
+    y = batch_norm(instances, means, variances, weights, biases, use_input_stats, momentum, eps)
     if use_input_stats and batch:
         with no_grad():
             for running, moved in zip(given[:2], repeated, strict=False):
@@ -258,9 +259,11 @@ def instance_norm(
 # --- PyTorch's names for its kernels: they return the statistics, too, here with gradients --------
 
 
-def _statistics(x: Tensor, dims: tuple[int, ...], eps: float, keepdim: bool) -> list[Tensor]:
+def _with_statistics(
+    y: Tensor, x: Tensor, dims: tuple[int, ...], eps: float, keepdim: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
     variance = FUNCTORS.get("var")(x, dims, correction=0, keepdim=keepdim)
-    return [mean(x, dims, keepdim), rsqrt(variance + eps)]
+    return y, mean(x, dims, keepdim), rsqrt(variance + eps)
 
 
 @functor("flow", samples="x(2, 3), (3,), fixed(x(3)), None, 0.1")
@@ -274,7 +277,7 @@ def native_layer_norm(
     """Return `layer_norm` with the same arguments, the mean, and 1 / √(var + eps)."""
     y = layer_norm(input, normalized_shape, weight, bias, eps)
     dims = tuple(range(-len(normalized_shape), 0))
-    return (y, *_statistics(input, dims, eps, keepdim=True))
+    return _with_statistics(y, input, dims, eps, keepdim=True)
 
 
 @functor("flow", samples="x(2, 4, 3), fixed(x(4)), None, 2, 4, 3, 2, 0.1")
@@ -293,7 +296,7 @@ def native_group_norm(
     N, C, HxW: the sizes that `input` has.
     """
     y = group_norm(input, group, weight, bias, eps)
-    return (y, *_statistics(reshape(input, (N, group, C // group * HxW)), (2,), eps, False))
+    return _with_statistics(y, reshape(input, (N, group, C // group * HxW)), (2,), eps)
 
 
 @functor(
@@ -321,4 +324,4 @@ def native_batch_norm(
     if not training:
         none = empty(0, dtype=input.dtype, device=input.device)
         return y, none, none
-    return (y, *_statistics(input, (0, *range(2, input.ndim)), eps, False))
+    return _with_statistics(y, input, (0, *range(2, input.ndim)), eps)

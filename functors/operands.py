@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import check_number, check_tensor, floating, real
-from oneflow_lite.functors.domains import Domain
+from oneflow_lite.functors.domains import pair
 from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -78,26 +77,16 @@ def real_to_floating_operands(op: str, input: Any, other: Any) -> list[Tensor]:
     return [floating(op, x) for x in promote(op, *given)]
 
 
-def meeting(
-    check: Callable[..., Any],
-    says: str,
-    when: str = "",
-    type: str = "Tensor or number",
-    **more: Any,
-) -> Domain:
-    """Return the domain of two operands that `check(name, input, other)` prepares."""
-    raises = {"DTypeError": when} if when else {}
-    raises["ShapeError"] = "When the shapes do not broadcast."
-    more = {"sample": "x(2, 3)", **more}
-    return Domain(says, raises=raises, tensor="operand", meet=check, type=type, **more)
-
+OPERAND = "Tensor or number"
 
 RealToFloatingOperands = Annotated[
     Any,
-    meeting(
+    pair(
         real_to_floating_operands,
         "One a Tensor; real, of shapes that broadcast together. Integers and bools are computed "
         "in the default dtype.",
         "When an argument is complex.",
+        "f",
+        OPERAND,
     ),
 ]

@@ -72,10 +72,8 @@ class Generator:
         """Begin the stream again from `seed`; a negative one counts down from 2**64."""
         number = check_int("manual_seed", "seed", seed)
         if not -(2**63) <= number < 2**64:
-            raise ArgumentError(
-                f"manual_seed(): argument 'seed': expected -2**63 to 2**64 - 1, got {number}; "
-                "take it modulo 2**64"
-            )
+            expected, mend = "-2**63 to 2**64 - 1", "take it modulo 2**64"
+            raise wrong("manual_seed", "seed", expected, number, mend, ArgumentError)
         self._seed = number % 2**64
         self._streams = {}
         return self

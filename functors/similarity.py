@@ -1,17 +1,19 @@
-"""Vectors of unit length, and angles and distances between vectors: compositions of norms."""
+"""What compares vectors: angles, distances and bilinear forms; and unit length, which helps it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite.errors import DTypeError, ShapeError
 from oneflow_lite.functors.arithmetic import clamp_min, sub
-from oneflow_lite.functors.checks import check_broadcast, check_dim, real_floating
+from oneflow_lite.functors.checks import check_broadcast, check_dim, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, Int, Number
 from oneflow_lite.functors.reduce import sum
 from oneflow_lite.functors.shape import expand
 from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.interpreter import promote
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 
@@ -78,3 +80,33 @@ def pairwise_distance(
     op = "pairwise_distance"
     check_broadcast(op, "x2", x2, x1)
     return norm_for(op, sub(x1, x2) + eps, p, -1, keepdim=keepdim)
+
+
+@functor("functional flow", samples="x(2, 3), x(2, 4), x(5, 3, 4), x(5); x(3), x(4), x(2, 3, 4)")
+def bilinear(
+    input1: AnyTensor, input2: AnyTensor, weight: AnyTensor, bias: AnyTensor | None = None
+) -> Tensor:
+    """Return Σ input1_i weight_oij input2_j + bias_o.
+
+    input1, input2: (*, I) and (*, J), with the same leading dimensions.
+    weight, bias: (O, I, J) and (O,).
+    ShapeError: when the shapes do not fit.
+    DTypeError: when the dtypes differ.
+
+    >>> x = flow.tensor([1.0, 2.0])
+    >>> flow.nn.functional.bilinear(x, x, flow.ones(1, 2, 2))
+    tensor([9.])
+    """
+    outs, *sizes = weight.shape if weight.ndim == 3 else (0, 0, 0)
+    for name, x, shape in (
+        ("weight", weight, (outs, *sizes)),
+        ("input1", input1, (*input2.shape[:-1], sizes[0])),
+        ("input2", input2, (*input1.shape[:-1], sizes[1])),
+        ("bias", bias, (outs,)),
+    ):
+        if x is not None and (x.shape != shape or x.dtype != weight.dtype):
+            expected = f"shape {shape} and dtype {weight.dtype}"
+            got, kind = (x, ShapeError) if x.shape != shape else (x.dtype, DTypeError)
+            raise wrong("bilinear", name, expected, got, "match the weight", kind)
+    y = FUNCTORS.get("einsum")("...i,oij,...j->...o", input1, weight, input2)
+    return y if bias is None else y + bias

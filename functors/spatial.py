@@ -33,7 +33,7 @@ def spatially(
     """
 
     def decorator(author: Callable[..., Any]) -> list[Callable[..., Any]]:
-        made = []
+        made: list[Callable[..., Any]] = []
         for k, n in enumerate(numbers):
             name = author.__name__.replace("_nd", f"{n}d")
             code = author.__code__.replace(co_name=name, co_qualname=name)

@@ -49,7 +49,7 @@ digamma = _real(
 )
 
 
-@functor(_EVERYWHERE, out=True, samples="1, x(2, 3); 0, pos(3); 2, x(3); 4, pos(2)")
+@functor("flow special", out=True, samples="1, x(2, 3); 0, pos(3); 2, x(3); 4, pos(2)")
 def polygamma(n: Count, input: RealToFloating) -> Tensor:
     """Return the nth derivative of `digamma`.
 

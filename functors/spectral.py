@@ -28,7 +28,8 @@ C2R = op_expr("fft_c2r")
 CONJ = op_expr("conj")
 
 
-def _transformable(op: str, value: Tensor, argument: str) -> Tensor:
+def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a tensor in a dtype that is transformed; integers become the default one."""
     value = floating(op, value, argument)
     if value._data.dtype.char != "e":
         return value
@@ -39,7 +40,7 @@ def _transformable(op: str, value: Tensor, argument: str) -> Tensor:
 Signal = Annotated[
     Tensor,
     tensor(
-        _transformable,
+        transformable,
         "c",
         "With at least one dimension. Integers are computed in the default dtype.",
         DTypeError="When {x} is float16, or complex where real numbers are transformed.",
@@ -111,7 +112,7 @@ def _transform(
     sizes = (sizes,) if isinstance(sizes, int) else sizes
     dims = (dims,) if isinstance(dims, int) else dims
     if dims is None:
-        dims = range(rank) if sizes is None else range(rank - len(sizes), rank)
+        dims = range(0 if sizes is None else max(rank - len(sizes), 0), rank)
     elif not rank:
         raise no_dimension(op, "input", DimError)
     dim = check_dims(op, tuple(dims), rank) if len(dims) else ()

@@ -11,15 +11,13 @@ from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, FloatingOrComplex, Positive
 from oneflow_lite.functors.padding import pad
 from oneflow_lite.functors.shape import expand, squeeze, transpose, unsqueeze
+from oneflow_lite.functors.spectral import C2C, C2R, R2C, transformable
 from oneflow_lite.functors.unfolding import unfold
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
-C2C = op_expr("fft_c2c")
-R2C = op_expr("fft_r2c")
-C2R = op_expr("fft_c2r")
 OVERLAP_ADD = op_expr("unfold_grad")
 
 
@@ -82,7 +80,7 @@ def stft(
     ArgumentError: when the numbers do not fit, or `return_complex` is missing.
     """
     op = "stft"
-    check_ndim(op, input, (1, 2))
+    transformable(op, check_ndim(op, input, (1, 2)))
     hop, window = _geometry(op, input, n_fft, hop_length, win_length, window)
     if center and align_to_window is not None:
         mend = "pass center=False"
@@ -142,7 +140,7 @@ def istft(
     onesided: whether half of the frequencies are there; told from their number otherwise.
     length: the entries of the signal; otherwise as many as can be known.
     return_complex: whether the signal was complex.
-    DTypeError: when `input` is real.
+    DTypeError: when `input` is real, or a window is complex for a real signal.
     ShapeError: when there are not as many frequencies as n_fft asks for.
     ArgumentError: when some entries lie under no window.
     """
@@ -158,6 +156,9 @@ def istft(
         expected = f"{n_fft // 2 + 1 if onesided else n_fft} frequencies, one window at least"
         got, mend = f"shape {input.shape}", "take the n_fft of the stft()"
         raise refusal(ShapeError, op, "input", expected, got, mend)
+    if window is not None and window.is_complex() and not return_complex:
+        mend = "pass return_complex=True"
+        raise refusal(DTypeError, op, "window", "a real dtype", window.dtype, mend)
     attrs = {"dim": (2,), "normalization": 1 if normalized else 2}
     if return_complex:
         if onesided:

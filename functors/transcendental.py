@@ -17,73 +17,49 @@ from oneflow_lite.tensor import Tensor
 LOGADDEXP = op_expr("logaddexp")
 
 _floating = functools.partial(unary, domain=Floating, twin="flow Tensor")
-_SPECIAL = "flow Tensor special"
+_special = functools.partial(_floating, on="flow Tensor special")
+_log = functools.partial(_floating, samples="pos(2, 3)")
+_UNIT = "[0.0, 1.0] -> tensor"
 
-exp = _floating(
-    "exp", "Return e to the power of each element.", "[0.0, 1.0] -> tensor([1.0000, 2.7183])"
-)
-exp2 = _floating(
-    "exp2",
-    "Return 2 to the power of each element.",
-    "[-1.0, 3.0] -> tensor([0.5000, 8.0000])",
-    on=_SPECIAL,
-)
-expm1 = _floating(
-    "expm1",
-    "Return exp(x) - 1 of each element x, with all its digits also near 0.",
-    "[0.0, 1.0] -> tensor([0.0000, 1.7183])",
-    on=_SPECIAL,
-)
-log = _floating(
+exp = _floating("exp", "Return e to the power of each element.", f"{_UNIT}([1.0000, 2.7183])")
+exp2 = _special("exp2", "Return 2 to the power of each element.", f"{_UNIT}([1., 2.])")
+expm1 = _special("expm1", "Return exp(x) - 1 of each element x, with all its digits also near 0.")
+log = _log(
     "log",
     "Return the natural logarithm of each element: -inf at 0, nan below it.",
     "[1.0, 10.0] -> tensor([0.0000, 2.3026])",
-    samples="pos(2, 3)",
 )
-log1p = _floating(
+log1p = _special(
     "log1p",
     "Return log(1 + x) of each element x, with all its digits also near 0.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.6931])",
-    on=_SPECIAL,
+    f"{_UNIT}([0.0000, 0.6931])",
     samples="unit(2, 3); unit(3) * 0.1; pos(2, 3)",
 )
-log2 = _floating(
-    "log2",
-    "Return the logarithm to base 2 of each element.",
-    "[1.0, 10.0] -> tensor([0.0000, 3.3219])",
-    samples="pos(2, 3)",
-)
-log10 = _floating(
-    "log10",
-    "Return the logarithm to base 10 of each element.",
-    "[1.0, 2.0] -> tensor([0.0000, 0.3010])",
-    samples="pos(2, 3)",
-)
+log2 = _log("log2", "Return the logarithm to base 2 of each element.")
+log10 = _log("log10", "Return the logarithm to base 10 of each element.")
 tanh = _floating(
     "tanh",
     "Return the hyperbolic tangent of each element.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.7616])",
+    f"{_UNIT}([0.0000, 0.7616])",
     on="flow Tensor functional",
 )
 sigmoid = _floating(
     "sigmoid",
     "Return the logistic function 1 / (1 + exp(-x)) of each element x.",
-    "[0.0, 2.0] -> tensor([0.5000, 0.8808])",
+    f"{_UNIT}([0.5000, 0.7311])",
     on="flow Tensor functional special.expit",
 )
-erf = _floating(
+erf = _special(
     "erf",
     "Return the error function of each element, 2/√π times the integral of exp(-t²) from 0 to x.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.8427])",
+    f"{_UNIT}([0.0000, 0.8427])",
     domain=RealToFloating,
-    on=_SPECIAL,
 )
-erfc = _floating(
+erfc = _special(
     "erfc",
     "Return 1 - erf(x) of each element x, with all its digits also for large x.",
-    "[0.0, 1.0] -> tensor([1.0000, 0.1573])",
+    f"{_UNIT}([1.0000, 0.1573])",
     domain=RealToFloating,
-    on=_SPECIAL,
 )
 
 
@@ -119,7 +95,7 @@ xlogy = binary(
     "Return x log(y), which is 0 where x is 0 (unless y is nan).",
     "[0.0, 2.0] & [0.0, 3.0] -> tensor([0.0000, 2.1972])",
     domain=RealToFloatingOperands,
-    on=_SPECIAL,
+    on="flow Tensor special",
     twin="flow Tensor",
     samples="x(2, 3), pos(2, 3); x(2, 3), 2.5; 1.5, pos(3)",
 )

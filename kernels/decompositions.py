@@ -13,7 +13,7 @@ import numpy as np
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.errors import NotDifferentiableError
 from oneflow_lite.kernels.index_arrays import on_host
-from oneflow_lite.kernels.infer_rules import in_c_order, like_input, real_dtype
+from oneflow_lite.kernels.infer_rules import like_input, real_dtype
 from oneflow_lite.kernels.lapack import attempt, converged, each, fail, first_on_diagonal, lapack
 from oneflow_lite.registry import register_kernel
 
@@ -25,15 +25,13 @@ def transposed(x):
 
 
 def in_order(xp, x):
-    return xp.ascontiguousarray(x)
+    return xp.asarray(x, order="C")  # not by ascontiguousarray, which makes vectors of 0-d arrays
 
 
-@in_c_order
 def _with_info(x, **attrs):
     return ArraySpec(x.shape, x.dtype), ArraySpec(x.shape[:-2], _INT)
 
 
-@in_c_order
 def _with_pivots(x, **attrs):
     pivots = ArraySpec((*x.shape[:-2], min(x.shape[-2:])), _INT)
     return ArraySpec(x.shape, x.dtype), pivots, ArraySpec(x.shape[:-2], _INT)
@@ -61,7 +59,7 @@ def linalg_cholesky_ex(xp, x, *, upper, check_errors):
                 mend="add a small multiple of the identity, or use linalg.cholesky_ex",
                 argument="input",
             )
-    return (in_order(xp, transposed(y).conj()) if upper else y), info
+    return in_order(xp, transposed(y).conj() if upper else y), info
 
 
 def _partial_cholesky(xp, x):
@@ -171,7 +169,6 @@ def _of_symmetry(name, x, hermitian):
     return ("he" if hermitian and x.dtype.kind == "c" else "sy") + name
 
 
-@in_c_order
 def _solution(factors, pivots, b, **attrs):
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     return ArraySpec((*batch, *b.shape[-2:]), b.dtype)
@@ -198,7 +195,6 @@ def linalg_ldl_solve(xp, factors, pivots, b, *, hermitian):
 # --- QR -----------------------------------------------------------------------------------------
 
 
-@in_c_order
 def _q_and_r(x, *, mode):
     *batch, m, n = x.shape
     k = m if mode == "complete" else min(m, n)
@@ -215,22 +211,20 @@ def linalg_qr(xp, x, *, mode):
     return in_order(xp, q), in_order(xp, r)
 
 
-@in_c_order
 def _reflectors(x):
-    return x, ArraySpec((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
+    return like_input(x), ArraySpec((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
 
 
 @register_kernel("geqrf", infer=_reflectors)
 def geqrf(xp, x):
     """LAPACK's QR: R above reflectors below the diagonal, and their factors tau."""
     reflectors, tau = converged(xp, "geqrf", xp.linalg.qr, x, "raw")
-    return in_order(xp, transposed(reflectors)), tau
+    return in_order(xp, transposed(reflectors)), in_order(xp, tau)
 
 
 # --- Singular values ----------------------------------------------------------------------------
 
 
-@in_c_order
 def _singular(x, *, full_matrices):
     *batch, m, n = x.shape
     k = min(m, n)
@@ -244,17 +238,16 @@ def _singular(x, *, full_matrices):
 @register_kernel("linalg_svd", infer=_singular)
 def linalg_svd(xp, x, *, full_matrices):
     u, s, vh = converged(xp, "linalg.svd", xp.linalg.svd, x, full_matrices)
-    return in_order(xp, u), s, in_order(xp, vh)
+    return in_order(xp, u), in_order(xp, s), in_order(xp, vh)
 
 
-@in_c_order
 def _singular_values(x):
     return ArraySpec((*x.shape[:-2], min(x.shape[-2:])), real_dtype(x.dtype))
 
 
 @register_kernel("linalg_svdvals", infer=_singular_values)
 def linalg_svdvals(xp, x):
-    return converged(xp, "linalg.svdvals", xp.linalg.svd, x, compute_uv=False)
+    return in_order(xp, converged(xp, "linalg.svdvals", xp.linalg.svd, x, compute_uv=False))
 
 
 # --- Eigenvalues --------------------------------------------------------------------------------
@@ -263,7 +256,6 @@ def linalg_svdvals(xp, x):
 def _eigen(values_of, with_vectors):
     """Return the rule of an op that gives eigenvalues, and eigenvectors if it does."""
 
-    @in_c_order
     def rule(x, **attrs):
         values = ArraySpec(x.shape[:-1], values_of(x.dtype))
         vectors = x.dtype if values.dtype.kind == "f" else values.dtype
@@ -280,28 +272,29 @@ def complex_dtype(dtype):
 @register_kernel("linalg_eigh", infer=_eigen(real_dtype, True))
 def linalg_eigh(xp, x, *, UPLO):
     values, vectors = converged(xp, "linalg.eigh", xp.linalg.eigh, x, UPLO, argument="input")
-    return values, in_order(xp, vectors)
+    return in_order(xp, values), in_order(xp, vectors)
 
 
 @register_kernel("linalg_eigvalsh", infer=_eigen(real_dtype, False))
 def linalg_eigvalsh(xp, x, *, UPLO):
-    return converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO, argument="input")
+    values = converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO, argument="input")
+    return in_order(xp, values)
 
 
 @register_kernel("linalg_eig", infer=_eigen(complex_dtype, True))
 def linalg_eig(xp, x):
     values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x, argument="input")
     dtype = complex_dtype(x.dtype)  # NumPy gives real ones where all of them are real
-    return values.astype(dtype, copy=False), in_order(xp, vectors.astype(dtype, copy=False))
+    return tuple([in_order(xp, y.astype(dtype, copy=False)) for y in (values, vectors)])
 
 
 @register_kernel("linalg_eigvals", infer=_eigen(complex_dtype, False))
 def linalg_eigvals(xp, x):
     values = converged(xp, "linalg.eigvals", xp.linalg.eigvals, x, argument="input")
-    return values.astype(complex_dtype(x.dtype), copy=False)
+    return in_order(xp, values.astype(complex_dtype(x.dtype), copy=False))
 
 
-@register_kernel("free_of_phase", infer=in_c_order(lambda x, phase, **attrs: like_input(x)))
+@register_kernel("free_of_phase", infer=lambda x, phase, of: like_input(x))
 def free_of_phase(xp, x, phase, *, of):
     """A copy of x, part of a gradient; raises where the loss depends on the phase of a vector.
 

@@ -7,14 +7,12 @@ import math
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.kernels.infer_rules import in_c_order
 from oneflow_lite.registry import register_kernel
 
 # Differences are taken of so many rows at a time that no more elements lie in memory at once.
 _BLOCK = 1 << 22
 
 
-@in_c_order
 def _pairs(x, y, **attrs):
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     return ArraySpec((*batch, x.shape[-2], y.shape[-2]), x.dtype)
@@ -53,7 +51,7 @@ def _norms(xp, difference, p):
 
 def _by_product(xp, x, y):
     """√(|x|² − 2 x·y + |y|²)"""
-    z = x @ y.swapaxes(-1, -2)
+    z = xp.asarray(x @ y.swapaxes(-1, -2), order="C")
     z *= -2
     z += (x * x).sum(-1)[..., :, None]
     z += (y * y).sum(-1)[..., None, :]

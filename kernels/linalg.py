@@ -10,22 +10,25 @@ import numpy as np
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.decompositions import in_order, linalg_lu_factor_ex, transposed
 from oneflow_lite.kernels.index_arrays import on_host
-from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, real_dtype
+from oneflow_lite.kernels.infer_rules import like_input, real_dtype
 from oneflow_lite.kernels.lapack import attempt, blas, converged, each, fail
 from oneflow_lite.registry import register_kernel
 
 _INFO = np.dtype(np.int32)
 
+
+def _like(*arrays):
+    return like_input(arrays[-1])
+
+
 # --- Solving ------------------------------------------------------------------------------------
 
 
-@in_c_order
 def _solution(a, b, **attrs):
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return ArraySpec((*batch, *b.shape[-2:]), b.dtype)
 
 
-@in_c_order
 def _solution_and_info(a, b, **attrs):
     return _solution(a, b), ArraySpec(a.shape[:-2], _INFO)
 
@@ -48,7 +51,6 @@ def _spread(xp, a, b):
     return [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)]
 
 
-@in_c_order
 def _inverse_and_info(a, **attrs):
     return ArraySpec(a.shape, a.dtype), ArraySpec(a.shape[:-2], _INFO)
 
@@ -74,10 +76,9 @@ def _unless_singular(xp, op, a, check_errors, routine):
         )
     bad = (info != 0)[..., None, None]
     y = routine(xp.where(bad, xp.eye(a.shape[-1], dtype=a.dtype), a))
-    return xp.where(bad, y.dtype.type(np.nan), y), info
+    return in_order(xp, xp.where(bad, y.dtype.type(np.nan), y)), info
 
 
-@in_c_order
 def _triangular_solution(a, b, *, left, **attrs):
     return _solution(a, b)
 
@@ -132,7 +133,6 @@ def _substitute_stack(a, b, upper, unit):
 # --- Least squares ------------------------------------------------------------------------------
 
 
-@in_c_order
 def _turned(x, *others, **attrs):
     return ArraySpec((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
 
@@ -154,7 +154,7 @@ def pinv(xp, x, atol, rtol, *, hermitian):
     else:
         u, s, vh = converged(xp, "linalg.pinv", xp.linalg.svd, x, False)
     inverse = _reciprocals(xp, s, atol, rtol)
-    return (transposed(vh).conj() * inverse[..., None, :]) @ transposed(u).conj()
+    return in_order(xp, (transposed(vh).conj() * inverse[..., None, :]) @ transposed(u).conj())
 
 
 def _reciprocals(xp, s, atol, rtol):
@@ -166,7 +166,6 @@ def _reciprocals(xp, s, atol, rtol):
     return xp.where(kept, 1 / xp.where(kept, s, 1), 0).astype(s.dtype, copy=False)
 
 
-@in_c_order
 def _least_squares(a, b, *, rcond, driver):
     *batch, m, n = a.shape
     rank = (0,) if driver == "gels" else tuple(batch)
@@ -183,26 +182,28 @@ def linalg_lstsq(xp, a, b, *, rcond, driver):
     """
     u, s, vh = converged(xp, "linalg.lstsq", xp.linalg.svd, a, False)
     inverse = _reciprocals(xp, s, 0, 0 if driver == "gels" else rcond)
-    x = transposed(vh).conj() @ (inverse[..., None] * (transposed(u).conj() @ b))
+    x = in_order(xp, transposed(vh).conj() @ (inverse[..., None] * (transposed(u).conj() @ b)))
     nothing = s.reshape(-1)[:0]
     rank = nothing.astype(np.int64) if driver == "gels" else xp.asarray((inverse != 0).sum(-1))
-    return x, rank, s if driver in ("gelsd", "gelss") else nothing.copy()
+    return (
+        x,
+        in_order(xp, rank),
+        in_order(xp, s) if driver in ("gelsd", "gelss") else nothing.copy(),
+    )
 
 
 # --- Determinants -------------------------------------------------------------------------------
 
 
-@in_c_order
 def _determinant(x):
     return ArraySpec(x.shape[:-2], x.dtype)
 
 
 @register_kernel("linalg_det", infer=_determinant)
 def linalg_det(xp, x):
-    return xp.asarray(xp.linalg.det(x))
+    return in_order(xp, xp.linalg.det(x))
 
 
-@in_c_order
 def _sign_and_logarithm(x):
     return _determinant(x), ArraySpec(x.shape[:-2], real_dtype(x.dtype))
 
@@ -210,7 +211,7 @@ def _sign_and_logarithm(x):
 @register_kernel("linalg_slogdet", infer=_sign_and_logarithm)
 def linalg_slogdet(xp, x):
     sign, logarithm = xp.linalg.slogdet(x)
-    return xp.asarray(sign), xp.asarray(logarithm)
+    return in_order(xp, sign), in_order(xp, logarithm)
 
 
 def _by_inverse(of_one, formula):
@@ -228,7 +229,7 @@ def _by_inverse(of_one, formula):
                 return xp.full(x.shape, of_one, x.dtype)
             inverse = attempt(xp, xp.linalg.inv, x)
             if inverse is None:
-                return kernel(xp, *arrays)
+                return in_order(xp, kernel(xp, *arrays))
             y = formula(xp, *arrays[:-1], transposed(inverse), linalg_det(xp, x)[..., None, None])
             rough = abs(x).sum((-1, -2)) * abs(inverse).sum((-1, -2)) > _ILL / xp.finfo(x.dtype).eps
             if x.size and rough.any():
@@ -243,7 +244,7 @@ def _by_inverse(of_one, formula):
 _ILL = 1e-4
 
 
-@register_kernel("cofactor", infer=in_c_order(like_first))
+@register_kernel("cofactor", infer=_like)
 @_by_inverse(1, lambda xp, inverse, det: det * inverse)
 def cofactor(xp, x):
     """The derivative of det x by each element of x: det(x) x⁻ᵀ."""
@@ -251,7 +252,7 @@ def cofactor(xp, x):
     return turn * (u.conj() * _products_without_one(xp, s)[..., None, :]) @ vh.conj()
 
 
-@register_kernel("cofactor_grad", infer=in_c_order(like_first))
+@register_kernel("cofactor_grad", infer=_like)
 @_by_inverse(
     0,
     lambda xp, g, y, det: det * ((y * g).sum((-1, -2), keepdims=True) * y - y @ transposed(g) @ y),
@@ -298,7 +299,7 @@ _NORM = 5.371920351148152
 _PADE = [math.comb(13, k) * math.factorial(26 - k) // math.factorial(13) for k in range(14)]
 
 
-@register_kernel("matrix_exp", infer=in_c_order(like_first))
+@register_kernel("matrix_exp", infer=_like)
 def matrix_exp(xp, x):
     """Σ xⁿ / n!: scaled down to a small norm, approximated, and squared as often as halved."""
     if not x.size:
@@ -318,12 +319,11 @@ def matrix_exp(xp, x):
     y = xp.linalg.solve(even - odd, even + odd)
     for i in range(int(times.max())):
         y = xp.where((times > i)[..., None, None], y @ y, y)
-    return y
+    return in_order(xp, y)
 
 
-@in_c_order
 def _crossed(x, y, *, dim):
-    return broadcast(x, y)
+    return ArraySpec(np.broadcast_shapes(x.shape, y.shape), x.dtype)
 
 
 @register_kernel("linalg_cross", infer=_crossed)

@@ -5,13 +5,14 @@ import math
 
 import numpy as np
 
+from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.infer_rules import (
     converted,
     in_c_order,
     like_input,
-    of_shape,
     register_view,
     reshaped,
+    sum_dtype,
     written,
 )
 from oneflow_lite.kernels.numerics import copied, sum_over
@@ -53,14 +54,19 @@ def expand(xp, x, *, shape):
     return xp.broadcast_to(x, shape)
 
 
-@register_kernel("sum_to", infer=in_c_order(of_shape))
+@in_c_order
+def _summed(x, *, shape):
+    return ArraySpec(tuple(shape), np.dtype(sum_dtype(x.dtype)))
+
+
+@register_kernel("sum_to", infer=_summed)
 def sum_to(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
     stretched = [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
     dims = (*range(extra), *stretched)
     if out is None:
-        return sum_over(xp, x, dims, keepdim=True).reshape(shape)
-    sum_over(xp, x, dims, None, out[(None,) * extra], True)
+        return sum_over(xp, x, dims, sum_dtype(x.dtype), None, True).reshape(shape)
+    sum_over(xp, x, dims, sum_dtype(x.dtype), out[(None,) * extra], True)
     return out
 
 

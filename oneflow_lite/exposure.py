@@ -40,11 +40,13 @@ def names(place: str) -> dict[str, str]:
     return found
 
 
-def load(room: str, name: str | None) -> None:
+def load(room: str, name: str | None, known_only: bool = False) -> None:
     """Import the family that registers a name; all of the room when the index has no such name."""
     family = families(room).get(name) if name is not None else None
     if family is not None:
         importlib.import_module(f"oneflow_lite.{room}.{family}")
+    elif known_only:
+        return
     elif room != "functors" or name not in families("kernels"):  # some ops have no functor
         load_all(room)
 
@@ -57,14 +59,16 @@ def load_all(room: str) -> None:
         importlib.import_module(f"oneflow_lite.{room}.{family.name}")
 
 
+_namespaces: list[tuple[str, dict[str, Any]]] = []
+
+
 def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], Any]]:
     """Return `__getattr__` and `__dir__` of a module that exposes what the declarations say."""
+    _namespaces.append((place, module))
 
     def __getattr__(name: str) -> Any:
         functor = names(place).get(name)
         if functor is None:
-            if name == "__all__":
-                return [each for each in __dir__() if not each.startswith("_")]
             raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
         module[name] = FUNCTORS.get(functor)
         return module[name]
@@ -76,31 +80,47 @@ def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any],
 
 
 class LazyMethod:
-    """A method that takes its own place on a class when it is first looked up."""
+    """A method or property that takes its own place on a class when it is first looked up."""
 
-    def __init__(self, owner: type, name: str, functor: str) -> None:
-        self._owner, self._name, self._functor = owner, name, functor
+    def __init__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def resolve(self) -> None:
+        """Put what the name stands for on the class."""
+        functor = names("Tensor").get(self._name)
+        if functor is None:
+            found = importlib.import_module("oneflow_lite.functors.methods").METHODS[self._name]
+        else:
+            found = FUNCTORS.get(functor)
+        setattr(self._owner, self._name, found)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        setattr(self._owner, self._name, FUNCTORS.get(self._functor))
-        return getattr(owner if instance is None else instance, self._name)
+        self.resolve()
+        return getattr(self._owner if instance is None else instance, self._name)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self.resolve()
+        setattr(instance, self._name, value)
 
 
 def attach_methods(cls: type) -> None:
-    """Give Tensor the methods and operators that the declarations say."""
-    for name, functor in names("Tensor").items():
-        setattr(cls, name, LazyMethod(cls, name, functor))
+    """Give Tensor its methods and operators."""
+    for name in (*names("Tensor"), *index.METHODS.split()):
+        setattr(cls, name, LazyMethod(cls, name))
+    setattr(cls, "__hash__", object.__hash__)  # noqa: B010  (__eq__ would take it away)
 
 
 def load_everything() -> None:
-    """Import every family, and let the methods of Tensor be what they are."""
-    for room in ROOMS:
-        load_all(room)
+    """Import every family, and let namespaces and methods be what they are."""
     from oneflow_lite.tensor import Tensor
 
-    for name, functor in names("Tensor").items():
-        if isinstance(Tensor.__dict__[name], LazyMethod):
-            setattr(Tensor, name, FUNCTORS.get(functor))
+    for room in ROOMS:
+        load_all(room)
+    for place, module in _namespaces:
+        module.update({name: FUNCTORS.get(functor) for name, functor in names(place).items()})
+    for method in list(vars(Tensor).values()):
+        if isinstance(method, LazyMethod):
+            method.resolve()
 
 
 for _room, _registry in ROOMS.items():

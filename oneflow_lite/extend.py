@@ -150,7 +150,7 @@ def register_op(
     """
 
     def decorator(kernel: Callable[..., Any]) -> Any:
-        new = name not in KERNELS
+        new = KERNELS.find(name, known_only=True) is None
         register_kernel(
             name, device=device, mutates=mutates, view_of=view_of, infer=infer, random=random
         )(kernel)

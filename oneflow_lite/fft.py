@@ -1,5 +1,5 @@
 """Fourier transforms under the names of `torch.fft`: the functors themselves."""
 
-from oneflow_lite.functors.declare import exposed
+from oneflow_lite.exposure import namespace
 
-globals().update(exposed("fft"))
+__getattr__, __dir__ = namespace("fft", globals())

@@ -5,84 +5,190 @@ FUNCTORS = {
         celu celu_ elu elu_ gelu glu logsigmoid mish mish_ selu selu_ silu silu_ softplus softsign
         tanhshrink
     """,
+    "activation_parametric": "gumbel_softmax prelu rrelu rrelu_",
     "activation_piecewise": """
         hardshrink hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ leaky_relu
         leaky_relu_ relu relu6 relu6_ relu_ softshrink threshold threshold_
     """,
     "adaptive_pooling": """
-        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
+        adaptive_max_pool3d adaptive_max_pool3d_with_indices
     """,
     "arithmetic": """
         abs abs_ add add_ addcdiv addcdiv_ addcmul addcmul_ ceil ceil_ clamp clamp_ clamp_max
-        clamp_max_ clamp_min clamp_min_ div div_ floor floor_ floor_divide floor_divide_ fmod
-        fmod_ frac frac_ lerp lerp_ maximum minimum mul mul_ nan_to_num nan_to_num_ neg neg_
-        positive pow pow_ reciprocal reciprocal_ remainder remainder_ round round_ rsqrt rsqrt_
-        sign sign_ sqrt sqrt_ square square_ sub sub_ trunc trunc_ where
+        clamp_max_ clamp_min clamp_min_ copysign copysign_ deg2rad deg2rad_ div div_ float_power
+        float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ frexp
+        gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ lerp lerp_ maximum minimum mul mul_
+        nan_to_num nan_to_num_ neg neg_ nextafter nextafter_ positive pow pow_ rad2deg rad2deg_
+        reciprocal reciprocal_ remainder remainder_ round round_ rsqrt rsqrt_ rsub sign sign_ sqrt
+        sqrt_ square square_ sub sub_ tensor_where trunc trunc_ where
     """,
+    "attention": "multi_head_attention_forward scaled_dot_product_attention",
+    "calculus": "cumulative_trapezoid diff gradient kron trapezoid vander",
     "checks": "cast",
-    "comparison": "allclose eq equal ge gt isclose isfinite isinf isnan le lt ne",
-    "complex": "angle complex conj polar sgn sgn_ view_as_complex view_as_real",
-    "conv": "conv1d conv2d",
-    "creation": """
-        arange empty empty_like eye full full_like linspace new_full new_ones new_tensor new_zeros
-        ones ones_like zeros zeros_like
+    "comparison": """
+        allclose eq eq_ equal ge ge_ gt gt_ isclose isfinite isinf isnan isneginf isposinf isreal
+        le le_ lt lt_ ne ne_ signbit
     """,
-    "diagonals": "diag diag_embed diagonal trace tril tril_ triu triu_",
-    "dropout": "dropout",
+    "complex": "angle complex conj polar sgn sgn_ view_as_complex view_as_real",
+    "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d",
+    "copies": """
+        alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy diagonal_scatter
+        expand_copy narrow_copy permute_copy select_copy select_scatter slice_copy slice_scatter
+        split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy
+        unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
+    """,
+    "counting": "bincount histc histogram histogramdd unique unique_consecutive",
+    "creation": """
+        arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
+        new_tensor new_zeros ones ones_like rand_like randn_like zeros zeros_like
+    """,
+    "ctc": "ctc_loss",
+    "decompositions": """
+        cholesky geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+        linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve
+        linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_svd
+        linalg_svdvals lu lu_solve lu_unpack ormqr pca_lowrank qr svd svd_lowrank
+    """,
+    "diagonals": """
+        diag diag_embed diagflat diagonal trace tril tril_ tril_indices triu triu_ triu_indices
+    """,
+    "distances": "cdist corrcoef cov pdist",
+    "dropout": """
+        alpha_dropout alpha_dropout_ dropout dropout1d dropout1d_ dropout2d dropout2d_ dropout3d
+        dropout3d_ dropout_ feature_alpha_dropout feature_alpha_dropout_ feature_dropout
+        feature_dropout_
+    """,
     "einsum": "einsum tensordot",
-    "embedding": "embedding one_hot",
-    "extrema": "amax amin argmax argmin max min",
-    "index_select": "index_add index_add_ index_fill index_fill_ index_select",
-    "indexing": "getitem narrow select setitem",
+    "embedding": "embedding embedding_bag one_hot",
+    "extrema": "amax amin aminmax argmax argmin max min",
+    "folding": "fold functional_unfold",
+    "formulas": """
+        bartlett_window blackman_window fft_fftfreq fft_rfftfreq hamming_window hann_window
+        kaiser_window
+    """,
+    "index_select": """
+        index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
+        index_reduce_ index_select
+    """,
+    "indexing": "getitem index_put index_put_ narrow select setitem",
     "inplace": "copy_ fill_ zero_",
-    "joining": "cat column_stack concat concatenate dstack hstack meshgrid stack vstack",
+    "joining": """
+        atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
+        column_stack combinations dstack hstack meshgrid stack vstack
+    """,
+    "linalg": """
+        cholesky_inverse cholesky_solve cross det linalg_cross linalg_diagonal linalg_inv
+        linalg_inv_ex linalg_lstsq linalg_pinv linalg_solve linalg_solve_ex
+        linalg_solve_triangular linalg_tensorinv linalg_tensorsolve linalg_vander logdet
+        matrix_exp pinverse slogdet triangular_solve
+    """,
     "logic": """
-        bitwise_and bitwise_and_ bitwise_not bitwise_or bitwise_or_ bitwise_xor bitwise_xor_
-        logical_and logical_not logical_or logical_xor
+        bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_
+        bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_
+        logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor
+        logical_xor_ rlshift rrshift
     """,
     "loss": "huber_loss kl_div l1_loss mse_loss smooth_l1_loss",
     "loss_classification": """
-        binary_cross_entropy binary_cross_entropy_with_logits cross_entropy nll_loss
+        binary_cross_entropy binary_cross_entropy_with_logits cross_entropy linear_cross_entropy
+        nll_loss
+    """,
+    "loss_margin": """
+        multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss
+        triplet_margin_loss triplet_margin_with_distance_loss
     """,
     "loss_ranking": """
         cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss margin_ranking_loss
         poisson_nll_loss
     """,
-    "masking": "masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select nonzero",
+    "masked": """
+        masked_amax masked_amin masked_argmax masked_argmin masked_cumprod masked_cumsum
+        masked_log_softmax masked_logaddexp masked_logsumexp masked_mean masked_median masked_norm
+        masked_normalize masked_prod masked_softmax masked_softmin masked_std masked_sum
+        masked_var
+    """,
+    "masking": """
+        argwhere masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select nonzero
+    """,
     "matmul": """
-        addmm addmm_ addmv baddbmm baddbmm_ bmm dot linear matmul matmul_nt matmul_tn mm mv outer
+        addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bmm chain_matmul dot
+        inner linalg_multi_dot linalg_vecdot linear matmul matmul_nt matmul_tn matrix_power mm mv
+        outer vdot
     """,
-    "normalization": "batch_norm group_norm instance_norm layer_norm rms_norm",
+    "normalization": """
+        batch_norm group_norm instance_norm layer_norm native_batch_norm native_group_norm
+        native_layer_norm rms_norm
+    """,
+    "norms": """
+        dist linalg_cond linalg_matrix_norm linalg_matrix_rank linalg_norm linalg_vector_norm
+        renorm renorm_
+    """,
     "optim": "adam_update sgd_update",
+    "order_statistics": "kthvalue median mode nanmedian nanquantile quantile",
     "padding": "pad",
-    "pooling": "avg_pool1d avg_pool2d max_pool1d max_pool2d",
+    "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
+    "plane_sampling": "affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d",
+    "pooling": """
+        avg_pool1d avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool2d_with_indices
+        fractional_max_pool3d fractional_max_pool3d_with_indices local_response_norm lp_pool1d
+        lp_pool2d lp_pool3d max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices
+        max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d
+    """,
     "random": """
-        bernoulli bernoulli_ dropout_mask normal_ orthogonal_ rand rand_like randint randn
-        randn_like randperm trunc_normal_ uniform_
+        bernoulli bernoulli_ binomial cauchy_ dropout_mask exponential_ geometric_ log_normal_
+        multinomial normal normal_ orthogonal_ poisson rand randint randint_like randn random_
+        randperm trunc_normal_ uniform_
     """,
-    "rearranging": "flip repeat roll tile",
-    "reduce": "all any count_nonzero logsumexp mean prod sum",
-    "scan": "cumprod cumprod_ cumsum cumsum_",
-    "scatter": "gather scatter scatter_ scatter_add scatter_add_ take take_along_dim",
+    "rearranging": """
+        constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
+    """,
+    "reduce": "all any count_nonzero logsumexp mean nanmean nansum prod sum",
+    "resampling": "interpolate upsample upsample_bilinear upsample_nearest",
+    "scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp",
+    "scatter": """
+        gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
+        take take_along_dim
+    """,
+    "searching": "bucketize isin searchsorted",
+    "segments": "segment_reduce",
     "shape": """
-        broadcast_to clone contiguous expand expand_as flatten imag movedim permute ravel real
-        reshape reshape_as squeeze squeeze_ sum_to t t_ to_device transpose transpose_ unflatten
-        unsqueeze unsqueeze_ view view_as
+        adjoint broadcast_to clone conj_physical conj_physical_ contiguous expand expand_as
+        flatten imag movedim permute ravel real reshape reshape_as resolve_conj resolve_neg
+        squeeze squeeze_ sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose
+        transpose_ unflatten unsqueeze unsqueeze_ view view_as
     """,
-    "similarity": "cosine_similarity normalize",
+    "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
-    "sorting": "argsort sort topk",
-    "splitting": "chunk split unbind",
+    "sorting": "argsort msort sort topk",
+    "special_functions": """
+        bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma digamma_ entr erfcx erfinv erfinv_ i0 i0_
+        i0e i1 i1e igamma igamma_ igammac igammac_ lgamma lgamma_ log_ndtr logit logit_
+        modified_bessel_k0 modified_bessel_k1 mvlgamma mvlgamma_ ndtr ndtri polygamma
+        scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 tensor_polygamma
+        tensor_polygamma_ xlog1py zeta
+    """,
+    "spectral": """
+        fft_fft fft_fft2 fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2
+        fft_ifftn fft_ifftshift fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn
+        fft_rfft fft_rfft2 fft_rfftn
+    """,
+    "splitting": """
+        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
+        vsplit
+    """,
     "statistics": "norm std std_mean var var_mean",
+    "stft": "istft stft",
     "transcendental": """
         erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 expm1_ log log10 log10_ log1p log1p_ log2
-        log2_ log_ logaddexp sigmoid sigmoid_ tanh tanh_ xlogy xlogy_
+        log2_ log_ logaddexp logaddexp2 sigmoid sigmoid_ tanh tanh_ xlogy xlogy_
     """,
     "trigonometric": """
         acos acos_ acosh acosh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ cos
         cos_ cosh cosh_ hypot hypot_ sin sin_ sinc sinc_ sinh sinh_ tan tan_
     """,
-    "unfolding": "unfold",
+    "unfolding": "as_strided as_strided_ unfold",
 }
 
 KERNELS = {
@@ -96,28 +202,44 @@ KERNELS = {
     """,
     "adaptive_pooling": "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool",
     "arithmetic": """
-        abs add ceil clamp clamp_max clamp_min div div_trunc extreme_grad floor floor_divide fmod
-        frac lerp mask_finite mask_less maximum minimum mul mul_scalar nan_to_num neg pow
-        pow_grad_exponent pow_integer reciprocal remainder round rsqrt sign sqrt square sub trunc
-        where
+        abs add ceil clamp clamp_max clamp_min copysign div div_trunc extreme_grad floor
+        floor_divide fmax fmin fmod frac frexp gcd heaviside lcm lerp mask_finite mask_less
+        maximum minimum mul mul_scalar nan_to_num neg nextafter pow pow_grad_exponent pow_integer
+        reciprocal remainder round rsqrt sign sqrt square sub trunc where
     """,
-    "comparison": "allclose eq equal ge gt isclose isfinite isinf isnan le lt ne",
+    "comparison": "allclose eq equal ge gt isclose isfinite isinf isnan le lt ne signbit",
     "complex": "angle complex conj polar sgn view_as_complex view_as_real",
     "conv": "conv conv_input_grad conv_weight_grad",
-    "creation": "arange empty eye fill_constant full linspace ones_like zeros_like",
+    "counting": "bincount histc histogram_edges histogram_of unique unique_consecutive",
+    "creation": "arange empty eye fill_constant full linspace logspace ones_like zeros_like",
+    "ctc": "ctc_loss ctc_occupancy ctc_occupancy_grad",
+    "decompositions": """
+        free_of_phase geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
+        linalg_eigvalsh linalg_ldl_factor_ex linalg_ldl_solve linalg_lu_factor_ex linalg_qr
+        linalg_svd linalg_svdvals lu_permutation
+    """,
     "diagonals": "diag_embed diagonal diagonal_grad tril triu",
+    "distances": "cdist upper_pairs upper_pairs_grad",
     "einsum": "contract",
-    "embedding": "embedding embedding_scale one_hot",
+    "embedding": """
+        embedding embedding_bag_argmax embedding_bag_coefficients embedding_bag_sum
+        embedding_bag_sum_dots embedding_bag_sum_grad embedding_scale one_hot
+    """,
     "extrema": "amax amin argmax argmin max min tie_weights",
-    "index_select": "index_add index_mask index_select",
+    "folding": "col2im im2col",
+    "index_select": "index_add index_copy index_mask index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad setitem_overwritten
     """,
     "joining": "cat stack",
+    "linalg": """
+        cofactor cofactor_grad linalg_cross linalg_det linalg_inv_ex linalg_lstsq linalg_slogdet
+        linalg_solve_ex linalg_solve_triangular matrix_exp pinv
+    """,
     "logic": """
-        bitwise_and bitwise_not bitwise_or bitwise_xor logical_and logical_not logical_or
-        logical_xor
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        logical_and logical_not logical_or logical_xor
     """,
     "loss": """
         bce_with_logits binary_cross_entropy huber huber_grad least_variance nll_loss
@@ -131,29 +253,46 @@ KERNELS = {
         batch_norm layer_norm rms_norm standardize standardize_grad update_running
     """,
     "optim": "adam_update sgd_update",
+    "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
-    "pooling": "avg_pool avg_pool_grad max_pool plane_put plane_take",
+    "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
+    "pooling": """
+        avg_pool avg_pool_grad fractional_max_pool max_pool max_unpool plane_put plane_take
+    """,
     "random": """
-        bernoulli bernoulli_ dropout_mask normal_ orthogonal_ random_integers random_normal
+        bernoulli bernoulli_ binomial cauchy_ dropout_mask exponential_ geometric_ log_normal_
+        multinomial normal normal_ orthogonal_ poisson random_ random_integers random_normal
         random_permutation random_uniform trunc_normal_ uniform_
     """,
-    "rearranging": "flip repeat roll",
+    "rearranging": "flip repeat repeat_index roll",
     "reduce": "all any count_nonzero logsumexp mean prod sum",
-    "scan": "cumprod cumsum cumsum_grad recurrence shift",
+    "resampling": "resample resample_grad",
+    "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
-        gather gather_grad index_from_zero scatter scatter_add scatter_mask scatter_multiply
-        scatter_overwritten
+        gather gather_grad index_from_zero scatter scatter_add scatter_amax scatter_amin
+        scatter_groups scatter_mask scatter_multiply scatter_overwritten scatter_prod
+        scatter_tie_weights
     """,
+    "searching": "isin searchsorted",
+    "segments": "segment_ids",
     "shape": """
         cast clone copy_ expand fill_ imag permute real reshape squeeze sum_to to_device transpose
         unsqueeze view_dtype
     """,
     "softmax": "log_softmax log_softmax_grad softmax softmax_grad",
     "sorting": "argsort sort topk",
+    "special_functions": """
+        bessel_j0 bessel_j1 bessel_jn bessel_y0 bessel_y1 digamma entr erfcx erfinv i0 i0e i1 i1e
+        igamma igammac lgamma log_ndtr log_ndtr_grad logit modified_bessel_in modified_bessel_k0
+        modified_bessel_k1 ndtr ndtri polygamma_n scaled_modified_bessel_k0
+        scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py zeta
+    """,
+    "spectral": "fft_c2c fft_c2r fft_c2r_grad fft_r2c fft_r2c_grad",
     "statistics": "norm safe_divide std var",
+    "strided": "as_strided as_strided_grad as_strided_grad_grad",
     "transcendental": """
-        erf erfc exp exp2 expm1 log log10 log1p log2 logaddexp sigmoid sigmoid_grad tanh tanh_grad
-        xlogy
+        erf erfc exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sigmoid sigmoid_grad
+        tanh tanh_grad xlogy
     """,
     "trigonometric": """
         acos acosh asin asinh atan atan2 atanh cos cosh hypot sin sinc sinc_grad sinh tan
@@ -173,22 +312,37 @@ GRAD_FUNCS = {
     """,
     "adaptive_pooling": "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool",
     "arithmetic": """
-        abs add ceil clamp clamp_max clamp_min div div_trunc extreme_grad floor floor_divide fmod
-        frac lerp mask_finite mask_less maximum minimum mul mul_scalar nan_to_num neg pow
-        pow_grad_exponent reciprocal remainder round rsqrt sign sqrt square sub trunc where
+        abs add ceil clamp clamp_max clamp_min copysign div div_trunc extreme_grad floor
+        floor_divide fmax fmin fmod frac frexp lerp mask_finite mask_less maximum minimum mul
+        mul_scalar nan_to_num neg nextafter pow pow_grad_exponent reciprocal remainder round rsqrt
+        sign sqrt square sub trunc where
     """,
     "complex": "angle complex conj polar sgn view_as_complex view_as_real",
     "conv": "conv conv_input_grad conv_weight_grad",
+    "ctc": "ctc_loss ctc_occupancy ctc_occupancy_grad",
+    "decompositions": """
+        free_of_phase linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+        linalg_ldl_solve linalg_lu_factor_ex linalg_qr linalg_svd linalg_svdvals
+    """,
     "diagonals": "diag_embed diagonal diagonal_grad tril triu",
+    "distances": "cdist upper_pairs upper_pairs_grad",
     "einsum": "contract",
-    "embedding": "embedding embedding_scale",
-    "extrema": "amax amin max min tie_weights",
-    "index_select": "index_add index_select",
+    "embedding": """
+        embedding embedding_bag_coefficients embedding_bag_sum embedding_bag_sum_dots
+        embedding_bag_sum_grad embedding_scale
+    """,
+    "extrema": "amax amin kthvalue max median min mode nanmedian tie_weights",
+    "folding": "col2im im2col",
+    "index_select": "index_add index_copy index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad
     """,
     "joining": "cat stack",
+    "linalg": """
+        cofactor cofactor_grad linalg_cross linalg_det linalg_inv_ex linalg_lstsq linalg_slogdet
+        linalg_solve_ex linalg_solve_triangular matrix_exp pinv
+    """,
     "loss": """
         bce_with_logits binary_cross_entropy huber huber_grad least_variance nll_loss
         nll_loss_grad
@@ -198,23 +352,42 @@ GRAD_FUNCS = {
     """,
     "matmul": "dot matmul matmul_nt matmul_tn",
     "normalization": "batch_norm layer_norm rms_norm standardize standardize_grad",
+    "order_statistics": "median_of_all nanmedian_of_all",
     "padding": "pad pad_grad",
-    "pooling": "avg_pool avg_pool_grad max_pool plane_put plane_take",
-    "random": "bernoulli bernoulli_ dropout_mask normal_ uniform_",
+    "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
+    "pooling": """
+        avg_pool avg_pool_grad fractional_max_pool max_pool max_unpool plane_put plane_take
+    """,
+    "random": """
+        bernoulli bernoulli_ cauchy_ dropout_mask exponential_ geometric_ log_normal_ normal
+        normal_ poisson random_ uniform_
+    """,
     "rearranging": "flip repeat roll",
     "reduce": "logsumexp mean prod sum",
-    "scan": "cumprod cumsum cumsum_grad recurrence shift",
-    "scatter": "gather gather_grad scatter scatter_add",
+    "resampling": "resample resample_grad",
+    "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
+    "scatter": """
+        gather gather_grad scatter scatter_add scatter_amax scatter_amin scatter_prod
+        scatter_tie_weights
+    """,
     "shape": """
         cast clone copy_ expand fill_ imag permute real reshape squeeze sum_to to_device transpose
         unsqueeze
     """,
     "softmax": "log_softmax log_softmax_grad softmax softmax_grad",
     "sorting": "sort topk",
+    "special_functions": """
+        bessel_j0 bessel_j1 bessel_jn bessel_y0 bessel_y1 digamma entr erfcx erfinv i0 i0e i1 i1e
+        igamma igammac lgamma log_ndtr log_ndtr_grad logit modified_bessel_in modified_bessel_k0
+        modified_bessel_k1 ndtr ndtri polygamma_n scaled_modified_bessel_k0
+        scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py zeta
+    """,
+    "spectral": "fft_c2c fft_c2r fft_c2r_grad fft_r2c fft_r2c_grad",
     "statistics": "norm safe_divide std var",
+    "strided": "as_strided as_strided_grad as_strided_grad_grad",
     "transcendental": """
-        erf erfc exp exp2 expm1 log log10 log1p log2 logaddexp sigmoid sigmoid_grad tanh tanh_grad
-        xlogy
+        erf erfc exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sigmoid sigmoid_grad
+        tanh tanh_grad xlogy
     """,
     "trigonometric": """
         acos acosh asin asinh atan atan2 atanh cos cosh hypot sin sinc sinc_grad sinh tan
@@ -225,26 +398,184 @@ GRAD_FUNCS = {
 
 PLACES = {
     "Tensor": """
-        acos acos_ acosh acosh_ arccos=acos arccos_=acos_ arccosh=acosh arccosh_=acosh_
-        arcsin=asin arcsin_=asin_ arcsinh=asinh arcsinh_=asinh_ arctan=atan arctan2=atan2
-        arctan2_=atan2_ arctan_=atan_ arctanh=atanh arctanh_=atanh_ asin asin_ asinh asinh_ atan
-        atan2 atan2_ atan_ atanh atanh_ cos cos_ cosh cosh_ hardshrink hardsigmoid_ hardswish_
-        hypot hypot_ mish_ relu relu6_ relu_ silu_ sin sin_ sinc sinc_ sinh sinh_ tan tan_
+        __rlshift__=rlshift __rrshift__=rrshift abs abs_ absolute=abs absolute_=abs_ acos acos_
+        acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv
+        addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos=acos
+        arccos_=acos_ arccosh=acosh arccosh_=acosh_ arcsin=asin arcsin_=asin_ arcsinh=asinh
+        arcsinh_=asinh_ arctan=atan arctan2=atan2 arctan2_=atan2_ arctan_=atan_ arctanh=atanh
+        arctanh_=atanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter
+        asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli
+        bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_
+        bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_
+        bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ cholesky cholesky_inverse
+        cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip=clamp
+        clip_=clamp_ clone conj conj_physical conj_physical_ contiguous copysign copysign_
+        corrcoef cos cos_ cosh cosh_ count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum
+        cumsum_ deg2rad deg2rad_ det diag diag_embed diagflat diagonal diagonal_scatter diff
+        digamma digamma_ dist div div_ divide=div divide_=div_ dot dropout1d_ dropout2d_
+        dropout3d_ dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_
+        expand expand_as expm1 expm1_ exponential_ fix=trunc fix_=trunc_ flatten flip fliplr
+        flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod
+        fmod_ frac frac_ frexp gather gcd gcd_ ge ge_ geometric_ geqrf ger=outer greater=gt
+        greater_=gt_ greater_equal=ge greater_equal_=ge_ gt gt_ hardshrink hardsigmoid_ hardswish_
+        heaviside heaviside_ histc histogram hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac
+        igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put
+        index_put_ index_reduce index_reduce_ index_select inner inverse=linalg_inv isclose
+        isfinite isinf isnan isneginf isposinf isreal istft kron kthvalue lcm lcm_ ldexp ldexp_ le
+        le_ lerp lerp_ less=lt less_=lt_ less_equal=le less_equal_=le_ lgamma lgamma_ log log10
+        log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2
+        logcumsumexp logdet logical_and logical_and_ logical_not logical_not_ logical_or
+        logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ lu lu_solve masked_fill
+        masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_exp matrix_power
+        max maximum mean median min minimum mish_ mm mode moveaxis=movedim movedim msort mul mul_
+        multinomial multiply=mul multiply_=mul_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_
+        nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative=neg
+        negative_=neg_ new_empty new_full new_ones new_tensor new_zeros nextafter nextafter_
+        nonzero norm normal_ not_equal=ne not_equal_=ne_ orgqr=linalg_householder_product ormqr
+        outer permute pinverse polygamma=tensor_polygamma polygamma_=tensor_polygamma_ positive
+        pow pow_ prelu prod put put_ qr quantile rad2deg rad2deg_ random_ ravel reciprocal
+        reciprocal_ relu relu6_ relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave
+        reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter
+        scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn
+        sgn_ sigmoid sigmoid_ sign sign_ signbit silu_ sin sin_ sinc sinc_ sinh sinh_
+        slice_scatter slogdet softmax sort split split_with_sizes sqrt sqrt_ square square_
+        squeeze squeeze_ std stft sub sub_ subtract=sub subtract_=sub_ sum sum_to_size svd
+        swapaxes swapaxes_ swapdims=transpose swapdims_=transpose_ t t_ take take_along_dim tan
+        tan_ tanh tanh_ tensor_split tile to topk trace transpose transpose_ triangular_solve tril
+        tril_ triu triu_ true_divide=div true_divide_=div_ trunc trunc_ unbind unflatten unfold
+        uniform_ unique unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot
+        view view_as vsplit where=tensor_where xlogy xlogy_
     """,
-    "fft": "",
+    "fft": """
+        fft=fft_fft fft2=fft_fft2 fftfreq=fft_fftfreq fftn=fft_fftn fftshift=fft_fftshift
+        hfft=fft_hfft hfft2=fft_hfft2 hfftn=fft_hfftn ifft=fft_ifft ifft2=fft_ifft2
+        ifftn=fft_ifftn ifftshift=fft_ifftshift ihfft=fft_ihfft ihfft2=fft_ihfft2
+        ihfftn=fft_ihfftn irfft=fft_irfft irfft2=fft_irfft2 irfftn=fft_irfftn rfft=fft_rfft
+        rfft2=fft_rfft2 rfftfreq=fft_rfftfreq rfftn=fft_rfftn
+    """,
     "flow": """
-        acos acos_ acosh acosh_ arccos=acos arccos_=acos_ arccosh=acosh arccosh_=acosh_
+        abs abs_ absolute=abs absolute_=abs_ acos acos_ acosh acosh_ adaptive_avg_pool1d
+        adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addr adjoint
+        affine_grid_generator=affine_grid alias_copy all allclose alpha_dropout alpha_dropout_
+        amax amin aminmax angle any arange arccos=acos arccos_=acos_ arccosh=acosh arccosh_=acosh_
         arcsin=asin arcsin_=asin_ arcsinh=asinh arcsinh_=asinh_ arctan=atan arctan2=atan2
-        arctan_=atan_ arctanh=atanh arctanh_=atanh_ asin asin_ asinh asinh_ atan atan2 atan_ atanh
-        atanh_ celu celu_ cos cos_ cosh cosh_ hardshrink hypot relu relu_ selu selu_ sin sin_ sinc
-        sinc_ sinh sinh_ tan tan_ threshold threshold_
+        arctan_=atan_ arctanh=atanh arctanh_=atanh_ argmax argmin argsort argwhere as_strided
+        as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_
+        atanh atanh_ atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm bartlett_window
+        batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount binomial
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        blackman_window block_diag bmm broadcast_tensors broadcast_to bucketize cartesian_prod cat
+        cdist ceil ceil_ celu celu_ chain_matmul channel_shuffle cholesky cholesky_inverse
+        cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip=clamp
+        clip_=clamp_ clone column_stack combinations complex concat=cat concatenate=cat conj
+        conj_physical conj_physical_ constant_pad_nd conv1d conv2d conv3d conv_tbc
+        conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cos_ cosh cosh_
+        cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin
+        cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy diag diag_embed
+        diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide=div dot
+        dropout dropout_ dsplit dstack einsum embedding empty empty_like eq equal erf erf_ erfc
+        erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout
+        feature_alpha_dropout_ feature_dropout feature_dropout_ fix=trunc fix_=trunc_ flatten flip
+        fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp full
+        full_like gather gcd gcd_ ge geqrf ger=outer gradient greater=gt greater_equal=ge
+        grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt hamming_window hann_window
+        hardshrink heaviside hinge_embedding_loss histc histogram histogramdd hsplit hstack hypot
+        i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_
+        index_reduce index_select inner instance_norm inverse=linalg_inv isclose isfinite isin
+        isinf isnan isneginf isposinf isreal istft kaiser_window kl_div kron kthvalue layer_norm
+        lcm lcm_ ldexp ldexp_ le lerp less=lt less_equal=le lgamma linspace log log10 log10_ log1p
+        log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and
+        logical_not logical_or logical_xor logit logit_ logspace logsumexp lt lu lu_solve
+        lu_unpack margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_exp
+        matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean
+        median meshgrid min minimum mm mode moveaxis=movedim movedim msort mul multinomial
+        multiply=mul mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum
+        narrow narrow_copy native_batch_norm native_group_norm native_layer_norm ne neg neg_
+        negative=neg negative_=neg_ nextafter nonzero norm normal not_equal=ne ones ones_like
+        orgqr=linalg_householder_product ormqr outer pairwise_distance pca_lowrank pdist permute
+        permute_copy pinverse pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar
+        polygamma positive pow prelu prod put qr quantile rad2deg rad2deg_ rand rand_like randint
+        randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_
+        remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm roll rot90
+        round round_ row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub scatter scatter_add
+        scatter_reduce searchsorted segment_reduce select select_copy select_scatter selu selu_
+        sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter
+        slogdet softmax sort split split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_
+        square square_ squeeze squeeze_copy stack std std_mean stft sub subtract=sub sum svd
+        svd_lowrank swapaxes swapdims=transpose t t_copy take take_along_dim tan tan_ tanh tanh_
+        tensor_split tensordot threshold threshold_ tile topk trace transpose transpose_copy
+        trapezoid trapz=trapezoid triangular_solve tril tril_indices triplet_margin_loss triu
+        triu_indices true_divide=div trunc trunc_ unbind unbind_copy unflatten unfold_copy unique
+        unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze unsqueeze_copy vander
+        var var_mean vdot view_as_complex view_as_complex_copy view_as_real view_as_real_copy
+        view_copy vsplit vstack where xlogy xlogy_ zeros zeros_like
     """,
     "functional": """
-        celu celu_ elu elu_ gelu glu hardshrink hardsigmoid hardswish hardtanh hardtanh_
-        leaky_relu leaky_relu_ logsigmoid mish relu relu6 relu_ selu selu_ silu softplus
-        softshrink softsign tanhshrink threshold threshold_
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
+        adaptive_max_pool3d adaptive_max_pool3d_with_indices affine_grid alpha_dropout avg_pool1d
+        avg_pool2d avg_pool3d batch_norm bilinear binary_cross_entropy
+        binary_cross_entropy_with_logits celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+        conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity
+        cross_entropy ctc_loss dropout dropout1d dropout2d dropout3d elu elu_ embedding
+        embedding_bag feature_alpha_dropout fold fractional_max_pool2d
+        fractional_max_pool2d_with_indices fractional_max_pool3d
+        fractional_max_pool3d_with_indices gaussian_nll_loss gelu glu grid_sample group_norm
+        gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_ hinge_embedding_loss
+        huber_loss instance_norm interpolate kl_div l1_loss layer_norm leaky_relu leaky_relu_
+        linear linear_cross_entropy local_response_norm log_softmax logsigmoid lp_pool1d lp_pool2d
+        lp_pool3d margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool2d
+        max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d
+        max_unpool3d mish mse_loss multi_head_attention_forward multi_margin_loss
+        multilabel_margin_loss multilabel_soft_margin_loss nll_loss normalize one_hot pad
+        pairwise_distance pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu6
+        relu_ rms_norm rrelu rrelu_ scaled_dot_product_attention selu selu_ sigmoid silu
+        smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink softsign tanh
+        tanhshrink threshold threshold_ triplet_margin_loss triplet_margin_with_distance_loss
+        unfold=functional_unfold upsample upsample_bilinear upsample_nearest
     """,
-    "linalg": "",
-    "masked": "",
-    "special": "sinc",
+    "linalg": """
+        cholesky cholesky_ex=linalg_cholesky_ex cond=linalg_cond cross=linalg_cross det
+        diagonal=linalg_diagonal eig=linalg_eig eigh=linalg_eigh eigvals=linalg_eigvals
+        eigvalsh=linalg_eigvalsh householder_product=linalg_householder_product inv=linalg_inv
+        inv_ex=linalg_inv_ex ldl_factor=linalg_ldl_factor ldl_factor_ex=linalg_ldl_factor_ex
+        ldl_solve=linalg_ldl_solve lstsq=linalg_lstsq lu=linalg_lu lu_factor=linalg_lu_factor
+        lu_factor_ex=linalg_lu_factor_ex lu_solve=linalg_lu_solve matmul matrix_exp
+        matrix_norm=linalg_matrix_norm matrix_power matrix_rank=linalg_matrix_rank
+        multi_dot=linalg_multi_dot norm=linalg_norm pinv=linalg_pinv qr=linalg_qr slogdet
+        solve=linalg_solve solve_ex=linalg_solve_ex solve_triangular=linalg_solve_triangular
+        svd=linalg_svd svdvals=linalg_svdvals tensorinv=linalg_tensorinv
+        tensorsolve=linalg_tensorsolve vander=linalg_vander vecdot=linalg_vecdot
+        vector_norm=linalg_vector_norm
+    """,
+    "masked": """
+        amax=masked_amax amin=masked_amin argmax=masked_argmax argmin=masked_argmin
+        cumprod=masked_cumprod cumsum=masked_cumsum log_softmax=masked_log_softmax
+        logaddexp=masked_logaddexp logsumexp=masked_logsumexp mean=masked_mean
+        median=masked_median norm=masked_norm normalize=masked_normalize prod=masked_prod
+        softmax=masked_softmax softmin=masked_softmin std=masked_std sum=masked_sum var=masked_var
+    """,
+    "special": """
+        bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma entr erf erfc erfcx erfinv exp2
+        expit=sigmoid expm1 gammainc=igamma gammaincc=igammac gammaln=lgamma i0 i0e i1 i1e log1p
+        log_ndtr log_softmax logit logsumexp modified_bessel_i0=i0 modified_bessel_i1=i1
+        modified_bessel_k0 modified_bessel_k1 multigammaln=mvlgamma ndtr ndtri polygamma
+        psi=digamma round scaled_modified_bessel_k0 scaled_modified_bessel_k1 sinc softmax
+        spherical_bessel_j0 xlog1py xlogy zeta
+    """,
 }
+
+METHODS = """
+    T __abs__ __add__ __and__ __array_function__ __array_namespace__ __array_ufunc__
+    __cuda_array_interface__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __iadd__ __iand__
+    __ifloordiv__ __ilshift__ __imod__ __imul__ __invert__ __ior__ __ipow__ __irshift__ __isub__
+    __itruediv__ __ixor__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__
+    __or__ __pos__ __pow__ __radd__ __rand__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__
+    __rpow__ __rshift__ __rsub__ __rtruediv__ __rxor__ __setitem__ __sub__ __truediv__ __xor__
+    apply_ backward bool byte cdouble cfloat char copy_ cpu cuda data_ptr dense_dim dim_order
+    double fill_ float get_device half imag int is_conj is_cpu is_distributed is_inference is_ipu
+    is_maia is_meta is_mkldnn is_mps is_mtia is_neg is_nested is_nonzero is_pinned is_quantized
+    is_same_size is_set_to is_shared is_signed is_sparse is_sparse_csr is_vulkan is_xla is_xpu
+    layout long mT map_ ndimension real resize_ resize_as_ set_ short sparse_dim to to_dense
+    to_device type type_as zero_
+"""

@@ -543,7 +543,8 @@ def _not_a_tensor(op: OpExpr, value: Any) -> ArgumentTypeError:
 def explain(op: OpExpr, inputs: tuple[Any, ...], error: Exception) -> Exception:
     """Turn a failed broadcast into a `ShapeError`; add the op to any other error of a kernel."""
     shapes = [x.shape for x in inputs if x is not None]
-    if isinstance(error, ValueError) and len(shapes) > 1 and not _broadcast(shapes):
+    refused = type(error) is ValueError  # by NumPy; our own errors say what is wrong
+    if refused and len(shapes) > 1 and not _broadcast(shapes):
         return bad_argument(
             ShapeError,
             op.op_type_name,

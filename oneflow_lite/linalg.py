@@ -1,5 +1,5 @@
 """Linear algebra under the names of `torch.linalg`: the functors themselves."""
 
-from oneflow_lite.functors.declare import exposed
+from oneflow_lite.exposure import namespace
 
-globals().update(exposed("linalg"))
+__getattr__, __dir__ = namespace("linalg", globals())

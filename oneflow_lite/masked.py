@@ -1,5 +1,5 @@
 """Reductions under a mask, under the names of `torch.masked`: the functors themselves."""
 
-from oneflow_lite.functors.declare import exposed
+from oneflow_lite.exposure import namespace
 
-globals().update(exposed("masked"))
+__getattr__, __dir__ = namespace("masked", globals())

@@ -34,14 +34,15 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
-        # Asked for a name that is missing, or for None when all are wanted: it may register more.
-        self.missing: Callable[[str | None], None] | None = None
+        # Loads what registers a name, or everything for None and for names that nobody knows;
+        # with a second argument that is true, only what the index knows.
+        self.missing: Callable[..., None] | None = None
 
     def add(self, name: str, value: T) -> None:
         """Register `value`; raise `RegistrationError` when the name is taken."""
         if not (name and type(name) is str):
             raise RegistrationError(f"a {self.kind} is registered under a name, got {name!r}")
-        if name in self:
+        if self.find(name, known_only=True) is not None:
             raise RegistrationError(
                 f"{self.kind} {name!r} is registered already; choose another name"
             )
@@ -56,11 +57,14 @@ class Registry(Generic[T]):
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "no name is near it"
         raise UnknownOpError(f"no {self.kind} is registered as {name!r}; {hint}")
 
-    def find(self, name: str) -> T | None:
-        """Look a name up; None when it is missing."""
+    def find(self, name: str, known_only: bool = False) -> T | None:
+        """Look a name up; None when it is missing.
+
+        With `known_only` nothing is loaded for a name that the index does not know.
+        """
         found = self._entries.get(name)
         if found is None and self.missing is not None:
-            self.missing(name)
+            self.missing(name, known_only)
             found = self._entries.get(name)
         return found
 
@@ -224,7 +228,7 @@ def register_kernel(
         mutated = (mutates,) if isinstance(mutates, str) else tuple(mutates)
         reused = (reuses,) if isinstance(reuses, str) else tuple(reuses)
         schema = Schema(kernel, mutated, view_of, infer, random, dynamic_shape, reused)
-        entry = KERNELS.find(op_type_name)
+        entry = KERNELS.find(op_type_name, known_only=True)
         if entry is None:
             entry = KernelEntry(schema)
             KERNELS.add(op_type_name, entry)

@@ -65,7 +65,7 @@ class _Words:
 
     def spd(self, *shape: int) -> Array:
         """Symmetric positive definite matrices."""
-        half = self.m(*shape)
+        half: Array = self.m(*shape)
         return half @ np.swapaxes(half, -1, -2) + np.eye(shape[-1])
 
     def i(self, *shape: int, n: int = 5, low: int = 0) -> Array:
@@ -81,9 +81,8 @@ class _Words:
     def b(self, *shape: int) -> Array:
         """Truth values, of both kinds where there is room."""
         self._made += 1
-        return (
-            np.random.default_rng(self._made).permutation(math.prod(shape)).reshape(shape) % 2 == 0
-        )
+        mixed = np.random.default_rng(self._made).permutation(math.prod(shape))
+        return np.asarray(mixed.reshape(shape) % 2 == 0)
 
 
 def scope() -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """Special functions under the names of `torch.special`: the functors themselves."""
 
-from oneflow_lite.functors.declare import exposed
+from oneflow_lite.exposure import namespace
 
-globals().update(exposed("special"))
+__getattr__, __dir__ = namespace("special", globals())

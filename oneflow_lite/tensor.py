@@ -44,10 +44,15 @@ from oneflow_lite.memory_format import check_memory_format, lies_in
 from oneflow_lite.storage import Layout, Storage, ViewInfo
 from oneflow_lite.tensor_repr import tensor_text
 
+if TYPE_CHECKING:
+    from oneflow_lite.methods import Methods  # written from the declarations
+else:
+    Methods = object
+
 _storage_lock = make_lock()
 
 
-class Tensor:
+class Tensor(Methods):
     """An array on a device that autograd can follow.
 
     `flow.Tensor([1, 2, 3])` is of the default dtype float32, as in OneFlow, and
@@ -608,7 +613,7 @@ class Tensor:
 
     def __copy__(self) -> Tensor:
         if not self.is_leaf:  # a copy that shares memory and history is a view
-            return self.view_as(self)  # type: ignore[no-any-return]
+            return self.view_as(self)
         rebuild, parts = self.__reduce_ex__(4)
         return rebuild(*parts)  # type: ignore[no-any-return]
 

@@ -20,6 +20,7 @@ import oneflow_lite
 from oneflow_lite.autograd.grad_function import DeclaredGradFunction
 from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors.declare import DECLARATIONS, Declaration, Parameter
+from oneflow_lite.functors.methods import METHODS
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 
 PACKAGE = Path(oneflow_lite.__file__).parent
@@ -73,7 +74,9 @@ def _index() -> str:
     for place in STUBS:
         entries = [(name, functor) for name, functor, _, _ in _exposed(place)]
         places[place] = [n if n == functor else f"{n}={functor}" for n, functor in entries]
-    return text + _table("PLACES", places)
+    text += _table("PLACES", places)
+    methods = textwrap.wrap(" ".join(sorted(METHODS)), 94, break_long_words=False)
+    return text + "\n".join(['\nMETHODS = """', *(f"    {line}" for line in methods), '"""\n'])
 
 
 def _table(name: str, rows: dict[str, list[str]]) -> str:
@@ -102,35 +105,38 @@ def _family(function: Any) -> str:
 
 
 def _stub(place: str) -> str:
-    bodies, hints = [], {}
+    bodies, hints, scope = [], [], {}
     for name, _, d, is_twin in _exposed(place):
-        signature, types = _signature(d, is_twin, place == "Tensor")
-        hints.update(types)
+        signature = _signature(d, is_twin, place == "Tensor")
+        hints += [p.hint for p in d.parameters] + [signature[1]]
+        scope.update(d.author.__globals__)
         bodies.append(_line(f"def {name}", signature))
     head = f'"""Signatures, written by `{_WRITTEN}` from the declarations; not by hand."""\n\n'
     if place == "Tensor":
         bodies = ["class Methods:", *(textwrap.indent(body, "    ") for body in bodies)]
-    return head + _imports(" ".join(bodies), hints) + "\n".join(bodies) + "\n"
+    return head + _imports(" ".join(["Tensor", "Any", *hints]), scope) + "\n".join(bodies) + "\n"
 
 
-def _signature(d: Declaration, is_twin: bool, method: bool) -> tuple[tuple[list[str], str], Any]:
+def _signature(d: Declaration, is_twin: bool, method: bool) -> tuple[list[str], str]:
     shown = [_parameter(p, method and i == 0) for i, p in enumerate(d.parameters)]
     variadic = any(p.kind == "variadic" for p in d.parameters)
-    keyword = [s for s, p in zip(shown, d.parameters, strict=True) if p.kind == "keyword"]
-    listed = [s for s, p in zip(shown, d.parameters, strict=True) if p.kind != "keyword"]
+    kinds = [p.kind for p in d.parameters]
+    keyword = [s for s, kind in zip(shown, kinds, strict=True) if kind == "keyword"]
+    named = [s for s, kind in zip(shown, kinds, strict=True) if kind == "named"]
+    listed = [s for s, kind in zip(shown, kinds, strict=True) if kind in ("positional", "variadic")]
     if not is_twin:
         listed += ["inplace: bool = ..."] if d.inplace else []
         keyword += ["out: Any = ..."] if d.out else []
     if keyword and not variadic:
         keyword.insert(0, "*")
     result = "Tensor" if is_twin else _result(d)
-    return (listed + keyword, result), d.author.__globals__
+    return listed + keyword + named, result
 
 
 def _parameter(p: Parameter, is_self: bool) -> str:
     if is_self:
         return "self"
-    star = "*" if p.kind == "variadic" else ""
+    star = {"variadic": "*", "named": "**"}.get(p.kind, "")
     return f"{star}{p.name}: {p.hint}" + ("" if p.required or star else " = ...")
 
 
@@ -151,6 +157,7 @@ def _line(head: str, signature: tuple[list[str], str]) -> str:
 
 def _imports(text: str, scope: dict[str, Any]) -> str:
     """Return the imports of the names that the signatures use."""
+    text = re.sub(r"'[^']*'", "", text)  # words of Literals
     used = set(re.findall(r"\b[A-Z]\w+", text)) - {"None", "Methods", "True", "False"}
     lines: dict[str, set[str]] = {}
     for name in used:

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, FlowError
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    FlowError,
+    NotDifferentiableError,
+)
 
 DRAWS = {
     "rand": lambda g: flow.rand(50, generator=g),
@@ -17,6 +23,16 @@ DRAWS = {
     "uniform_": lambda g: flow.zeros(50).uniform_(generator=g),
     "normal_": lambda g: flow.zeros(50).normal_(generator=g),
     "bernoulli_": lambda g: flow.zeros(50).bernoulli_(0.5, generator=g),
+    "random_": lambda g: flow.zeros(50).random_(generator=g),
+    "exponential_": lambda g: flow.zeros(50).exponential_(generator=g),
+    "geometric_": lambda g: flow.zeros(50).geometric_(0.1, generator=g),
+    "log_normal_": lambda g: flow.zeros(50).log_normal_(generator=g),
+    "cauchy_": lambda g: flow.zeros(50).cauchy_(generator=g),
+    "normal": lambda g: flow.normal(flow.zeros(50), 1.0, generator=g),
+    "poisson": lambda g: flow.poisson(flow.full((50,), 9.0), g),
+    "binomial": lambda g: flow.binomial(flow.full((50,), 99.0), flow.full((1,), 0.5), g),
+    "multinomial": lambda g: flow.multinomial(flow.ones(50), 50, generator=g),
+    "randint_like": lambda g: flow.randint_like(flow.zeros(50), 1000, generator=g),
 }
 
 
@@ -188,6 +204,86 @@ class TestDistributions:
             assert make(x, requires_grad=True).requires_grad
         assert flow.rand_like(x).numpy().min() >= 0
 
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_other_distributions_in_place(self, dtype):
+        """Their mean, or the median where there is none."""
+        x = flow.zeros(N, dtype=dtype)
+
+        def drawn(y):
+            assert y is x
+            return y.numpy().astype(np.float64)
+
+        a = drawn(x.exponential_(2.0))
+        assert a.min() > 0 and abs(a.mean() - 0.5) < 0.025 and abs(a.std() - 0.5) < 0.05
+        a = drawn(x.geometric_(0.25))
+        assert a.min() == 1 and abs(a.mean() - 4) < 0.15
+        a = np.log(drawn(x.log_normal_(1.0, 0.5)))
+        assert abs(a.mean() - 1) < 0.025 and abs(a.std() - 0.5) < 0.02
+        a = drawn(x.cauchy_(1.0, 2.0))
+        assert np.abs(np.percentile(a, [25, 50, 75]) - [-1, 1, 3]).max() < 0.2
+        a = drawn(x.random_(-2, 3))
+        assert np.unique(a).tolist() == [-2, -1, 0, 1, 2] and abs(a.mean()) < 0.07
+
+    def test_random_by_dtype(self):
+        assert flow.zeros(N, dtype=flow.uint8).random_().numpy().max() == 255
+        assert flow.zeros(N, dtype=flow.bool).random_().float().mean().item() < 0.55
+        wide = flow.zeros(N, dtype=flow.int64).random_().numpy()
+        assert wide.min() >= 0 and wide.max() > 2**62
+        assert flow.zeros(N).random_().numpy().max() <= 2**24
+
+    def test_of_distributions_that_tensors_give(self):
+        rate = flow.tensor([0.0, 3.5]).expand(N, 2)
+        counts = flow.poisson(rate).numpy()
+        assert counts[:, 0].max() == 0 and abs(counts[:, 1].mean() - 3.5) < 0.1
+        wins = flow.binomial(flow.full((N, 1), 8.0), flow.tensor([0.0, 0.25, 1.0])).numpy().mean(0)
+        assert wins[0] == 0 and wins[2] == 8 and abs(wins[1] - 2) < 0.07
+        a = flow.normal(flow.tensor([1.0, -1.0]).expand(N, 2), flow.tensor([0.5, 2.0])).numpy()
+        assert np.abs(a.mean(0) - [1, -1]).max() < 0.1 and np.abs(a.std(0) - [0.5, 2]).max() < 0.1
+        assert flow.normal(0.0, flow.ones(3, dtype=flow.float64)).dtype == flow.float64
+        assert flow.normal(1.0, 2.0, (2, 3)).shape == (2, 3)
+
+    @pytest.mark.parametrize("replacement", [False, True])
+    def test_multinomial(self, replacement):
+        weights = flow.tensor([[0.0, 1.0, 3.0, 0.0], [0.0, 0.0, 0.0, 2.0]])
+        if replacement:
+            places = flow.multinomial(weights, N, True).numpy()
+            assert set(places[1]) == {3}
+            shares = np.bincount(places[0], minlength=4) / N
+        else:
+            places = flow.multinomial(weights[:1].expand(N, 4), 2).numpy()
+            assert (np.sort(places, 1) == [1, 2]).all()
+            shares = np.bincount(places[:, 0], minlength=4) / N
+        assert np.abs(shares - [0, 0.25, 0.75, 0]).max() < 0.02
+
+    def test_dropout_of_channels(self):
+        F = flow.nn.functional
+        for f, shape in ((F.dropout1d, (2, 500, 3)), (F.dropout2d, (2, 500, 2, 2))):
+            y = f(flow.ones(*shape), 0.25).numpy().reshape(2, 500, -1)
+            assert (y == y[:, :, :1]).all()
+            assert abs((y == 0).mean() - 0.25) < 0.12
+        assert len(np.unique(F.dropout1d(flow.ones(500, 2)).numpy())) == 2
+        with pytest.warns(UserWarning, match=r"dropout2d\(\)"):
+            F.dropout2d(flow.ones(2, 3))
+
+    def test_alpha_dropout_keeps_mean_and_variance(self):
+        x = flow.randn(N)
+        for f, given in (
+            (flow.nn.functional.alpha_dropout, x),
+            (flow.nn.functional.feature_alpha_dropout, x.reshape(1, N, 1)),
+        ):
+            y = f(given, 0.3, True).numpy()
+            assert abs(y.mean()) < 0.05 and abs(y.std() - 1) < 0.05
+            assert f(given, 0.3) is given
+
+    def test_gumbel_softmax_draws_classes(self):
+        logits = flow.log(flow.tensor([0.1, 0.2, 0.7])).expand(N, 3)
+        y = flow.nn.functional.gumbel_softmax(logits, 0.5, hard=True).numpy()
+        assert np.allclose(y.sum(1), 1) and np.abs(y.mean(0) - [0.1, 0.2, 0.7]).max() < 0.03
+
+    def test_rrelu_draws_slopes(self):
+        y = flow.nn.functional.rrelu(-flow.ones(N), 0.1, 0.3, True).numpy()
+        assert y.min() >= -0.3001 and y.max() <= -0.0999 and abs(y.mean() + 0.2) < 0.01
+
 
 class TestGradients:
     def test_of_an_overwritten_tensor_are_zero(self):
@@ -201,6 +297,13 @@ class TestGradients:
         x = flow.full((3,), 0.5, requires_grad=True)
         (flow.bernoulli(x) + x).sum().backward()
         assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+    def test_of_drawn_numbers_are_zero(self):
+        x = flow.full((3,), 0.5, requires_grad=True)
+        (flow.poisson(x) + flow.normal(x, x) + x).sum().backward()
+        assert x.grad.tolist() == [1.0, 1.0, 1.0]
+        with pytest.raises(NotDifferentiableError, match="binomial"):
+            flow.binomial(x, x).sum().backward()
 
 
 class TestErrors:
@@ -232,6 +335,23 @@ class TestErrors:
             (lambda x: x.bernoulli_(1.5), "bernoulli_"),
             (lambda x: x.bernoulli_(-0.5), "bernoulli_"),
             (lambda x: x.bernoulli_("a"), "bernoulli_"),
+            (lambda x: x.random_(5, 2), "random_"),
+            (lambda x: x.half().random_(70_000), "random_"),
+            (lambda x: x.cfloat().random_(), "random_"),
+            (lambda x: x.exponential_(0), "exponential_"),
+            (lambda x: x.long().exponential_(), "exponential_"),
+            (lambda x: x.geometric_(1.0), "geometric_"),
+            (lambda x: x.log_normal_(0, 0), "log_normal_"),
+            (lambda x: x.cauchy_(0, -1), "cauchy_"),
+            (lambda x: flow.multinomial(x, 4), "multinomial"),
+            (lambda x: flow.multinomial(x * 0, 1), "multinomial"),
+            (lambda x: flow.multinomial(-x, 1), "multinomial"),
+            (lambda x: flow.multinomial(x[None, None], 1), "multinomial"),
+            (lambda x: flow.poisson(-x), "poisson"),
+            (lambda x: flow.normal(x, -x), "normal"),
+            (lambda x: flow.normal(x, -1.0), "normal"),
+            (lambda x: flow.normal(0.0, 1.0), "normal"),
+            (lambda x: flow.randint_like(x, 5, 2), "randint_like"),
         ],
     )
     def test_parameters(self, call, what):

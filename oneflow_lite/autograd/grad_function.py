@@ -489,7 +489,7 @@ def register_grad_func(
     """
 
     def decorator(target: Any) -> Any:
-        entry = GRAD_FUNCS.find(op_type_name)
+        entry = GRAD_FUNCS.find(op_type_name, known_only=True)
         if isinstance(target, type):
             if not issubclass(target, OpExprGradFunction):
                 raise RegistrationError(

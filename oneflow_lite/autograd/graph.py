@@ -190,7 +190,7 @@ def _to_host(pin_memory: bool, tensor: Tensor) -> tuple[Any, Tensor]:
 
 def _from_host(packed: tuple[Any, Tensor]) -> Tensor:
     device, tensor = packed
-    return tensor.to(device)  # type: ignore[no-any-return]
+    return tensor.to(device)
 
 
 class _Kept:

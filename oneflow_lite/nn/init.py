@@ -74,13 +74,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from U(a, b)."""
-    return check_tensor("uniform_", "tensor", tensor).uniform_(a, b, generator=generator)  # type: ignore[no-any-return]
+    return check_tensor("uniform_", "tensor", tensor).uniform_(a, b, generator=generator)
 
 
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from the normal distribution with this mean and standard deviation."""
-    return check_tensor("normal_", "tensor", tensor).normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+    return check_tensor("normal_", "tensor", tensor).normal_(mean, std, generator=generator)
 
 
 @no_grad()

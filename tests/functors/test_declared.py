@@ -7,6 +7,7 @@ otherwise.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,9 @@ from tests.functors.meant import meant
 NAMES = list(DECLARATIONS)
 CALLS = list(calls())
 EACH = pytest.mark.parametrize("call", CALLS, ids=str)
+EXPOSED = Counter(
+    entry for name in NAMES for d in [DECLARATIONS.get(name)] for entry in d.places + d.twin_places
+)
 
 # Functors without a sample: they have no tensor result, or PyTorch has nothing like them.
 UNSAMPLED: set[str] = {"allclose", "equal", "histogramdd", "empty", "empty_like", "new_empty"}
@@ -210,6 +214,10 @@ def test_twin(name):
         np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), rtol=1e-12)
 
 
+def test_every_name_is_taken_once():
+    assert [entry for entry, times in EXPOSED.items() if times > 1] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_is_exposed_where_it_says(name):
     roots = {"flow": flow, "Tensor": flow.Tensor, "functional": flow.nn.functional}
@@ -232,7 +240,7 @@ def test_is_where_pytorch_has_it(name):
             continue
         for place, root in roots.items():
             if callable(getattr(root, alias, None)) and f"{place}.{alias}" not in ANOTHER:
-                declared = (place, alias) in declaration.places or f"{place}_{alias}" in NAMES
+                declared = (place, alias) in EXPOSED or f"{place}_{alias}" in NAMES
                 assert declared, f"{place}.{alias} is missing"
 
 

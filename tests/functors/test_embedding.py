@@ -1,5 +1,7 @@
 """embedding and one_hot: values, derivatives, options, errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,8 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.functors.embedding import embedding, one_hot
 from oneflow_lite.testing import Sample, check_op
+
+F = flow.nn.functional
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.normal(size=(6, 3))
@@ -149,3 +153,96 @@ def test_one_hot_errors(index, num_classes, error, argument):
     dtype = flow.int64 if index == [] else None
     with pytest.raises(error, match=rf"^one_hot\(\): argument '{argument}'"):
         one_hot(flow.tensor(index, dtype=dtype), num_classes)
+
+
+# embedding_bag
+
+
+def _bag_cases():
+    for mode, padding, freq, last, rows, weighted in itertools.product(
+        ("sum", "mean", "max"), (None, 0, -1), *[(False, True)] * 4
+    ):
+        if not ((weighted and mode != "sum") or (freq and mode == "max") or (rows and last)):
+            yield mode, padding, freq, last, rows, weighted
+
+
+@pytest.mark.parametrize("size", [0, 9, 3000], ids=["empty", "few", "many"])
+@pytest.mark.parametrize("case", list(_bag_cases()), ids=str)
+def test_bags_agree_with_pytorch(case, size):
+    torch = pytest.importorskip("torch")
+    mode, padding, freq, last, rows, weighted = case
+    if rows and not size:
+        pytest.skip("PyTorch does not")
+    rng = np.random.default_rng(size)
+    weight, index = rng.normal(size=(6, 5)), rng.integers(0, 6, size)
+    offsets = np.array([0, 0, 3, 3, 7, 9]) if size else np.array([0, 0, 0])
+    if last:
+        offsets[-1] = size
+    index, offsets = (index.reshape(3, -1), None) if rows else (index, offsets)
+    numbers = rng.normal(size=index.shape)
+    results = []
+    for lib, f in ((flow, F), (torch, torch.nn.functional)):
+        table, factors = (lib.tensor(x).requires_grad_() for x in (weight, numbers))
+        scaled = freq and lib is flow  # PyTorch's CPU kernel divides by the counts of other rows
+        y = f.embedding_bag(
+            lib.tensor(index),
+            table,
+            None if offsets is None else lib.tensor(offsets),
+            scale_grad_by_freq=scaled,
+            mode=mode,
+            per_sample_weights=factors if weighted else None,
+            include_last_offset=last,
+            padding_idx=padding,
+        )
+        dy = np.random.default_rng(1).normal(size=tuple(y.shape))
+        wanted = [table, factors] if weighted else [table]
+        grads = lib.autograd.grad(y, wanted, lib.tensor(dy))
+        results.append([x.detach().numpy() for x in (y, *grads)])
+    if freq:
+        counts = np.bincount(index.reshape(-1), minlength=6)
+        results[1][1] = results[1][1] / np.maximum(counts, 1)[:, None]
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-10)
+
+
+def test_bags_of_halves_and_shrunk_rows():
+    table = flow.tensor([[3.0, 4.0], [0.3, 0.4]], dtype=flow.float16)
+    assert F.embedding_bag(flow.tensor([[0, 1]]), table, mode="sum").dtype == flow.float16
+    table = flow.tensor([[3.0, 4.0], [0.3, 0.4]])
+    y = F.embedding_bag(flow.tensor([[0, 1]]), table, max_norm=1.0, mode="sum")
+    np.testing.assert_allclose(y.numpy(), [[0.9, 1.2]], rtol=1e-6)
+
+
+TABLE, FLAT, BAGS = flow.zeros(4, 2), flow.tensor([0, 3]), flow.tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "error", "argument"),
+    [
+        ((FLAT, TABLE), {}, ShapeError, "offsets"),
+        ((FLAT[None], TABLE, BAGS), {}, ShapeError, "offsets"),
+        ((FLAT, TABLE, BAGS[None]), {}, ShapeError, "offsets"),
+        ((FLAT + 1, TABLE, BAGS), {}, IndexRangeError, "input"),
+        ((FLAT + 1, TABLE, BAGS), {"mode": "max"}, IndexRangeError, "input"),
+        ((FLAT.float(), TABLE, BAGS), {}, DTypeError, "input"),
+        ((FLAT, TABLE[0], BAGS), {}, ShapeError, "weight"),
+        ((FLAT, TABLE, BAGS), {"mode": "x"}, ArgumentError, "mode"),
+        ((FLAT, TABLE, BAGS), {"padding_idx": 4}, ArgumentError, "padding_idx"),
+        ((FLAT, TABLE, BAGS), {"sparse": True}, ArgumentError, "sparse"),
+        (
+            (FLAT, TABLE, BAGS),
+            {"per_sample_weights": flow.ones(2)},
+            ArgumentError,
+            "per_sample_weights",
+        ),
+        (
+            (FLAT, TABLE, BAGS),
+            {"per_sample_weights": flow.ones(3), "mode": "sum"},
+            ArgumentError,
+            "per_sample_weights",
+        ),
+    ],
+)
+def test_errors_of_bags(given, options, error, argument):
+    with pytest.raises(error, match=rf"^embedding_bag\(\): argument '{argument}'"):
+        F.embedding_bag(*given, **options)

@@ -5,6 +5,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import (
+    ArgumentError,
     ArgumentTypeError,
     DimError,
     DTypeError,
@@ -151,3 +152,49 @@ def test_errors_leave_everything_as_it_was(call, error, argument):
     with pytest.raises(error, match=rf"^index_\w+\(\): argument '{argument}'"):
         call(x)
     np.testing.assert_array_equal(x.numpy(), X)
+
+
+def test_index_copy_and_put_keep_the_last_value(device):
+    index = flow.tensor([1, 0, 1], device=device)
+    source = flow.tensor([[1.0], [2.0], [3.0]], device=device, requires_grad=True)
+    calls = [
+        lambda x: x.index_copy(0, index, source),
+        lambda x: x.index_put((index,), source),
+    ]
+    for call in calls:
+        y = call(flow.zeros(3, 1, device=device))
+        assert y.tolist() == [[2], [3], [0]]
+        (dsource,) = flow.autograd.grad(y.sum(), source)
+        assert dsource.tolist() == [[0], [1], [1]]
+
+
+def test_index_put_accumulates(device):
+    x = flow.zeros(2, 3, device=device)
+    rows, column = flow.tensor([0, 0, 1], device=device), flow.tensor(2, device=device)
+    values = flow.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    y = x.index_put((rows, column), values * values, accumulate=True)
+    assert y.tolist() == [[0, 0, 5], [0, 0, 9]]
+    y.sum().backward()
+    assert values.grad.tolist() == [2, 4, 6]
+    x.index_put_((rows,), flow.ones((), device=device), accumulate=True)
+    assert x.tolist() == [[2, 2, 2], [1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "argument"),
+    [
+        (lambda x: x.index_copy(0, flow.tensor([3]), x[:1]), IndexRangeError, "index"),
+        (lambda x: x.index_copy(0, flow.tensor([0]), x), ShapeError, "source"),
+        (lambda x: x.index_copy(0, flow.tensor([0]), x[:1].double()), DTypeError, "source"),
+        (lambda x: x.index_reduce(0, flow.tensor([-1]), x[:1], "prod"), IndexRangeError, "index"),
+        (lambda x: x.index_reduce(0, flow.tensor([1]), x[:1], "sum"), ArgumentError, "reduce"),
+        (lambda x: x.index_put(flow.tensor([1]), x[:1]), ArgumentTypeError, "indices"),
+        (lambda x: x.index_put((flow.tensor([1]),), x[:1].double()), DTypeError, "values"),
+        (lambda x: x.index_put((flow.tensor([3]),), x[:1]), IndexRangeError, "index"),
+    ],
+)
+def test_errors_of_copies(call, error, argument):
+    x = flow.ones(3, 2)
+    with pytest.raises(error, match=rf"argument '{argument}'"):
+        call(x)
+    assert x.tolist() == [[1, 1]] * 3

@@ -112,3 +112,32 @@ def test_bad_arguments(number):
         call(x)
     assert isinstance(caught.value, flow.errors.FlowError)
     assert x.tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "bool"])
+def test_running_extremes_with_ties_and_nan(name, dtype, device):
+    torch = pytest.importorskip("torch")
+    x = np.array([[1, 3, 3, 0, 3], [2, 2, 1, 1, 5]]).astype(dtype)
+    if dtype[0] == "f":
+        x[1, 2:4] = np.nan
+    for dim in (0, 1):
+        ours = getattr(flow.tensor(x, device=device), name)(dim)
+        theirs = getattr(torch.tensor(x), name)(dim)
+        np.testing.assert_array_equal(ours.values.numpy(), theirs.values.numpy())
+        np.testing.assert_array_equal(ours.indices.numpy(), theirs.indices.numpy())
+
+
+def test_logcumsumexp_at_infinities():
+    torch = pytest.importorskip("torch")
+    inf = float("inf")
+    for line in ([-inf, 1.0, 2.0], [-inf, -inf, 0.0], [1.0, inf, 2.0], [1000.0, 1001.0, -1000.0]):
+        x = flow.tensor(line, requires_grad=True)
+        theirs = torch.tensor(line, requires_grad=True)
+        y, z = flow.logcumsumexp(x, 0), torch.logcumsumexp(theirs, 0)
+        np.testing.assert_allclose(y.detach().numpy(), z.detach().numpy())
+        with np.errstate(all="ignore"):
+            (dx,) = flow.autograd.grad(y.sum(), x)
+        (dz,) = torch.autograd.grad(z.sum(), theirs)
+        finite = np.isfinite(dz.numpy())
+        np.testing.assert_allclose(dx.numpy()[finite], dz.numpy()[finite], rtol=1e-4)

@@ -13,7 +13,7 @@ from oneflow_lite.errors import (
     NotDifferentiableError,
     ShapeError,
 )
-from oneflow_lite.testing import Sample, check_op
+from oneflow_lite.testing import Fixed, Sample, check_op
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 4, 5))
@@ -296,3 +296,81 @@ def test_an_empty_index_writes_nothing(shape, dim, device):
             (dx,) = flow.autograd.grad(y.sum(), x)
             assert y.tolist() == dx.tolist() == x.tolist()
     assert x.scatter(dim, index, 5.0).tolist() == x.tolist()
+
+
+REDUCTIONS = ["sum", "prod", "mean", "amax", "amin"]
+TIES = np.array([[2.0, 0.0, 1.0], [0.0, 3.0, 3.0]])
+TIED_SOURCE = np.array([[2.0, 2.0, 0.0, 0.0], [0.0, 1.0, 3.0, 3.0]])
+INTO = np.array([[0, 0, 1, 1], [0, 0, 2, 2]])
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_scatter_reduce_with_zeros_and_ties(reduce, include_self, device):
+    torch = pytest.importorskip("torch")
+    from tests.functors.agreement import compare
+
+    # PyTorch counts the excluded input among the ties, and raises for second derivatives at zeros.
+    x = TIES + 0.25 * (reduce[0] == "a" and not include_self)
+    compare(
+        lambda x, s: x.scatter_reduce(1, flow.tensor(INTO), s, reduce, include_self=include_self),
+        lambda x, s: x.scatter_reduce(1, torch.tensor(INTO), s, reduce, include_self=include_self),
+        x,
+        TIED_SOURCE,
+        orders=1,
+    )
+    result = flow.tensor(x, device=device).scatter_reduce(
+        1, flow.tensor(INTO, device=device), flow.tensor(TIED_SOURCE, device=device), reduce,
+        include_self=include_self,
+    )  # fmt: skip
+    expected = torch.tensor(x).scatter_reduce(
+        1, torch.tensor(INTO), torch.tensor(TIED_SOURCE), reduce, include_self=include_self
+    )
+    np.testing.assert_allclose(result.numpy(), expected.numpy())
+
+
+def test_products_of_zeros_have_derivatives_of_any_order():
+    index = Fixed(INTO)
+    samples = [Sample(TIES, 1, index, TIED_SOURCE, "prod", include_self=s) for s in (True, False)]
+    check_op("scatter_reduce", samples, degenerate=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_scatter_reduce_of_any_dtype(reduce, dtype, device):
+    torch = pytest.importorskip("torch")
+    x, src = TIES.astype(dtype), TIED_SOURCE.astype(dtype)
+    if reduce == "mean" and dtype == "bool":
+        with pytest.raises(DTypeError):
+            flow.tensor(x).scatter_reduce(1, flow.tensor(INTO), flow.tensor(src), "mean")
+        return
+    for include_self in (True, False):
+        ours = flow.tensor(x, device=device).scatter_reduce(
+            1, flow.tensor(INTO, device=device), flow.tensor(src, device=device), reduce,
+            include_self=include_self,
+        )  # fmt: skip
+        theirs = torch.tensor(x).scatter_reduce(
+            1, torch.tensor(INTO), torch.tensor(src), reduce, include_self=include_self
+        )
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+def test_nan_is_an_extremum():
+    src, index = flow.tensor([float("nan"), 1.0, 2.0]), flow.tensor([0, 0, 1])
+    for reduce in ("amax", "amin"):
+        assert np.isnan(flow.zeros(2).scatter_reduce(0, index, src, reduce)[0].item())
+
+
+def test_put_takes_the_last_value_and_its_gradient(device):
+    index = flow.tensor([1, -3, 1], device=device)
+    source = flow.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    x = flow.zeros(4, device=device)
+    y = x.put(index, source)
+    assert y.tolist() == [0, 3, 0, 0]
+    y.sum().backward()
+    assert source.grad.tolist() == [0, 0, 1]
+    assert x.put_(index, source.detach(), accumulate=True).tolist() == [0, 6, 0, 0]
+    with pytest.raises(IndexRangeError, match=r"^put\(\): argument 'index'"):
+        flow.zeros(4).put(flow.tensor([4]), flow.ones(1))
+    with pytest.raises(ShapeError, match=r"^put\(\): argument 'source'"):
+        flow.zeros(4).put(flow.tensor([1]), flow.ones(2))

@@ -42,8 +42,8 @@ def _more_calls() -> list[KernelCall]:
     return found
 
 
-_OF_TRUTH_VALUES = """eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_xor
-    logical_not""".split()
+_OF_TRUTH_VALUES = """eq ne lt le gt ge isnan isinf isfinite signbit logical_and logical_or
+    logical_xor logical_not""".split()
 
 
 _MORE: list[Callable[[flow.Tensor], Any]] = [

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.array_spec import overlaps
 from tests.strict_cupy import facts, races
 from tests.strict_cupy.devices import Device, MemoryPointer, current_device, get_current_stream
 from tests.strict_cupy.graphs import no_sync, run_or_capture
@@ -335,6 +336,9 @@ def _wrap(result: Any, sources: list[ndarray]) -> Any:
             if result is source._host:
                 return source
             if owner is _owner(source._host):
+                writeable = source._host.flags.writeable
+                if writeable != result.flags.writeable and not overlaps(result):
+                    result.flags.writeable = writeable  # CuPy's diagonal() can be written
                 base = source if source.base is None else source.base
                 return ndarray._of(result, source._device, base)
         return ndarray._of(result, current_device())

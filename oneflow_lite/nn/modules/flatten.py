@@ -26,7 +26,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the flattened input."""
-        return input.flatten(self.start_dim, self.end_dim)  # type: ignore[no-any-return]
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """Return the dimensions."""
@@ -68,7 +68,7 @@ class Unflatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the reshaped input."""
-        return input.unflatten(self.dim, self.unflattened_size)  # type: ignore[no-any-return]
+        return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         """Return dimension and sizes."""
