@@ -66,7 +66,7 @@ def adaptive_avg_pool_nd(input: FloatingPlanes, output_size: GridSize) -> Tensor
     return dispatch(AVG_POOL, (input,), attrs)
 
 
-@spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1, True")
+@spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1, True", indices=True)
 def adaptive_max_pool_nd(
     input: RealPlanes, output_size: GridSize, return_indices: Flag = False
 ) -> Any:
@@ -77,17 +77,8 @@ def adaptive_max_pool_nd(
     >>> flow.nn.functional.adaptive_max_pool2d(flow.arange(9.).reshape(1, 3, 3), (1, 2))
     tensor([[[7., 8.]]])
     """
-    pooled: tuple[Tensor, Tensor]
     pooled = dispatch(ADAPTIVE_MAX_POOL, (input,), {"output_size": output_size})
     return pooled if return_indices else pooled[0]
-
-
-@spatially("functional", samples="x(1, 2, S), 2")
-def adaptive_max_pool_nd_with_indices(
-    input: RealPlanes, output_size: GridSize, return_indices: Flag = False
-) -> tuple[Tensor, Tensor]:
-    """Return the maxima and where they stand, as `adaptive_max_pool2d` does."""
-    return dispatch(ADAPTIVE_MAX_POOL, (input,), {"output_size": output_size})
 
 
 adaptive_avg_pool1d, adaptive_avg_pool2d, _ = adaptive_avg_pool_nd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, attribute, tensor
@@ -16,6 +16,7 @@ from oneflow_lite.functors.spatial import (
     Planes,
     Sizes,
     number_of,
+    same_dtype,
     spatial_sizes,
     spatially,
 )
@@ -89,10 +90,7 @@ def conv_nd(
     """
     spatial = len(stride)
     op, kernel_size = f"conv{spatial}d", weight.shape[2:]
-    _check_groups(op, groups, weight)
-    _check_channels(op, input, spatial, weight.shape[1] * groups, weight, groups)
-    _check_bias(op, bias, weight.shape[0])
-    _check_dtypes(op, input, weight, bias)
+    _check_channels(op, input, weight, bias, groups)
     if isinstance(padding, str):
         input, padding = _pad_by_name(op, input, padding, kernel_size, stride, dilation)
     for size, p, k, d in zip(input.shape[-spatial:], padding, kernel_size, dilation, strict=True):
@@ -147,25 +145,21 @@ def conv_transpose_nd(
     """
     spatial = len(stride)
     op, kernel_size = f"conv_transpose{spatial}d", weight.shape[2:]
-    _check_groups(op, groups, weight)
-    _check_channels(op, input, spatial, weight.shape[0], weight, groups)
-    _check_bias(op, bias, weight.shape[1] * groups)
-    _check_dtypes(op, input, weight, bias)
+    _check_channels(op, input, weight, bias, groups, back=True)
     size = []
     for n, k, s, p, d, more in zip(
         input.shape[-spatial:], kernel_size, stride, padding, dilation, output_padding, strict=True
     ):
         size.append((n - 1) * s - 2 * p + d * (k - 1) + more + 1)
-        if more >= max(s, d) or size[-1] < 1:
-            raise bad_argument(
-                ShapeError,
-                op,
-                "output_padding" if more >= max(s, d) else "padding",
-                expected=f"less than stride {s} or dilation {d}"
-                if more >= max(s, d)
-                else "a result that is not empty",
-                got=more if more >= max(s, d) else p,
-                mend="pad less",
+        if more >= max(s, d):
+            raise ShapeError(
+                f"{op}(): argument 'output_padding': expected less than the stride {s} or the "
+                f"dilation {d}, got {more}; stride more, or pad less"
+            )
+        if size[-1] < 1:
+            raise ShapeError(
+                f"{op}(): argument 'padding': expected a result that is not empty, got {p}; cut "
+                "off less"
             )
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     attrs["input_size"] = tuple(size)
@@ -193,41 +187,30 @@ def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0)
     return y.permute(2, 0, 1)
 
 
-def _check_groups(op: str, groups: int, weight: Tensor) -> None:
-    if check_int(op, "groups", groups) < 1 or weight.shape[0] % groups:
-        which = "input" if "transpose" in op else "output"
-        raise ShapeError(
-            f"{op}(): argument 'groups': expected a positive divisor of the {weight.shape[0]} "
-            f"{which} channels, got {groups}; change the groups, or the filters"
-        )
-
-
 def _check_channels(
-    op: str, input: Tensor, spatial: int, wanted: int, weight: Tensor, groups: int
+    op: str, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int, back: bool = False
 ) -> None:
-    channels = input.shape[-1 - spatial]
+    """Check what goes into a block of filters and comes out of it; `back`: the other way round."""
+    outer, inner = weight.shape[0], weight.shape[1]
+    if check_int(op, "groups", groups) < 1 or outer % groups:
+        which = "input" if back else "output"
+        raise ShapeError(
+            f"{op}(): argument 'groups': expected a positive divisor of the {outer} {which} "
+            f"channels, got {groups}; change the groups, or the filters"
+        )
+    wanted, made = (outer, inner * groups) if back else (inner * groups, outer)
+    channels = input.shape[1 - weight.ndim]
     if channels != wanted:
         raise ShapeError(
             f"{op}(): argument 'input': expected {wanted} channels, for weight of shape "
             f"{weight.shape} and groups={groups}, got {channels} channels; match the channels"
         )
-
-
-def _check_bias(op: str, bias: Tensor | None, channels: int) -> None:
-    if bias is not None and check_tensor(op, "bias", bias).shape != (channels,):
+    if bias is not None and check_tensor(op, "bias", bias).shape != (made,):
         raise ShapeError(
-            f"{op}(): argument 'bias': expected shape {(channels,)}, one element for each "
-            f"output channel, got shape {bias.shape}; match the output channels"
+            f"{op}(): argument 'bias': expected shape {(made,)}, one element for each output "
+            f"channel, got shape {bias.shape}; match the output channels"
         )
-
-
-def _check_dtypes(op: str, input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is not None and other.dtype != input.dtype:
-            raise DTypeError(
-                f"{op}(): argument '{name}': expected dtype {input.dtype}, that of the input, "
-                f"got {other.dtype}; convert one of them with .to(dtype)"
-            )
+    same_dtype(op, input, weight=weight, bias=bias)
 
 
 def _pad_by_name(

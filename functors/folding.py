@@ -45,8 +45,8 @@ def functional_unfold(
     if min(_blocks(size, **geometry)) < 1:
         raise ShapeError(
             f"{op}(): argument 'kernel_size': expected windows that fit into the input, shape "
-            f"{input.shape}, got {geometry['kernel_size']} with padding {geometry['padding']}; "
-            "use a smaller window or more padding"
+            f"{input.shape}, got {geometry['kernel_size']} with padding {geometry['padding']}; use "
+            "a smaller window or more padding"
         )
     return dispatch1(IM2COL, input, geometry)
 

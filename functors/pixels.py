@@ -77,6 +77,6 @@ def _check(op: str, input: Tensor, dim: int, factor: int) -> None:
     if input.ndim < 3 or input.shape[dim] % factor:
         raise ShapeError(
             f"{op}(): argument 'input': expected three dimensions or more, and a multiple of "
-            f"{factor} in dimension {dim}, got shape {input.shape}; reshape it, or choose "
-            "another factor"
+            f"{factor} in dimension {dim}, got shape {input.shape}; reshape it, or choose another "
+            "factor"
         )

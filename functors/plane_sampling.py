@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
+from oneflow_lite.errors import ArgumentError, ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, RealFloating, choice
+from oneflow_lite.functors.spatial import same_dtype
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
@@ -112,19 +113,15 @@ def _sampled(
         or 0 in input.shape[2:]
     ):
         raise ShapeError(
-            f"{op}(): argument 'grid': expected shape (N, *positions, {spatial}) for an input "
-            f"(N, C, *size) of {' or '.join(map(str, ndims))} dimensions with elements, got "
-            f"shape {grid.shape}, input {input.shape}; make them go together"
+            f"{op}(): argument 'grid': expected shape (N, *positions, {spatial}) for an input (N, "
+            f"C, *size) of {' or '.join(map(str, ndims))} dimensions with elements, got shape "
+            f"{grid.shape}, input {input.shape}; make them go together"
         )
-    if grid.dtype != input.dtype:
-        raise DTypeError(
-            f"{op}(): argument 'grid': expected dtype {input.dtype}, that of the input, got "
-            f"{grid.dtype}; convert one of them with .to(dtype)"
-        )
+    same_dtype(op, input, grid=grid)
     if mode == "bicubic" and spatial != 2:
         raise ArgumentError(
-            f"{op}(): argument 'mode': expected 'bilinear' or 'nearest' for volumes, got "
-            f"{mode!r}; choose another mode"
+            f"{op}(): argument 'mode': expected 'bilinear' or 'nearest' for volumes, got {mode!r}; "
+            "choose another mode"
         )
     attrs = {
         "interpolation_mode": mode,
@@ -158,9 +155,9 @@ def affine_grid(
     spatial = len(size) - 2
     if spatial not in (2, 3) or theta.shape != (size[0], spatial, spatial + 1):
         raise ShapeError(
-            "affine_grid(): argument 'theta': expected shape (N, 2, 3) for a size of 4 "
-            f"numbers, (N, 3, 4) for one of 5, got shape {theta.shape} and size {size}; make "
-            "them go together"
+            "affine_grid(): argument 'theta': expected shape (N, 2, 3) for a size of 4 numbers, "
+            f"(N, 3, 4) for one of 5, got shape {theta.shape} and size {size}; make them go "
+            "together"
         )
     like = {"dtype": theta.dtype, "device": theta.device}
     linspace, ones, stack = (FUNCTORS.get(name) for name in ("linspace", "ones", "stack"))

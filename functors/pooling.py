@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError
+from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
@@ -17,6 +17,7 @@ from oneflow_lite.functors.spatial import (
     Sizes,
     Stride,
     channels,
+    check_ratios,
     check_sizes,
     spatially,
 )
@@ -36,6 +37,7 @@ Ints = tuple[int, ...]
 @spatially(
     "functional flow",
     samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, ceil_mode=True; x(1, S), 2, 1, return_indices=True",
+    indices=True,
 )
 def max_pool_nd(
     input: RealPlanes,
@@ -59,29 +61,9 @@ def max_pool_nd(
     >>> flow.max_pool1d(flow.tensor([[1., 3., 2., 5.]]), 2, return_indices=True)
     (tensor([[3., 5.]]), tensor([[1, 3]]))
     """
-    pooled = _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return pooled if return_indices else pooled[0]
-
-
-@spatially("flow functional", "functional", samples="x(2, S), 2")
-def max_pool_nd_with_indices(
-    input: RealPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    ceil_mode: Flag = False,
-    return_indices: Flag = False,
-) -> tuple[Tensor, Tensor]:
-    """Return the maximum of each window and where it stands, as `max_pool2d` does."""
-    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _max_pool(
-    input: Tensor, kernel_size: Ints, stride: Any, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> tuple[Tensor, Tensor]:
     windows = _windows("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
-    return dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
+    pooled = dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
+    return pooled if return_indices else pooled[0]
 
 
 @functor("flow functional", samples="x(2, 5), 2; x(1, 2, 5), 3, 2, 1, True, False")
@@ -131,8 +113,8 @@ def avg_pool_nd(
     op = f"avg_pool{len(kernel_size)}d"
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
         raise ShapeError(
-            f"{op}(): argument 'divisor_override': expected a number other than 0, got 0; leave "
-            "it out to divide by the number of elements"
+            f"{op}(): argument 'divisor_override': expected a number other than 0, got 0; leave it "
+            "out to divide by the number of elements"
         )
     return _avg_pool(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -170,12 +152,12 @@ def lp_pool_nd(
     >>> flow.nn.functional.lp_pool1d(flow.tensor([[3., 4., 6., 8.]]), 2, 2)
     tensor([[ 5., 10.]])
     """
-    none, once = (0,) * len(kernel_size), (1,) * len(kernel_size)
     if math.isinf(norm_type):
         sign = math.copysign(1, norm_type)
-        sizes = input.abs() * sign
-        return _max_pool(sizes, kernel_size, stride, none, once, ceil_mode)[0] * sign
-    means = _avg_pool(input**norm_type, kernel_size, stride, none, ceil_mode)
+        sizes, pool = input.abs() * sign, max_pool_nd[len(kernel_size) - 1]
+        largest: Tensor = pool(sizes, kernel_size, stride, ceil_mode=ceil_mode)
+        return largest * sign
+    means = _avg_pool(input**norm_type, kernel_size, stride, (), ceil_mode)
     return (means * math.prod(kernel_size)) ** (1 / norm_type)
 
 
@@ -226,8 +208,8 @@ def _windows(
         extent = d * (k - 1) + 1
         if p > extent // 2:
             raise ShapeError(
-                f"{op}(): argument 'padding': expected at most half of the window, "
-                f"{extent // 2}, got {p}; pad less, or pad the input with flow.nn.functional.pad"
+                f"{op}(): argument 'padding': expected at most half of the window, {extent // 2}, "
+                f"got {p}; pad less, or pad the input with flow.nn.functional.pad"
             )
         room = n + 2 * p - extent
         count = -(-room // s) + 1 if ceil_mode else room // s + 1
@@ -235,9 +217,9 @@ def _windows(
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
             raise ShapeError(
-                f"{op}(): argument 'kernel_size': expected windows that fit into the input, "
-                f"shape {input.shape}, got {kernel_size} with padding {padding}; use a smaller "
-                "window or more padding"
+                f"{op}(): argument 'kernel_size': expected windows that fit into the input, shape "
+                f"{input.shape}, got {kernel_size} with padding {padding}; use a smaller window or "
+                "more padding"
             )
         output_size.append(count)
     return {
@@ -321,16 +303,15 @@ def max_unpool_nd(
     return dispatch(MAX_UNPOOL, (input, indices), {"output_size": size})
 
 
-_FRACTIONAL = {
-    "numbers": (2, 3),
-    "samples": (
+@spatially(
+    "functional",
+    numbers=(2, 3),
+    samples=(
         "x(1, S), 2, (2, 3), _random_samples=fixed(np.full((1, 1, 2), 0.6))",
         "x(2, S), (1, 1, 2), (2, 1, 2), _random_samples=fixed(np.full((1, 2, 3), 0.3))",
     ),
-}
-
-
-@spatially("functional", **_FRACTIONAL)
+    indices=True,
+)
 def fractional_max_pool_nd(
     input: RealPlanes,
     kernel_size: Sizes,
@@ -352,46 +333,19 @@ def fractional_max_pool_nd(
     >>> flow.nn.functional.fractional_max_pool2d(x, 3, output_size=1)
     tensor([[[15.]]])
     """
-    pooled = _fractional(input, kernel_size, output_size, output_ratio, _random_samples)
-    return pooled if return_indices else pooled[0]
-
-
-@spatially("functional", **_FRACTIONAL)
-def fractional_max_pool_nd_with_indices(
-    input: RealPlanes,
-    kernel_size: Sizes,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: Flag = False,
-    _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return the maxima and where they stand, as `fractional_max_pool2d` does."""
-    return _fractional(input, kernel_size, output_size, output_ratio, _random_samples)
-
-
-def _fractional(
-    input: Tensor, kernel_size: Ints, output_size: Any, ratio: Any, samples: Tensor | None
-) -> tuple[Tensor, Tensor]:
     spatial = len(kernel_size)
-    op, lead, size = (
-        f"fractional_max_pool{spatial}d",
-        input.shape[:-spatial],
-        input.shape[-spatial:],
-    )
-    if output_size is None and ratio is None:
-        raise ArgumentError(
-            f"{op}(): argument 'output_size': expected a size, where there is no output_ratio, "
-            "got None; pass one of them"
-        )
+    op, lead = f"fractional_max_pool{spatial}d", input.shape[:-spatial]
+    size = input.shape[-spatial:]
     if output_size is None:
-        ratios = ratio if isinstance(ratio, (tuple, list)) else (ratio,) * spatial
-        output_size = [int(n * r) for n, r in zip(size, ratios, strict=True)]
+        ratios = check_ratios(op, output_ratio, spatial)
+        output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
     output_size = check_sizes(op, "output_size", output_size, spatial)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
         raise ShapeError(
             f"{op}(): argument 'output_size': expected windows of {kernel_size} that begin at "
             f"different places of {size}, got {output_size}; ask for fewer or smaller windows"
         )
+    samples = _random_samples
     if samples is None:
         samples = FUNCTORS.get("rand")(*lead, spatial, dtype=input.dtype, device=input.device)
     elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
@@ -400,7 +354,8 @@ def _fractional(
             f"{samples.shape}; leave them out to draw them"
         )
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
-    return dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
+    pooled = dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
+    return pooled if return_indices else pooled[0]
 
 
 max_pool1d, max_pool2d, max_pool3d = max_pool_nd

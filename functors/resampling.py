@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from oneflow_lite.errors import ArgumentError, DTypeError
 from oneflow_lite.functors.adaptive_pooling import adaptive_avg_pool_nd
-from oneflow_lite.functors.checks import check_ndim, check_number, real
+from oneflow_lite.functors.checks import check_ndim, real
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, choice, tensor
-from oneflow_lite.functors.spatial import check_sizes
+from oneflow_lite.functors.spatial import check_ratios, check_sizes
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -97,13 +97,12 @@ def interpolate(
     if antialias or mode == "lanczos":
         fits = antialias and mode in ("bilinear", "bicubic", "lanczos")
         _demand(fits, "antialias", f"{not antialias} for mode {mode!r}", antialias)
-    _demand((size is None) != (scale_factor is None), "size", "it or scale_factor", size)
+        _demand(not (align_corners and mode == "lanczos"), "align_corners", "False", align_corners)
+    either = (size is None) != (scale_factor is None)
+    _demand(either, "size", "either it or scale_factor", (size, scale_factor))
     scales: tuple[float | None, ...] = (None,) * spatial
     if scale_factor is not None:
-        given = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,)
-        given = tuple([check_number("interpolate", "scale_factor", each) for each in given])
-        given = given * spatial if len(given) == 1 else given
-        _demand(len(given) == spatial, "scale_factor", f"{spatial} numbers", scale_factor)
+        given = check_ratios("interpolate", scale_factor, spatial, "scale_factor")
         size = [int(n * each) for n, each in zip(input.shape[2:], given, strict=True)]
         scales = scales if recompute_scale_factor else given
     else:

@@ -8,53 +8,87 @@ from __future__ import annotations
 import functools
 import re
 import types
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError
-from oneflow_lite.functors.checks import check_ndim, check_tensor, real, require_floating
+from oneflow_lite.functors.checks import (
+    check_ndim,
+    check_number,
+    check_tensor,
+    real,
+    require_floating,
+)
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import attribute, tensor
 from oneflow_lite.tensor import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What S stands for in the samples of one, two and three dimensions.
 _SAMPLE_SIZES = ("", "5", "4, 5", "3, 2, 4")
 
 
 def spatially(
-    *on: str, numbers: tuple[int, ...] = (1, 2, 3), **options: Any
-) -> Callable[[Callable[..., Any]], list[Callable[..., Any]]]:
+    *on: str,
+    numbers: tuple[int, ...] = (1, 2, 3),
+    samples: str | Sequence[str] = "",
+    indices: bool = False,
+    out: bool = False,
+) -> Callable[[Function], list[Function]]:
     """Declare `name_nd` once for each number of spatial dimensions.
 
-    `on` and the options of `functor` are one for all, or tuples with one for each. In samples, S
-    stands for the sizes of a plane. The example goes to the functor that it calls.
+    `on` and `samples` are one for all, or one for each. In samples, S stands for the sizes of a
+    plane. The example goes to the functor that it calls. With `indices` each functor has a double
+    that returns the indices: `max_pool2d_with_indices`.
     """
 
-    def decorator(author: Callable[..., Any]) -> list[Callable[..., Any]]:
-        made: list[Callable[..., Any]] = []
+    def decorator(author: Function) -> list[Function]:
+        made, (text, mark, example) = [], (author.__doc__ or "").partition(">>> ")
         for k, n in enumerate(numbers):
-            name = author.__name__.replace("_nd", f"{n}d")
-            code = author.__code__.replace(co_name=name, co_qualname=name)
-            own = types.FunctionType(code, author.__globals__, name, author.__defaults__)
-            own.__annotations__ = author.__annotations__
-            own.__kwdefaults__ = author.__kwdefaults__
-            text, mark, example = (author.__doc__ or "").partition(">>> ")
-            own.__doc__ = text + (mark + example) * (f"{name}(" in example)
-            chosen = {w: v[k] if isinstance(v, tuple) else v for w, v in options.items()}
-            if "samples" in chosen:
-                chosen["samples"] = re.sub(r"\bS\b", _SAMPLE_SIZES[n], chosen["samples"])
-            made.append(functor(on[min(k, len(on) - 1)], **chosen)(own))
+            name, where = author.__name__.replace("_nd", f"{n}d"), on[min(k, len(on) - 1)]
+            calls = samples if isinstance(samples, str) else samples[k]
+            options = {"samples": re.sub(r"\bS\b", _SAMPLE_SIZES[n], calls), "out": out}
+            document = text + (mark + example) * (f"{name}(" in example)
+            made.append(functor(where, **options)(_clone(author, name, document)))
+            if indices:
+                document = f"Do what `{name}` does, and return the positions of the maxima too."
+                double = _clone(author, f"{name}_with_indices", document, return_indices=True)
+                functor("functional flow" if name == "max_pool1d" else "functional", **options)(
+                    double
+                )
         return made
 
     return decorator
+
+
+def _clone(author: Function, name: str, document: str, **defaults: Any) -> Function:
+    """Return the same function under another name, with other defaults."""
+    code = author.__code__.replace(co_name=name, co_qualname=name)
+    given = author.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
+    values = tuple(defaults.get(n, value) for n, value in zip(names, given, strict=True))
+    made = types.FunctionType(code, author.__globals__, name, values or None)
+    made.__annotations__, made.__doc__ = author.__annotations__, document
+    return cast(Function, made)
 
 
 @functools.cache
 def number_of(op: str) -> int:
     """Return the number of spatial dimensions that the name of a functor says."""
     return next(int(character) for character in op if character.isdigit())
+
+
+def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
+    """Check that the other tensors have the dtype of the input."""
+    for name, other in others.items():
+        if other is not None and other.dtype != input.dtype:
+            raise DTypeError(
+                f"{op}(): argument '{name}': expected dtype {input.dtype}, that of the input, got "
+                f"{other.dtype}; convert one of them with .to(dtype)"
+            )
 
 
 def check_sizes(
@@ -82,10 +116,24 @@ def check_sizes(
             )
     if len(given) != spatial or any(size < minimum for size in given):
         raise ShapeError(
-            f"{op}(): argument '{argument}': expected {what}, got {value!r}; change the number, "
-            "or give one for each spatial dimension"
+            f"{op}(): argument '{argument}': expected {what}, got {value!r}; change the number, or "
+            "give one for each spatial dimension"
         )
     return tuple(int(size) for size in given)
+
+
+def check_ratios(
+    op: str, value: Any, spatial: int, argument: str = "output_ratio"
+) -> tuple[float, ...]:
+    """Return one number for each spatial dimension, from one or a sequence."""
+    given = value if isinstance(value, (tuple, list)) else (value,)
+    ratios = tuple([check_number(op, argument, each) for each in given])
+    if len(ratios) not in (1, spatial):
+        raise ShapeError(
+            f"{op}(): argument '{argument}': expected one or {spatial} numbers, got {value!r}; "
+            "pass so many"
+        )
+    return ratios * spatial if len(ratios) == 1 else ratios
 
 
 def spatial_sizes(op: str, argument: str, value: Any, minimum: int = 1) -> tuple[int, ...]:
@@ -107,8 +155,8 @@ def planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
     check_ndim(op, input, (spatial + 1, spatial + 2))
     if 0 in input.shape[-1 - spatial :]:
         raise ShapeError(
-            f"{op}(): argument 'input': expected no size of 0 except that of the batch, got "
-            f"shape {input.shape}; pass channels that hold elements"
+            f"{op}(): argument 'input': expected no size of 0 except that of the batch, got shape "
+            f"{input.shape}; pass channels that hold elements"
         )
     if input.dtype.kind == "b":
         raise DTypeError(

@@ -23,9 +23,9 @@ from oneflow_lite.registry import register_kernel
 def resample(xp, x, *, output_size, mode, align_corners, scales, antialias):
     """Resize to `output_size`.
 
-    mode is "nearest", "nearest-exact", "linear" or "cubic". `scales` has, for each dimension, the
-    factor that positions are computed with, or None for the quotient of the sizes. Integers are
-    rounded after each dimension, as in PyTorch.
+    mode is "nearest", "nearest-exact", "linear", "cubic" or, with antialias, "lanczos". `scales`
+    has, for each dimension, the factor that positions are computed with, or None for the quotient
+    of the sizes. Integers are rounded after each dimension, as in PyTorch.
     """
     _, size = split(x.shape, len(output_size))
     dtype = np.dtype(np.float32) if x.dtype.kind in "iu" else x.dtype
@@ -147,14 +147,18 @@ def _cubic(size, entries, ratio, mode, align_corners):
 
 
 def _blurred(size, entries, ratio, mode, align_corners):
-    """Weigh all entries that a shrunk one covers, with a hat or a cubic bump over them."""
-    reach = (2 if mode == "cubic" else 1) * max(ratio, 1)
+    """Weigh all entries that a shrunk one covers: a hat, a cubic bump or Lanczos' over them."""
+    reach = {"linear": 1, "cubic": 2, "lanczos": 3}[mode] * max(ratio, 1)
     centre = ((entries + 0.5) * ratio).astype(ratio.dtype)
     first = np.maximum(_trunc(centre - reach + 0.5), 0)
     stop = np.minimum(_trunc(centre + reach + 0.5), size)
     positions = first[:, None] + np.arange((stop - first).max())
     distance = abs((positions - centre[:, None] + 0.5) / max(ratio, 1)).astype(ratio.dtype)
-    weights = _bump(distance, -0.5) if mode == "cubic" else (1 - distance).clip(0)
+    if mode == "lanczos":
+        weights = np.where(distance < 3, np.sinc(distance) * np.sinc(distance / 3), 0)
+        weights = weights.astype(distance.dtype)
+    else:
+        weights = _bump(distance, -0.5) if mode == "cubic" else (1 - distance).clip(0)
     weights *= positions < stop[:, None]
     weights /= weights.sum(1, keepdims=True)
     return np.minimum(positions, stop[:, None] - 1), weights

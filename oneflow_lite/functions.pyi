@@ -931,7 +931,7 @@ def max_pool1d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,

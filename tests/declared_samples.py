@@ -15,10 +15,12 @@ import attrs
 import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite.errors import NotDifferentiableError
 from oneflow_lite.functors.declare import DECLARATIONS
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.samples import samples
 from oneflow_lite.testing import Fixed
+from tests.functors.meant import MEANT, meant
 
 Call = Callable[..., Any]
 
@@ -93,7 +95,7 @@ FIXED: set[str] = set()
 # What else they name: functors, the library, and objects without a literal.
 SCOPE: dict[str, Any] = {"flow": flow, "np": np, "inf": math.inf, "nan": math.nan}
 _SINGLE = {"d": np.float32, "D": np.complex64}
-_KINDS = {"d": "d", "f": "f", "D": "z", "F": "c", "l": "i", "?": "b"}
+_KINDS = {"d": "d", "f": "f", "D": "z", "F": "c", "l": "n", "?": "b"}
 
 
 @functools.cache
@@ -103,14 +105,18 @@ def expressions(name: str, single: bool = False) -> tuple[str, ...]:
     >>> expressions("leaky_relu")
     ('leaky_relu(d2x3)', 'leaky_relu(d2x3, 2.0)')
     """
-    SCOPE[name] = FUNCTORS.get(name)
+    # What is given up to a sign or a phase is certified of what does not depend on it.
+    called = f"certified_{name}" if name in MEANT else name
+    SCOPE[called] = meant(name, FUNCTORS.get(name))
     if DECLARATIONS.get(name).has_twin:
         SCOPE[f"{name}_"] = FUNCTORS.get(f"{name}_")
     found = []
     for sample in samples(name):
         given = [_spelled(value, single) for value in sample.args]
+        if name.endswith("_"):  # it writes its first argument
+            given[0] = f"({given[0]}) * 1"
         given += [f"{word}={_spelled(value, single)}" for word, value in sample.kwargs.items()]
-        found.append(f"{name}({', '.join(given)})")
+        found.append(f"{called}({', '.join(given)})")
     return tuple(dict.fromkeys(found))
 
 
@@ -174,8 +180,8 @@ def samples_of(op: str, family: str) -> tuple[Sample, ...]:
         for order in range(3):
             found = [e for e in candidates if op in dispatched(e, order)][:MANY]
             if found:
-                double = [_of_order(call_of(e, op), order) for e in found]
-                return (*double, *_single(op, found[0], order))
+                made = [call_of(e, op) for e in found] + _single(op, found[0])
+                return tuple(_of_order(sample, order) for sample in made)
     return ()
 
 
@@ -186,25 +192,34 @@ def _candidates(op: str, family: str) -> list[list[str]]:
     return [[e for d in part for e in expressions(d.name)] for part in (named, near, every)]
 
 
-def _single(op: str, expression: str, order: int) -> list[Sample]:
+def _single(op: str, expression: str) -> list[Sample]:
     """Return the twin of an expression in single precision; none where that has another call."""
-    name = expression.partition("(")[0]
+    name = expression.partition("(")[0].removeprefix("certified_")
     number = expressions(name).index(expression)
     twin = expressions(name, single=True)[number]
-    return [_of_order(call_of(twin, op), order)] if twin != expression else []
+    return [call_of(twin, op)] if twin != expression else []
 
 
 def _of_order(sample: Sample, order: int) -> Sample:
+    """Return the call of a derivative, cut off where there is no further one."""
     call = sample.call
     for _ in range(order):
         call = gradient(call)
+    if order == 2:
+        try:
+            gradient(call)(*sample.tensors())
+        except NotDifferentiableError:
+            last = call
+            call = lambda *xs: tuple(y.detach() for y in floats(last(*xs)))  # noqa: E731
     return attrs.evolve(sample, call=call)
 
 
 @functools.cache
 def dispatched(expression: str, order: int) -> frozenset[str]:
     """Return the ops that an expression dispatches, or a derivative of it."""
-    sample = _of_order(call_of(expression), order)
+    sample = call_of(expression)
+    for _ in range(order):
+        sample = attrs.evolve(sample, call=gradient(sample.call))
     if order and not sample.differentiable:
         return frozenset()
     with np.errstate(all="ignore"), flow.push_interpreter(Names()) as names:

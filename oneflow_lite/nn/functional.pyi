@@ -12,19 +12,19 @@ def adaptive_max_pool1d_with_indices(
     input: Tensor,
     output_size: Any,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = ...) -> Any: ...
 def adaptive_max_pool2d_with_indices(
     input: Tensor,
     output_size: Any,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = ...) -> Any: ...
 def adaptive_max_pool3d_with_indices(
     input: Tensor,
     output_size: Any,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def affine_grid(
     theta: Tensor,
     size: Sequence[int],
@@ -266,7 +266,7 @@ def fractional_max_pool2d_with_indices(
     output_ratio: Any = ...,
     return_indices: bool = ...,
     _random_samples: Tensor | None = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -282,7 +282,7 @@ def fractional_max_pool3d_with_indices(
     output_ratio: Any = ...,
     return_indices: bool = ...,
     _random_samples: Tensor | None = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -464,7 +464,7 @@ def max_pool1d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -482,7 +482,7 @@ def max_pool2d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -500,7 +500,7 @@ def max_pool3d_with_indices(
     dilation: Any = ...,
     ceil_mode: bool = ...,
     return_indices: bool = ...,
-) -> tuple[Tensor, Tensor]: ...
+) -> Any: ...
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,

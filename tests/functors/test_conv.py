@@ -214,3 +214,46 @@ def test_arrays_are_refused(position):
     tensors[position] = tensors[position].tolist()
     with pytest.raises(ArgumentTypeError, match=r"conv2d\(\): argument '(input|weight|bias)'"):
         F.conv2d(*tensors)
+
+
+TRANSPOSED = {
+    "channels": (((1, 3, 4), (2, 2, 3)), {}, "input"),
+    "bias": (((1, 2, 4), (2, 2, 3), (3,)), {}, "bias"),
+    "groups": (((1, 3, 4), (3, 2, 3)), {"groups": 2}, "groups"),
+    "output_padding": (((1, 2, 4), (2, 2, 3)), {"output_padding": 1}, "output_padding"),
+    "nothing left": (((1, 2, 1), (2, 2, 3)), {"padding": 2}, "padding"),
+    "weight": (((1, 2, 4), (2, 2, 3, 3)), {}, "weight"),
+}
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_bad_arguments_of_transposed_convolutions(name):
+    shapes, options, argument = TRANSPOSED[name]
+    with pytest.raises(ShapeError, match=rf"^conv_transpose1d\(\): argument '{argument}'"):
+        F.conv_transpose1d(*[flow.ones(*shape) for shape in shapes], **options)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("channels", [1, 7])
+def test_transposed_convolutions_agree_with_pytorch(channels, dtype):
+    torch = pytest.importorskip("torch")
+    from tests.functors.agreement import compare
+
+    for spatial, options in (
+        (1, {"stride": 3, "padding": 1, "output_padding": 2}),
+        (2, {"stride": (2, 1), "dilation": (1, 3), "output_padding": (1, 2)}),
+        (3, {"stride": 2, "padding": (1, 0, 1), "groups": 2}),
+    ):
+        name, groups = f"conv_transpose{spatial}d", options.get("groups", 1)
+        arrays = [
+            numbers(2, channels * groups, *(3, 2, 2)[:spatial]),
+            numbers(channels * groups, 2, *(2, 3, 2)[:spatial], seed=1),
+            numbers(2 * groups, seed=2),
+        ]
+        compare(
+            lambda *tensors, n=name, o=options: getattr(F, n)(*tensors, **o),
+            lambda *tensors, n=name, o=options: getattr(torch.nn.functional, n)(*tensors, **o),
+            *[a.astype(dtype) for a in arrays],
+            orders=2 if dtype == "float64" else 1,
+            atol=1e-4 if dtype == "float32" else 1e-9,
+        )

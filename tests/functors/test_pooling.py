@@ -255,3 +255,99 @@ def test_no_windows(op):
     assert y.shape == (1, 2, 0, 2)
     y.sum().backward()
     assert not x.grad.numpy().any()
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_adaptive_maxima_with_ties_and_nan(spatial):
+    torch = pytest.importorskip("torch")
+    name, shape = f"adaptive_max_pool{spatial}d", (2, 3, *(9, 7, 8)[:spatial])
+    x = np.random.default_rng(0).integers(0, 3, shape).astype(float)
+    x.flat[::11] = math.nan
+    for size in ((4, 3, 5)[:spatial], (9, 2, 11)[:spatial]):
+        ours = getattr(F, name)(flow.tensor(x), size, return_indices=True)
+        theirs = getattr(torch.nn.functional, name)(torch.tensor(x), size, return_indices=True)
+        for y, expected in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(y.numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("spatial", [2, 3])
+def test_fractional_maxima_agree_with_pytorch(spatial):
+    torch = pytest.importorskip("torch")
+    name, rng = f"fractional_max_pool{spatial}d", np.random.default_rng(0)
+    for dtype in ("float32", "float64"):
+        x = rng.integers(0, 9, (2, 3, *(13, 10, 8)[:spatial])).astype(dtype)
+        x.flat[::17] = math.nan
+        samples = rng.uniform(size=(2, 3, spatial)).astype(dtype)
+        for kernel, size in ((2, (5, 4, 3)), ((3, 2, 1), (1, 6, 4))):
+            args = (kernel if kernel == 2 else kernel[:spatial], size[:spatial])
+            options = {"return_indices": True}
+            ours = getattr(F, name)(
+                flow.tensor(x), *args, **options, _random_samples=flow.tensor(samples)
+            )
+            theirs = getattr(torch.nn.functional, name)(
+                torch.tensor(x), *args, **options, _random_samples=torch.tensor(samples)
+            )
+            for y, expected in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(y.numpy(), expected.numpy())
+
+
+def test_fractional_windows_are_drawn():
+    x = flow.tensor(numbers(1, 1, 16, 16))
+    drawn = [F.fractional_max_pool2d(x, 2, output_ratio=0.6) for _ in range(4)]
+    assert {y.shape for y in drawn} == {(1, 1, 9, 9)}
+    assert len({y.sum().item() for y in drawn}) > 1
+
+
+@pytest.mark.parametrize("power", [math.inf, -math.inf])
+def test_infinite_powers(power):
+    torch = pytest.importorskip("torch")
+    x = numbers(2, 3, 5, 6)
+    expected = torch.nn.functional.lp_pool2d(torch.tensor(x), power, 2, 1)
+    np.testing.assert_array_equal(
+        F.lp_pool2d(flow.tensor(x), power, 2, 1).numpy(), expected.numpy()
+    )
+
+
+def test_unpooling_undoes_pooling():
+    x = flow.tensor(numbers(2, 3, 7, 5), requires_grad=True)
+    y, indices = F.max_pool2d(x, 2, return_indices=True)
+    z = F.max_unpool2d(y, indices, 2, output_size=x.shape)
+    assert z.shape == x.shape
+    assert ((z == 0) | (z == x)).all()
+    assert z.sum().item() == pytest.approx(y.sum().item())
+
+
+MAXIMA = flow.ones(1, 2, 2)
+MORE_ERRORS = {
+    "max_unpool2d of other indices": (
+        lambda: F.max_unpool2d(MAXIMA, flow.zeros(1, 2, 3, dtype=flow.int64), 2),
+        "indices",
+    ),
+    "max_unpool2d to a size too far": (
+        lambda: F.max_unpool2d(MAXIMA, flow.zeros(1, 2, 2).long(), 2, output_size=(4, 6)),
+        "output_size",
+    ),
+    "max_unpool2d of a position outside": (
+        lambda: F.max_unpool2d(MAXIMA, flow.full((1, 2, 2), 16), 2),
+        "indices",
+    ),
+    "fractional_max_pool2d without a size": (
+        lambda: F.fractional_max_pool2d(MAXIMA, 1),
+        "output_ratio",
+    ),
+    "fractional_max_pool2d of too much": (
+        lambda: F.fractional_max_pool2d(MAXIMA, 2, 2),
+        "output_size",
+    ),
+    "local_response_norm of a matrix": (
+        lambda: F.local_response_norm(flow.ones(2, 2), 1),
+        "input",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE_ERRORS)
+def test_more_bad_arguments(name):
+    call, argument = MORE_ERRORS[name]
+    with pytest.raises(FlowError, match=rf"^{name.split()[0]}\(\): argument '{argument}'"):
+        call()

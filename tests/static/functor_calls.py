@@ -141,7 +141,7 @@ def with_out(expression: str, name: str) -> Sample | None:
     found = plain.call(*plain.tensors())
     parts = found if isinstance(found, tuple) else (found,)
     outs = {f"out{k}": np.zeros_like(part.numpy()) for k, part in enumerate(parts)}
-    out = f"({', '.join(outs)})" if isinstance(found, tuple) else "out0"
+    out = f"({', '.join(outs)},)" if isinstance(found, tuple) else "out0"
     return sample(f"{expression[:-1]}, out={out})", gradients=False, **outs)
 
 

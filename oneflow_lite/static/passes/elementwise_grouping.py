@@ -8,8 +8,8 @@ from oneflow_lite.static.program import OpDesc
 
 # Ops that can write over an operand although an element of theirs depends on others.
 NOT_ELEMENTWISE = frozenset(
-    """cumsum_grad log_softmax log_softmax_grad scatter scatter_add scatter_multiply setitem_grad
-    softmax standardize_grad""".split()
+    """cumsum_grad index_copy log_softmax log_softmax_grad scatter scatter_add scatter_amax
+    scatter_amin scatter_multiply scatter_prod setitem_grad softmax standardize_grad""".split()
 )
 
 
