@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
@@ -102,7 +103,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
             ArgumentError,
         )
     if type(array) is not np.ndarray or array.dtype is not dtype:
-        array = array.view(dtype, np.ndarray)
+        array = adopted(array.view(dtype, np.ndarray))
     return make_tensor(array)
 
 

@@ -79,6 +79,7 @@ AUGMENTED = {
 }
 
 CASTS = {
+    "bfloat16": "bfloat16",
     "bool": "bool",
     "byte": "uint8",
     "char": "int8",

@@ -23,6 +23,7 @@ from oneflow_lite.autograd.mode import (
 )
 from oneflow_lite.device import Device, make_cuda_module
 from oneflow_lite.dtype import (
+    as_dtype as _as_dtype,
     bool_,
     can_cast as can_cast,
     complex64 as complex64,
@@ -170,6 +171,8 @@ else:
             value = _import_module(f"oneflow_lite.{name}")
         elif name in _ELSEWHERE:
             value = getattr(_import_module(f"oneflow_lite.{_ELSEWHERE[name]}"), name)
+        elif name == "bfloat16":
+            value = _as_dtype("bfloat16", name)
         else:
             raise AttributeError(f"module 'oneflow_lite' has no attribute {name!r}")
         globals()[name] = value

@@ -14,6 +14,7 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F, fits
 from oneflow_lite.autograd.hooks import check_replacement
 from oneflow_lite.autograd.rule_namespace import KernelNamespace
 from oneflow_lite.autograd.task_graph import TaskGraph
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import CPU, Device, array_module, device_of
 from oneflow_lite.errors import GradientError
 from oneflow_lite.locks import make_lock
@@ -194,7 +195,7 @@ class GradientSums(TaskGraph):
             elif before is None:
                 if type(node) is not AccumulateGrad or node not in self.owned:
                     grad = grad.copy()
-                meta.acc_grad = make_tensor(grad)
+                meta.acc_grad = make_tensor(adopted(grad))
             elif before._edge is not None:
                 meta.acc_grad = make_tensor(before._data + grad)
             else:
