@@ -124,6 +124,8 @@ def load_everything() -> None:
     for method in list(vars(Tensor).values()):
         if isinstance(method, LazyMethod):
             method.resolve()
+    for registry in ROOMS.values():
+        registry.missing = None  # what is not there now is nowhere
 
 
 for _room, _registry in ROOMS.items():
