@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite.dtype import complex128, float16, float64
+from oneflow_lite.dtype import complex128, finfo, float16, float64
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import (
     cast,
@@ -475,7 +475,7 @@ def nan_to_num(
     """
     if input._data.dtype.kind not in "fc":
         return dispatch1(_CLONE, input)
-    limits = np.finfo(input.dtype)
+    limits = finfo(input.dtype)
     attrs = {
         "nan": 0.0 if nan is None else nan,
         "posinf": float(limits.max) if posinf is None else posinf,

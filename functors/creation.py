@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
@@ -17,6 +18,7 @@ from oneflow_lite.functors.domains import AnyTensor, Count
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.out import fill_out, out_options
 from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
 
@@ -101,7 +103,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
             ArgumentError,
         )
     if type(array) is not np.ndarray or array.dtype is not dtype:
-        array = array.view(dtype, np.ndarray)
+        array = adopted(array.view(dtype, np.ndarray))
     return make_tensor(array)
 
 
@@ -196,9 +198,16 @@ def like(name: str, summary: str, make: Callable[..., Tensor]) -> Any:
     """Declare a function that makes a tensor of another's shape, dtype and device."""
 
     def author(
-        input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+        input: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         check_tensor(name, "input", input)
+        if memory_format is not None:
+            check_memory_format(name, memory_format)
         dtype = input.dtype if dtype is None else dtype
         device = input.device if device is None else device
         return make(input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -252,9 +261,16 @@ def _constant_like(name: str, summary: str, op: Any, make: Callable[..., Tensor]
     """Declare what gradient rules call often: one op, unless a dtype or device is given."""
 
     def author(
-        input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+        input: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         check_tensor(name, "input", input)
+        if memory_format is not None:
+            check_memory_format(name, memory_format)
         if dtype is None and device is None:
             result: Tensor = dispatch1(op, input.detach())
             return result.requires_grad_(requires_grad)
@@ -303,8 +319,10 @@ def full_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Return a number in the shape, dtype and device of `input`."""
+    check_memory_format("full_like", memory_format)
     return _filled("full_like", input, input.shape, fill_value, (dtype, device, requires_grad))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentTypeError, DTypeError
 
 
@@ -39,7 +40,7 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
     if kind == "b":
         return bool(value)
     if kind == "f":
-        if float(np.finfo(dtype).max) < abs(value) < math.inf:
+        if finfo(dtype).max < abs(value) < math.inf:
             raise _does_not_fit(op, argument, value, dtype)
         return float(value)
     limits = np.iinfo(dtype)

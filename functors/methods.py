@@ -18,6 +18,7 @@ from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
 from oneflow_lite.functors import arithmetic, inplace, shape
 from oneflow_lite.functors.matmul import matmul
+from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -78,6 +79,7 @@ AUGMENTED = {
 }
 
 CASTS = {
+    "bfloat16": "bfloat16",
     "bool": "bool",
     "byte": "uint8",
     "char": "int8",
@@ -107,7 +109,9 @@ def _backward(
 
 
 def _caster(dtype: str) -> Callable[[Tensor], Tensor]:
-    def convert(self: Tensor) -> Tensor:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        if memory_format is not None:
+            check_memory_format(dtype, memory_format)
         return shape.cast(self, dtype)
 
     convert.__doc__ = f"Return the tensor as {dtype}; itself when it is."
@@ -133,14 +137,18 @@ def _rmatmul(self: Tensor, other: Any) -> Tensor:
     return matmul(make_tensor(other) if isinstance(other, np.ndarray) else other, self)
 
 
-def cpu(self: Tensor) -> Tensor:
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """Return the tensor on the CPU; itself when it is there."""
+    check_memory_format("cpu", memory_format)
     return shape.transfer(self, CPU)
 
 
-def cuda(self: Tensor, device: Any = "cuda") -> Tensor:
+def cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
     """Return the tensor on a CUDA device; itself when it is there."""
-    return shape.transfer(self, device)
+    check_memory_format("cuda", memory_format)
+    return shape.transfer(self, "cuda" if device is None else device)
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:

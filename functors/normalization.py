@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.arithmetic import rsqrt, square
 from oneflow_lite.functors.checks import cast, wrong
@@ -84,7 +83,7 @@ def rms_norm(
     tensor([0.2000, 1.4000])
     """
     if eps is None:
-        eps = float(np.finfo(input.dtype).eps)
+        eps = finfo(input.dtype).eps
     if input.is_complex():  # PyTorch takes x², not |x|²
         y = input * rsqrt(mean(square(input), normalized_shape, True) + eps)
         return y if weight is None else y * weight

@@ -32,6 +32,7 @@ from oneflow_lite.functors.domains import (
     attribute,
 )
 from oneflow_lite.interpreter import dispatch
+from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
@@ -276,8 +277,10 @@ def randint_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
+    check_memory_format("randint_like", memory_format)
     low, high = _interval("randint_like", *((0, low) if high is None else (low, high)))
     options = (
         input.dtype if dtype is None else dtype,

@@ -26,10 +26,12 @@ from oneflow_lite.functors.checks import (
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Domain, Sizes
 from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
+_CLONE = op_expr("clone")
 _RESHAPE = op_expr("reshape")
 _TRANSPOSE = op_expr("transpose")
 _PERMUTE = op_expr("permute")
@@ -350,13 +352,17 @@ register_functor("sum_to")(sum_to_size)
 
 
 @functor("flow Tensor")
-def clone(input: AnyTensor) -> Tensor:
+def clone(input: AnyTensor, *, memory_format: Any = None) -> Tensor:
     """Return a copy that gradients flow through."""
+    if memory_format is not None:
+        check_memory_format("clone", memory_format)
+    return dispatch1(_CLONE, input)
 
 
 @functor("Tensor")
-def contiguous(input: AnyTensor) -> Tensor:
+def contiguous(input: AnyTensor, memory_format: Any = None) -> Tensor:
     """Return the tensor itself when its memory is contiguous, else a contiguous copy."""
+    check_memory_format("contiguous", memory_format)
     return input if input.is_contiguous() else clone(input)
 
 
@@ -420,6 +426,7 @@ def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
     flags = [value for value in args if isinstance(value, bool)]  # non_blocking, copy
     copy = named.pop("copy", flags[1] if len(flags) > 1 else False)
     named.pop("non_blocking", None)
+    check_memory_format("to", named.pop("memory_format", None))
     named_sizes("to", (), named)
     for value in args:
         if isinstance(value, bool):

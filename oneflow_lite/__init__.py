@@ -23,6 +23,7 @@ from oneflow_lite.autograd.mode import (
 )
 from oneflow_lite.device import Device, make_cuda_module
 from oneflow_lite.dtype import (
+    as_dtype as _as_dtype,
     bool_,
     can_cast as can_cast,
     complex64 as complex64,
@@ -56,6 +57,13 @@ from oneflow_lite.interpreter import (
     current_interpreter as current_interpreter,
     push_interpreter as push_interpreter,
 )
+from oneflow_lite.memory_format import (
+    channels_last as channels_last,
+    channels_last_3d as channels_last_3d,
+    contiguous_format as contiguous_format,
+    memory_format as memory_format,
+    preserve_format as preserve_format,
+)
 from oneflow_lite.registry import (
     FUNCTORS as _FUNCTORS,
     register_functor as register_functor,
@@ -72,6 +80,11 @@ from oneflow_lite.tensor_methods import (
     never as _never,
     resize_as_ as resize_as_,
     strided as strided,
+)
+from oneflow_lite.tensor_repr import (
+    get_printoptions as get_printoptions,
+    printoptions as printoptions,
+    set_printoptions as set_printoptions,
 )
 
 device = Device
@@ -158,6 +171,8 @@ else:
             value = _import_module(f"oneflow_lite.{name}")
         elif name in _ELSEWHERE:
             value = getattr(_import_module(f"oneflow_lite.{_ELSEWHERE[name]}"), name)
+        elif name == "bfloat16":
+            value = _as_dtype("bfloat16", name)
         else:
             raise AttributeError(f"module 'oneflow_lite' has no attribute {name!r}")
         globals()[name] = value

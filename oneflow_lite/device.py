@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DeviceError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, bad_argument
 
 _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'oneflow_lite[cuda13]'"
 
@@ -138,6 +138,10 @@ def to_device(array: Any, device: Device) -> Any:
     """Copy an array to another device."""
     if device.type == "cpu":
         return array.get()
+    if array.dtype.char == "E":
+        raise DTypeError(
+            "bfloat16 is for tensors on the CPU: CuPy has no such dtype; use .half() or .float()"
+        )
     if not isinstance(array, np.ndarray):  # from another CUDA device, whose stream may be at work
         wait_for_stream(device, current_stream(device), device_of(array))
     with on_device(device) as cupy:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.bfloat16_arrays import CHAR, bfloat16, is_bfloat16
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
 
 dtype = np.dtype
@@ -65,6 +66,13 @@ def set_default_dtype(d: Any) -> None:
     _default_float = chosen
 
 
+def _bfloat16() -> DType:
+    """Return the dtype bfloat16, known from now on to whoever asks for its complex dtype."""
+    found: DType = bfloat16()
+    _COMPLEX_OF[found] = complex64
+    return found
+
+
 def as_dtype(op: str, value: Any) -> DType:
     """Return `value` (a dtype, a NumPy scalar type, a name or a Python type) as a supported dtype.
 
@@ -72,6 +80,8 @@ def as_dtype(op: str, value: Any) -> DType:
     >>> as_dtype("zeros", "float64")
     dtype('float64')
     """
+    if is_bfloat16(value):
+        return _bfloat16()
     try:
         found = np.dtype(value)
     except TypeError:
@@ -121,6 +131,9 @@ def promote_types(a: Any, b: Any) -> DType:
         low, high = high, low
     if low is high or _CATEGORY[low.kind] < 2 <= _CATEGORY[high.kind]:
         return high
+    if CHAR in (low.char, high.char):  # bfloat16 and another float, or a complex dtype
+        other = high if low.char == CHAR else low
+        return float32 if other is float16 else other
     found = np.promote_types(low, high)
     if found.kind == "f" and high.kind != "f":  # NumPy's answer for uint64 and a signed integer
         raise bad_argument(
@@ -220,16 +233,16 @@ class finfo:
                 got=chosen,
                 mend="use iinfo() for integers",
             )
-        limits = np.finfo(chosen)
+        limits: Any = getattr(chosen, "finfo", None) or np.finfo(chosen)
         self.bits = int(limits.bits)
-        for name in ("eps", "max", "min", "resolution", "smallest_normal", "tiny"):
+        for name in ("eps", "max", "min", "smallest_normal", "tiny"):
             setattr(self, name, float(getattr(limits, name)))
-        self.dtype = as_dtype("finfo", limits.dtype)
+        self.resolution = float(f"1e-{limits.precision}")
+        self.dtype = chosen if chosen.kind == "f" else as_dtype("finfo", limits.dtype)
 
     eps: float
     max: float
     min: float
-    resolution: float
     smallest_normal: float
     tiny: float
 

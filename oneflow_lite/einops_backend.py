@@ -16,10 +16,11 @@ from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _BACKENDS = "einops._backends"
+_registered: list[Any] = []
 
 
 def register(backends: ModuleType) -> None:
-    """Define the backend; that is all einops asks for."""
+    """Define the backend; einops looks among the subclasses, which are held weakly."""
 
     class FlowBackend(backends.AbstractBackend):  # type: ignore[misc,name-defined]
         framework_name = "oneflow_lite"
@@ -71,6 +72,8 @@ def register(backends: ModuleType) -> None:
 
         def einsum(self, pattern: str, *x: Tensor) -> Any:
             return FUNCTORS.get("einsum")(pattern, *x)
+
+    _registered.append(FlowBackend)
 
 
 class _WhenImported(MetaPathFinder):

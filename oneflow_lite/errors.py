@@ -73,6 +73,10 @@ class StaleTensorError(GradientError):
     """A tensor that a gradient needs was overwritten in place after it was saved."""
 
 
+class CheckpointError(GradientError):
+    """A checkpointed function did not do the same when it ran again."""
+
+
 class AnomalyError(GradientError):
     """Anomaly mode met a NaN in a gradient; the text says where the forward op was called."""
 

@@ -574,10 +574,10 @@ METHODS = """
     __itruediv__ __ixor__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__
     __or__ __pos__ __pow__ __radd__ __rand__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__
     __rpow__ __rshift__ __rsub__ __rtruediv__ __rxor__ __setitem__ __sub__ __truediv__ __xor__
-    apply_ backward bool byte cdouble cfloat char copy_ cpu cuda data_ptr dense_dim dim_order
-    double fill_ float get_device half imag int is_conj is_cpu is_distributed is_inference is_ipu
-    is_maia is_meta is_mkldnn is_mps is_mtia is_neg is_nested is_nonzero is_pinned is_quantized
-    is_same_size is_set_to is_shared is_signed is_sparse is_sparse_csr is_vulkan is_xla is_xpu
-    layout long mH mT map_ ndimension real resize_ resize_as_ set_ short sparse_dim to to_dense
-    to_device type type_as zero_
+    apply_ backward bfloat16 bool byte cdouble cfloat char copy_ cpu cuda data_ptr dense_dim
+    dim_order double fill_ float get_device half imag int is_conj is_cpu is_distributed
+    is_inference is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_neg is_nested is_nonzero
+    is_pinned is_quantized is_same_size is_set_to is_shared is_signed is_sparse is_sparse_csr
+    is_vulkan is_xla is_xpu layout long mH mT map_ ndimension real resize_ resize_as_ set_ short
+    sparse_dim to to_dense to_device type type_as zero_
 """

@@ -25,6 +25,7 @@ from oneflow_lite.autograd.function_node import (
 )
 from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local, with_grad_mode
+from oneflow_lite.bfloat16_arrays import CHAR, BFloat16Array, adopted, bfloat16
 from oneflow_lite.device import CPU, Device, on_device
 from oneflow_lite.dtype import SCALAR_TYPES, float16, float32, result_dtype
 from oneflow_lite.errors import (
@@ -55,6 +56,13 @@ _new = Tensor.__new__
 _CAST = op_expr("cast")
 _WIDE, _HALF = {"dtype": float32}, {"dtype": float16}
 _COPY_SLICES = op_expr("copy_slices")
+_COPY_ = op_expr("copy_")
+# Ops that take bfloat16 as it is, because they compute nothing.
+_AS_IT_IS = frozenset(
+    """
+    cast clone copy_ copy_slices empty fill_ full ones_like setitem_ to_device zeros_like
+    """.split()
+)
 
 
 class Interpreter:
@@ -146,7 +154,7 @@ def _wrap(
     for i in schema.written:
         if inputs[i] is not None and array is inputs[i]._data:
             return inputs[i]  # type: ignore[no-any-return]
-    y = make_tensor(np.asarray(array) if isinstance(array, np.generic) else array)
+    y = make_tensor(adopted(np.asarray(array) if isinstance(array, np.generic) else array))
     source = None
     if schema.view_of is not None:
         source = inputs[schema.inputs.index(schema.view_of)]
@@ -251,6 +259,16 @@ def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
 
 def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATTRS) -> Any:
     """Hand an op to the top interpreter: any number of inputs and outputs."""
+    for x in inputs:
+        if x is not None and type(x._data) is BFloat16Array:
+            if op.op_type_name not in _AS_IT_IS and not op.schema.view_of:
+                return _in_float32(op, inputs, attrs)
+            break
+    if not inputs and op.op_type_name not in _AS_IT_IS:
+        dtype = attrs.get("dtype")
+        if dtype is not None and dtype.char == CHAR:
+            made = dispatch(op, (), {**attrs, **_WIDE})
+            return dispatch1(_CAST, made, {"dtype": dtype})
     state = local.state
     top = state.interpreter
     if top is None:
@@ -264,6 +282,36 @@ def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATT
         return top.apply(op, inputs, attrs)
     finally:
         local.state = state
+
+
+def _in_float32(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Run an op on bfloat16 as PyTorch does: in float32, with the result rounded."""
+    wide = [
+        dispatch1(_CAST, x, _WIDE) if x is not None and type(x._data) is BFloat16Array else x
+        for x in inputs
+    ]
+    if op.schema.written:  # random numbers or an optimizer's step: nothing is recorded
+        local.state = (before := local.state).replace(grad_enabled=False)
+        try:
+            results = dispatch(op, tuple(wide), attrs)
+            for i in op.schema.written:
+                if wide[i] is not inputs[i]:
+                    dispatch(_COPY_, (inputs[i], wide[i]))
+        finally:
+            local.state = before
+        back = {id(y): x for x, y in zip(inputs, wide, strict=True)}
+        found = results if type(results) is tuple else (results,)
+        given = tuple([back.get(id(y), y) for y in found])
+        return given if type(results) is tuple else given[0]
+    results = dispatch(op, tuple(wide), attrs)
+    dtype = bfloat16()
+    rounded = tuple(
+        [
+            dispatch1(_CAST, y, {"dtype": dtype}) if y._data.dtype is float32 else y
+            for y in (results if type(results) is tuple else (results,))
+        ]
+    )
+    return rounded if type(results) is tuple else rounded[0]
 
 
 def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
@@ -285,7 +333,7 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
     if type(out) is not ndarray:
         if type(out) is tuple:
             return _several(op, (x,), out, attrs)
-        out = np.asarray(out)
+        out = out if isinstance(out, ndarray) else np.asarray(out)
     y = _new(Tensor)
     y._data = out
     if op.aliases:
@@ -341,7 +389,7 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
     if type(out) is not ndarray:
         if type(out) is tuple:
             return _several(op, (x, y), out, attrs)
-        out = np.asarray(out)
+        out = out if isinstance(out, ndarray) else np.asarray(out)
     z = _new(Tensor)
     z._data = out
     if state.grad_enabled:
@@ -399,8 +447,10 @@ def _dispatch_annotated(
         y = quick(op, *inputs, attrs)
     finally:
         local.state = state
-    if y._edge is not None:
-        annotate(y._edge[0], state)
+    for made in y if type(y) is tuple else (y,):
+        if made._edge is not None:  # several outputs have one node
+            annotate(made._edge[0], state)
+            break
     return y
 
 
@@ -583,7 +633,7 @@ _SCALES = ("mul", "div")
 def _rounded(x: Any) -> bool:
     """Return whether an operand is a number, or a 0-d tensor, that float16 may have to round."""
     if isinstance(x, Tensor):
-        return bool(x._data.ndim == 0 and x._data.dtype.char not in "?e")
+        return bool(x._data.ndim == 0 and x._data.dtype.char not in "?eE")
     return not is_half(x)
 
 
@@ -593,7 +643,9 @@ def rounded_once(function: Callable[..., Any], *operands: Any, **options: Any) -
     So a number beside a half need not be one: 100 / 1e5 is 0.001, though in float16 1e5 is inf.
     """
     wide = [dispatch1(_CAST, x, _WIDE) if isinstance(x, Tensor) else x for x in operands]
-    return dispatch1(_CAST, function(*wide, **options), _HALF)
+    chars = [x._data.dtype.char for x in operands if isinstance(x, Tensor)]
+    half = {"dtype": bfloat16()} if CHAR in chars else _HALF
+    return dispatch1(_CAST, function(*wide, **options), half)
 
 
 def promote(op: str, *operands: Any) -> list[Tensor]:
@@ -621,8 +673,10 @@ def promote(op: str, *operands: Any) -> list[Tensor]:
         tensors.append(x)
     arrays = [(x._data.dtype, x._data.ndim) for x in tensors if isinstance(x, Tensor)]
     dtype = result_dtype(arrays, scalars)
-    if dtype is float16 and op in _SCALES and any(map(_rounded, tensors)):
-        return []
+    if dtype.char in "eE" and op in _SCALES:
+        numbers = dtype.char == CHAR and bool(scalars)
+        if numbers or any(map(_rounded, tensors)):
+            return []
     device = next((x.device for x in tensors if isinstance(x, Tensor)), CPU)
     return [
         scalar_tensor(x, dtype, device)

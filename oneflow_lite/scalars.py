@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import CPU, Device, to_device
 from oneflow_lite.dtype import SUPPORTED, DType, float16, scalar_dtype
 from oneflow_lite.errors import ArgumentError, bad_argument
@@ -53,10 +54,10 @@ def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) 
     if device is not CPU:
         return make_constant(to_device(np.array(value, dtype=dtype), device))
     if not value or value != value:
-        return make_constant(np.array(value, dtype=dtype))
+        return make_constant(adopted(np.array(value, dtype=dtype)))
     found = scalars.get((value, dtype))
     if found is None:
-        array = np.array(value, dtype=dtype)
+        array = adopted(np.array(value, dtype=dtype))
         if dtype is float16 and not is_half(value):
             return make_constant(array)
         array.flags.writeable = False

@@ -25,6 +25,7 @@ from oneflow_lite.autograd.hooks import (
     register_tensor_hook,
 )
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.dtype import DType, as_dtype, default_float, to_complex
 from oneflow_lite.errors import (
@@ -40,6 +41,7 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.locks import FREE_THREADED, make_lock
+from oneflow_lite.memory_format import check_memory_format, lies_in
 from oneflow_lite.storage import Layout, Storage, ViewInfo
 from oneflow_lite.tensor_repr import tensor_text
 
@@ -154,9 +156,11 @@ class Tensor(Methods):
         distance = address(self._data) - address(owner(self._data))
         return distance // int(self._data.itemsize)
 
-    def is_contiguous(self) -> bool:
-        """Return whether the elements lie in C order without gaps."""
-        return bool(self._data.flags.c_contiguous)
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Return whether the elements lie in C order, or in a memory format, without gaps."""
+        if memory_format is None:
+            return bool(self._data.flags.c_contiguous)
+        return lies_in(self._data, check_memory_format("is_contiguous", memory_format))
 
     def is_floating_point(self) -> bool:
         """Return whether the dtype is a floating point one."""
@@ -173,7 +177,9 @@ class Tensor(Methods):
         is not seen by version counters.
         """
         self._leave("numpy")
-        return self._data if isinstance(self._data, np.ndarray) else self._data.get()
+        array: np.ndarray[Any, Any]
+        array = as_plain(self._data) if isinstance(self._data, np.ndarray) else self._data.get()
+        return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if not isinstance(self._data, np.ndarray):
@@ -187,7 +193,7 @@ class Tensor(Methods):
                 "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
             )
         self._leave("__array__")
-        return np.array(self._data, dtype=dtype, copy=copy)
+        return np.array(as_plain(self._data), dtype=dtype, copy=copy)
 
     def __dlpack__(
         self,
@@ -306,7 +312,7 @@ class Tensor(Methods):
                 facts.append("requires_grad=True")
         except InplaceError:  # a view that is out of date still has values to show
             facts.append("grad_fn=Invalid")
-        return tensor_text(self.numpy(), facts)
+        return tensor_text(adopted(self.numpy()), facts)
 
     __hash__ = object.__hash__
 
@@ -720,7 +726,7 @@ def _rebuild(
     """Make a tensor again from its pickled parts."""
     target = as_device(device)
     # A dtype that was pickled is an equal object, not the same one; dispatch compares by identity.
-    array = array.view(as_dtype("pickle", array.dtype))
+    array = adopted(array.view(as_dtype("pickle", array.dtype)))
     tensor = make_tensor(array if target is CPU else to_device(array, target), cls)
     vars(tensor).update(extra)
     tensor.requires_grad = requires_grad
@@ -730,11 +736,11 @@ def _rebuild(
 def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Copy data into a NumPy array; Python floats take the default dtype unless one is given."""
     if isinstance(data, Tensor):
-        return np.array(data.numpy(), dtype=dtype)
+        return adopted(np.array(data.numpy(), dtype=dtype))
     keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
     try:
         array = np.array(data)
-        if array.dtype.kind not in "biufc" and not keep:
+        if array.dtype.kind not in "biufcV" and not keep:
             raise TypeError("not a number")
         if dtype is not None:  # from the data once more: a number that overflows raises
             array = array.astype(dtype) if keep else np.array(data, dtype=dtype)
@@ -752,7 +758,7 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
             array = array.astype(default_float())
         elif array.dtype.kind == "c":
             array = array.astype(to_complex(default_float()))
-    return array.astype(as_dtype(op, array.dtype), copy=False)
+    return adopted(array.astype(as_dtype(op, array.dtype), copy=False))
 
 
 def _holds_numpy_scalars(data: Any) -> bool:

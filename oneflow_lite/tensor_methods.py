@@ -21,6 +21,7 @@ from oneflow_lite.errors import (
     ShapeError,
     bad_argument,
 )
+from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.tensor import Tensor, make_tensor
 
 
@@ -155,6 +156,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     Unlike in PyTorch the memory is new when the number of elements changes, so tensors that
     shared the old memory keep it.
     """
+    check_memory_format("resize_", memory_format)
     _writable("resize_", self)
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     flat = self._data.reshape(-1)
@@ -175,7 +177,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Change the shape in place to that of another tensor."""
-    return resize_(self, the_template.shape)
+    return resize_(self, the_template.shape, memory_format=memory_format)
 
 
 def set_(self: Tensor, source: Tensor | None = None) -> Tensor:

@@ -2,18 +2,105 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.errors import ArgumentError, bad_argument
+
 Array = np.ndarray[Any, Any]
-LINE_WIDTH = 80
-EDGE_ITEMS = 3  # shown at both ends of a dimension that is shortened
-THRESHOLD = 1000  # more elements than this are shortened
+_DEFAULTS: dict[str, Any] = {
+    "precision": 4,
+    "threshold": 1000,
+    "edgeitems": 3,
+    "linewidth": 80,
+    "sci_mode": None,
+}
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "short": {"precision": 2, "edgeitems": 2},
+    "full": {"threshold": math.inf},
+}
+_options = dict(_DEFAULTS)
 
 
-def _real_format(values: Array) -> Callable[[Any], str]:
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed.
+
+    Parameters
+    ----------
+    precision : int, optional
+        Digits behind the point (4 at first).
+    threshold : int, optional
+        More elements than this are shortened (1000).
+    edgeitems : int, optional
+        How many are shown at both ends of a dimension that is shortened (3).
+    linewidth : int, optional
+        Characters in a line (80).
+    profile : {"default", "short", "full"}, optional
+        Values for all of these; the others given count more.
+    sci_mode : bool, optional
+        Whether numbers are written as 1.0000e+00; None decides by the numbers.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.set_printoptions(precision=2)
+    >>> flow.tensor([0.12345])
+    tensor([0.12])
+    >>> flow.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise bad_argument(
+                ArgumentError,
+                "set_printoptions",
+                "profile",
+                expected="one of " + ", ".join(map(repr, _PROFILES)),
+                got=repr(profile),
+                mend="name one of these",
+            )
+        _options.update({**_DEFAULTS, **_PROFILES[profile]})
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    _options.update({name: value for name, value in given.items() if value is not None})
+    _options["sci_mode"] = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """Return the options of `set_printoptions`."""
+    return dict(_options)
+
+
+@contextlib.contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Print tensors with other options in a `with` block."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
+
+
+Format = tuple[Callable[[Any], str], int]  # of an element, and its width
+
+
+def _real_format(values: Array) -> Format:
     """Choose whole numbers, four decimals or scientific notation by the values to print.
 
     Zeros, infinities and NaN decide neither the notation nor the width of a column.
@@ -22,10 +109,13 @@ def _real_format(values: Array) -> Callable[[Any], str]:
     sizes = np.abs(deciding)
     low, high = (sizes.min(), sizes.max()) if sizes.size else (1.0, 1.0)
     whole = bool((deciding == np.round(deciding)).all())
-    if high / low > 1000 or high > 1e8 or (low < 1e-4 and not whole):
+    digits, scientific = _options["precision"], _options["sci_mode"]
+    if scientific is None:
+        scientific = high / low > 1000 or high > 1e8 or (low < 1e-4 and not whole)
+    if scientific and sizes.size:
 
         def text(value: Any) -> str:
-            return f"{value:.4e}"
+            return f"{value:.{digits}e}"
     elif whole:
 
         def text(value: Any) -> str:
@@ -33,49 +123,51 @@ def _real_format(values: Array) -> Callable[[Any], str]:
     else:
 
         def text(value: Any) -> str:
-            return f"{value:.4f}"
+            return f"{value:.{digits}f}"
 
     width = max([len(text(value)) for value in deciding], default=1)
-    return lambda value: text(value).rjust(width)
+    return lambda value: text(value).rjust(width), width
 
 
-def _element_format(values: Array) -> Callable[[Any], str]:
+def _element_format(values: Array) -> Format:
     if values.dtype.kind == "f":
         return _real_format(values)
     if values.dtype.kind == "c":
-        real, imag = _real_format(values.real), _real_format(values.imag)
+        (real, first), (imag, other) = _real_format(values.real), _real_format(values.imag)
 
         def both(value: Any) -> str:
             second = imag(value.imag).lstrip()
             return f"{real(value.real)}{'' if second.startswith('-') else '+'}{second}j"
 
-        return both
+        return both, first + other + 1
     width = max([len(str(value)) for value in values], default=0)
-    return lambda value: str(value).rjust(width)
+    return lambda value: str(value).rjust(width), width
 
 
 def _shown(array: Array, shorten: bool) -> Iterator[Any]:
     """Yield the entries of the first dimension that are printed, with None for the gap."""
-    if not shorten or len(array) <= 2 * EDGE_ITEMS:
+    ends = _options["edgeitems"]
+    if not shorten or len(array) <= 2 * ends:
         yield from array
         return
-    yield from array[:EDGE_ITEMS]
+    yield from array[:ends]
     yield None
-    yield from array[-EDGE_ITEMS:]
+    yield from array[len(array) - ends :]
 
 
-def _lines(array: Array, indent: int, shorten: bool, one: Callable[[Any], str]) -> str:
+def _lines(array: Array, indent: int, shorten: bool, form: Format) -> str:
+    one, width = form
     if array.ndim == 0:
         return one(array[()])
     if array.ndim > 1:
         parts = [
-            "..." if row is None else _lines(row, indent + 1, shorten, one)
+            "..." if row is None else _lines(row, indent + 1, shorten, form)
             for row in _shown(array, shorten)
         ]
         gap = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
         return "[" + gap.join(parts) + "]"
     parts = [" ..." if value is None else one(value) for value in _shown(array, shorten)]
-    per_line = max(1, (LINE_WIDTH - indent) // (max(map(len, parts), default=0) + 2))
+    per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
     lines = [", ".join(parts[i : i + per_line]) for i in range(0, len(parts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -84,12 +176,13 @@ def array_text(array: Array, prefix: str = "") -> str:
     """Return nested brackets with aligned columns; long arrays are shortened."""
     if not array.size:
         return "[]"
-    shorten = array.size > THRESHOLD
+    shorten = array.size > _options["threshold"]
     seen = array
     if shorten:
+        items = _options["edgeitems"]
         for axis, size in enumerate(array.shape):
-            if size > 2 * EDGE_ITEMS:
-                ends = [*range(EDGE_ITEMS), *range(size - EDGE_ITEMS, size)]
+            if size > 2 * items:
+                ends = [*range(items), *range(size - items, size)]
                 seen = np.take(seen, ends, axis=axis)
     return _lines(array, len(prefix), shorten, _element_format(seen.reshape(-1)))
 
@@ -100,7 +193,7 @@ def tensor_text(array: Array, facts: list[str]) -> str:
     text = prefix + array_text(array, prefix)
     length = len(text) - text.rfind("\n") - 1
     for fact in facts:
-        if length + len(fact) + 3 > LINE_WIDTH:
+        if length + len(fact) + 3 > _options["linewidth"]:
             text += ",\n" + " " * len(prefix) + fact
             length = len(prefix) + len(fact)
         else:

@@ -290,7 +290,13 @@ class TestLimits:
             ours, theirs = flow.finfo(getattr(flow, name)), torch.finfo(getattr(torch, name))
             for field in ("bits", "eps", "max", "min", "tiny"):
                 assert float(getattr(ours, field)) == float(getattr(theirs, field))
-        assert flow.finfo().bits == 32
+            assert ours.smallest_normal == theirs.smallest_normal
+            assert ours.resolution == theirs.resolution and ours.dtype == theirs.dtype
+            assert repr(ours) == repr(theirs) and isinstance(ours.eps, float)
+        assert flow.finfo().bits == 32 and flow.finfo(flow.complex128).dtype == flow.float64
+        assert flow.finfo(flow.float32) == flow.finfo() and isinstance(flow.finfo(), flow.finfo)
+        with pytest.raises(TypeError, match="iinfo"):
+            flow.finfo(flow.int64)
 
     def test_iinfo(self, torch):
         for name in ("uint8", "int8", "int16", "int32", "int64"):
@@ -300,6 +306,10 @@ class TestLimits:
                 theirs.max,
                 theirs.min,
             )
+            assert ours.dtype == theirs.dtype
+            assert ours == flow.iinfo(name) and hash(ours) == hash(flow.iinfo(name))
+        with pytest.raises(TypeError, match="finfo"):
+            flow.iinfo(flow.float32)
 
 
 class TestCasts:

@@ -97,7 +97,7 @@ CALLS = """
     np.real(A)                             np.imag(A)
     np.angle(A + 1j * B)                   np.sinc(A)
     np.i0(A)                               np.fix(A)
-    np.interp(A, np.sort(V), B[0])         np.meshgrid(V, V[:2])
+    np.interp(B, np.sort(V), A[0])         np.meshgrid(V, V[:2])
     np.meshgrid(V, V[:2], indexing="ij")   np.zeros_like(A)
     np.ones_like(A)                        np.full_like(A, 3.0)
     np.astype(A, np.float32)               np.linalg.norm(A)
@@ -113,7 +113,7 @@ CALLS = """
     np.linalg.diagonal(A)                  np.linalg.outer(V, V)
     np.linalg.matmul(A, B)                 np.linalg.vecdot(A, B)
     np.linalg.tensordot(A, B)              np.linalg.cross(A, B)
-    np.linalg.lstsq(A, V)                  np.linalg.qr(A)
+    np.linalg.qr(A)
     np.fft.fft(A)                          np.fft.ifft(A, axis=0)
     np.fft.rfft(A, n=4)                    np.fft.irfft(A + 0j, norm="ortho")
     np.fft.fftn(A)                         np.fft.rfft2(A)
@@ -471,6 +471,14 @@ def test_captured():
             np.cbrt(x)
     (found,) = flow.static.Executor().run(main, feed={"x": V}, fetch_list=[y])
     np.testing.assert_allclose(found, np.sqrt(V) + 1)
+
+
+def test_least_squares():
+    for b in (V, B):
+        found = np.linalg.lstsq(flow.tensor(A, requires_grad=True), flow.tensor(b))
+        expected = np.linalg.lstsq(A, b)
+        assert len(found) == 4 and found[0].requires_grad and found[2].item() == expected[2]
+        np.testing.assert_allclose(plain(found[0]), expected[0])
 
 
 def test_every_adapter_is_a_function_of_numpy():

@@ -694,6 +694,47 @@ class TestAssignment:
             _ = flow.ones(1).no_such
 
 
+class TestPrintOptions:
+    @pytest.fixture(autouse=True)
+    def restored(self, torch):
+        before, theirs = flow.get_printoptions(), torch._tensor_str.get_printoptions()
+        yield
+        flow.set_printoptions(**before)
+        torch.set_printoptions(**theirs)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"precision": 2},
+            {"precision": 8, "linewidth": 40},
+            {"threshold": 10, "edgeitems": 1},
+            {"threshold": 10, "edgeitems": 2, "precision": 1},
+            {"sci_mode": True},
+            {"sci_mode": False},
+            {"sci_mode": True, "precision": 2},
+            {"profile": "short"},
+            {"profile": "full"},
+            {"profile": "short", "precision": 6},
+        ],
+    )
+    def test_like_pytorchs(self, torch, options):
+        flow.set_printoptions(**options), torch.set_printoptions(**options)
+        values = np.random.default_rng(0).normal(size=(7, 9)).astype(np.float32)
+        for array in (values, values[0, :3], values * 1e6, np.float32(values > 0), values[:0],
+                      np.arange(1200), values[0] + 1j, np.float32([0, 0])):  # fmt: skip
+            ours, theirs = repr(flow.tensor(array)), repr(torch.tensor(array))
+            assert ours == theirs.replace("torch.", "").replace("size=Size", "size=")
+
+    def test_in_a_block(self):
+        before = flow.get_printoptions()
+        with flow.printoptions(precision=1):
+            assert repr(flow.tensor([0.123])) == "tensor([0.1])"
+        assert flow.get_printoptions() == before
+        with pytest.raises(ValueError, match="'short'"):
+            flow.set_printoptions(profile="long")
+
+
 def test_reversed(torch):
     for array in (np.arange(3), np.arange(6).reshape(2, 3), np.array(1)):
         ours, theirs = reversed(flow.tensor(array)), reversed(torch.tensor(array))

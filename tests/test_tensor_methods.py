@@ -232,3 +232,43 @@ class TestInferenceMode:
 
         assert all(inside(x).is_inference() for _ in range(3))
         assert inside.explain().captures == 1
+
+
+class TestMemoryFormat:
+    FORMATS = ("contiguous_format", "preserve_format", "channels_last")
+
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_it_is_accepted(self, torch, name):
+        x, form = flow.ones(2, 3, 4, 5), getattr(flow, name)
+        for call in (
+            lambda: x.clone(memory_format=form),
+            lambda: flow.clone(x, memory_format=form),
+            lambda: x.contiguous(memory_format=form),
+            lambda: x.to(flow.float64, memory_format=form),
+            lambda: x.to(memory_format=form),
+            lambda: x.float(memory_format=form),
+            lambda: x.cpu(memory_format=form),
+            lambda: flow.zeros_like(x, memory_format=form),
+            lambda: flow.ones_like(x, memory_format=form),
+            lambda: flow.empty_like(x, memory_format=form),
+            lambda: flow.full_like(x, 2, memory_format=form),
+            lambda: flow.rand_like(x, memory_format=form),
+            lambda: flow.randint_like(x, 3, memory_format=form),
+        ):
+            assert call().shape == x.shape
+        assert flow.nn.Conv2d(1, 1, 1).to(memory_format=form)
+        assert repr(form) == f"oneflow_lite.{name}" and isinstance(form, flow.memory_format)
+
+    def test_is_contiguous(self, torch):
+        for library in (flow, torch):
+            x = library.ones(2, 3, 4, 5)
+            assert x.is_contiguous(memory_format=library.contiguous_format)
+            assert not x.is_contiguous(memory_format=library.channels_last)
+            y = library.ones(2, 4, 5, 3).permute(0, 3, 1, 2)
+            assert y.is_contiguous(memory_format=library.channels_last)
+            assert not y.is_contiguous()
+
+    def test_something_else(self):
+        for call in (flow.Tensor.clone, flow.Tensor.contiguous, flow.zeros_like, flow.Tensor.float):
+            with pytest.raises(TypeError, match="memory_format"):
+                call(flow.ones(2), memory_format="channels_last")

@@ -77,7 +77,10 @@ def over_axes(name: str, x: Tensor, axis: Any, keepdims: bool, **options: Any) -
 
 def cast(x: Any, dtype: Any) -> Tensor:
     """Return the tensor in a dtype; None leaves it as it is."""
-    return tensor(x) if dtype is None else tensor(x).to(as_dtype("astype", dtype))
+    if dtype is None:
+        return tensor(x)
+    chosen = as_dtype("astype", dtype)
+    return x.to(chosen) if isinstance(x, Tensor) else functor("tensor")(x, dtype=chosen)
 
 
 def summed_dtype(x: Tensor, dtype: Any) -> DType:

@@ -79,8 +79,7 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
         )
     have, want = grad._data, root._data
     if have.dtype is not want.dtype and (have.dtype.kind == "c") is (want.dtype.kind == "c"):
-        cast: Tensor = FUNCTORS_F.cast(grad, dtype=want.dtype)
-        grad, have = cast, cast._data
+        return _root_grad(op, argument, root, FUNCTORS_F.cast(grad, dtype=want.dtype))
     if (
         have.shape != want.shape
         or have.dtype is not want.dtype

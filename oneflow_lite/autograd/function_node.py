@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import attrs
@@ -220,7 +221,21 @@ class FunctionNode:
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
+    # What stands on the engine is looked up when it is asked for.
 
+    def __call__(self, *grads: Any) -> Any:
+        return import_module(_ACCESS).call(self, *grads)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            return import_module(_ACCESS).saved_attribute(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return import_module(_ACCESS).attribute_names(self)  # type: ignore[no-any-return]
+
+
+_ACCESS = "oneflow_lite.autograd.node_access"
 _new_node = FunctionNode.__new__
 
 

@@ -14,6 +14,7 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F, fits
 from oneflow_lite.autograd.hooks import check_replacement
 from oneflow_lite.autograd.rule_namespace import KernelNamespace
 from oneflow_lite.autograd.task_graph import TaskGraph
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import CPU, Device, array_module, device_of
 from oneflow_lite.errors import GradientError
 from oneflow_lite.locks import make_lock
@@ -129,7 +130,7 @@ class GradientSums(TaskGraph):
         captures = () if self.exec_info is None else self.exec_info[node].captures
         metas: Any = node.metas or ()
         if not (node.edges or captures or node.infos or metas[0].hooks):
-            if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
+            if node.hooks or metas[0].post_accumulate_hooks:
                 self._accumulate(node, metas[0], out_grad)
             else:
                 self._add(node, metas[0], out_grad)
@@ -194,7 +195,7 @@ class GradientSums(TaskGraph):
             elif before is None:
                 if type(node) is not AccumulateGrad or node not in self.owned:
                     grad = grad.copy()
-                meta.acc_grad = make_tensor(grad)
+                meta.acc_grad = make_tensor(adopted(grad))
             elif before._edge is not None:
                 meta.acc_grad = make_tensor(before._data + grad)
             else:

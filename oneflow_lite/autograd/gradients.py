@@ -13,6 +13,7 @@ import numpy as np
 
 from oneflow_lite.autograd.function_node import FunctionNode, TensorInfo
 from oneflow_lite.autograd.rule_namespace import FunctorNamespace, KernelNamespace
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import on_device
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -27,7 +28,7 @@ class Gradients:
 
     def wrap(self, grad: Any) -> Tensor:
         """Return a gradient as a tensor, for hooks and for `.grad`."""
-        return make_tensor(grad)
+        return make_tensor(adopted(grad))
 
     def unwrap(self, grad: Tensor) -> Any:
         """Take a gradient back from a hook."""

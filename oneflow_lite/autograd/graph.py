@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
@@ -13,12 +14,22 @@ from oneflow_lite.autograd.function_node import FunctionNode
 from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.device import on_device, to_host
-from oneflow_lite.errors import ArgumentError, GradientError, HookError, bad_argument
+from oneflow_lite.errors import (
+    ArgumentError,
+    GradientError,
+    HookError,
+    StaleTensorError,
+    bad_argument,
+)
+from oneflow_lite.interpreter import Interpreter, push_interpreter
+from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor, make_tensor
 
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
@@ -180,6 +191,76 @@ def _to_host(pin_memory: bool, tensor: Tensor) -> tuple[Any, Tensor]:
 def _from_host(packed: tuple[Any, Tensor]) -> Tensor:
     device, tensor = packed
     return tensor.to(device)
+
+
+class _Kept:
+    """A tensor that a node saved, and its copy once the tensor is written."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor.detach()
+        self.version = tensor._version
+        self.copied = False
+
+    def copy(self) -> None:
+        """Keep a copy instead of the tensor that is about to be written."""
+        if not self.copied:
+            self.tensor, self.copied = make_tensor(self.tensor._data.copy()), True
+
+    def unpack(self) -> Tensor:
+        """Return what was saved."""
+        if not self.copied and self.tensor._version != self.version:
+            raise StaleTensorError(
+                f"a saved tensor of shape {self.tensor.shape} was modified in place outside of "
+                "allow_mutation_on_saved_tensors; write inside the block, or run backward() first"
+            )
+        return self.tensor
+
+
+class _CopyBeforeWrite(Interpreter):
+    """Copies what nodes have saved before an op writes to its memory."""
+
+    def __init__(self) -> None:
+        self.kept: weakref.WeakKeyDictionary[Storage, weakref.WeakSet[_Kept]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def pack(self, tensor: Tensor) -> _Kept:
+        """Keep a tensor, and remember where its memory is."""
+        kept = _Kept(tensor)
+        self.kept.setdefault(tensor.storage, weakref.WeakSet()).add(kept)
+        return kept
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run one op."""
+        for i in op_expr.schema.written:
+            storage = None if inputs[i] is None else inputs[i]._storage
+            for kept in () if storage is None else self.kept.get(storage, ()):
+                kept.copy()
+        return super().apply(op_expr, inputs, attrs)
+
+
+class allow_mutation_on_saved_tensors(contextlib.ExitStack):
+    """Let tensors that nodes saved be written in place, by copying them first: a context manager.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> with flow.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = y * y
+    ...     y.mul_(0)
+    ...     z.sum().backward()
+    tensor([0., 0.], grad_fn=<mul__backward>)
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __enter__(self) -> allow_mutation_on_saved_tensors:
+        interpreter = _CopyBeforeWrite()
+        self.enter_context(saved_tensors_hooks(interpreter.pack, _Kept.unpack))
+        self.enter_context(push_interpreter(interpreter))
+        return self
 
 
 class disable_saved_tensors_hooks(StateChange):

@@ -9,6 +9,7 @@ from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import CPU, Device, as_device
 from oneflow_lite.dtype import as_dtype, float16, float32, float64
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 
@@ -108,7 +109,8 @@ def _convert_parameter(parameter: Parameter, convert: Callable[[Tensor], Tensor]
 
 def _parse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, Any]:
     """Return the device and the dtype that the arguments of `to` ask for; None leaves either."""
-    names = ("device", "dtype", "tensor", "non_blocking")
+    names = ("device", "dtype", "tensor", "non_blocking", "memory_format")
+    check_memory_format("to", kwargs.get("memory_format"))
     unknown = [name for name in kwargs if name not in names]
     # A leading tensor or dtype stands alone; flags after them ask for asynchronous copies.
     given = [value for value in args if value is not None and not isinstance(value, bool)]

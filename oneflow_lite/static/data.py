@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from oneflow_lite.bfloat16_arrays import CHAR
 from oneflow_lite.dtype import as_dtype
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.static.default_programs import lazy_interpreter
 from oneflow_lite.static.program import VarDesc
@@ -70,5 +71,15 @@ def data(name: str, shape: Any, dtype: Any = "float32") -> Tensor:
             "for a new one by itself",
         )
     sizes = tuple([check_int("data", "shape", size, 0) for size in sizes])
-    desc = VarDesc(name, sizes, as_dtype("data", dtype), need_check_feed=True)
+    chosen = as_dtype("data", dtype)
+    if chosen.char == CHAR:
+        raise bad_argument(
+            DTypeError,
+            "data",
+            "dtype",
+            expected="a dtype of NumPy",
+            got=chosen,
+            mend="use flow.float16 or flow.float32; bfloat16 is computed eagerly",
+        )
+    desc = VarDesc(name, sizes, chosen, need_check_feed=True)
     return lazy.data(desc)

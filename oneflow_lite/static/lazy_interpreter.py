@@ -67,6 +67,11 @@ class LazyInterpreter(Interpreter):
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Append one op; answer with symbolic tensors."""
         block = self._block_of(op_expr, inputs)
+        if getattr(attrs.get("dtype"), "char", "") == "E":
+            raise CaptureError(
+                f"{op_expr.op_type_name}(): bfloat16 is computed eagerly, never in a Program; use "
+                "flow.float16 or flow.float32"
+            )
         arrays = [None if x is None else _plain(x._data) for x in inputs]
         results = _results(op_expr, arrays, attrs)
         written = op_expr.schema.written

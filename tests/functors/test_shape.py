@@ -349,7 +349,7 @@ ERRORS = [
     (lambda x: x.sum_to_size(2), RuntimeError, "sum_to_size", "size"),
     (lambda x: x.sum_to_size(1, 2, 3, 4), RuntimeError, "sum_to_size", "size"),
     (lambda x: x.imag, RuntimeError, "imag", "input"),
-    (lambda x: x.to("mars"), TypeError, "to", "dtype"),
+    (lambda x: x.to("mars"), RuntimeError, "device", "type"),
     (lambda x: x.to(3.5), TypeError, "to", "dtype"),
 ]  # fmt: skip
 

@@ -20,6 +20,7 @@ from oneflow_lite.autograd.function_node import (
     next_sequence_nr,
 )
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.bfloat16_arrays import BFloat16Array
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
@@ -130,8 +131,10 @@ class RecordingInterpreter(Interpreter):
             if self.stopped is None:
                 self.stopped = f"{op}() raised {type(error).__name__}"
             raise
+        outputs = result if type(result) is tuple else (result,)
+        if any([type(y._data) is BFloat16Array for y in outputs]):
+            self.stop("bfloat16 is computed eagerly")
         if self.stopped is None:
-            outputs = result if type(result) is tuple else (result,)
             found = tuple([self._output(op, y, inputs, names) for y in outputs])
             if not schema.mutates and found[0] in names:
                 self._handed_through.add((found[0], f"{op}_backward"))

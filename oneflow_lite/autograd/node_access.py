@@ -1,0 +1,137 @@
+"""Nodes from outside: `node(grad)` takes its gradient alone, `node._saved_self` shows what it kept.
+
+PyTorch's names for what is saved: `self` and `other` for the first two inputs of the op, `result`
+for its output, the kernel's own names for everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from oneflow_lite.autograd.engine import backward
+from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
+from oneflow_lite.autograd.grad_function import (
+    DeclaredGradFunction,
+    HookedGradFunction,
+    WrappedGradFunction,
+)
+from oneflow_lite.autograd.gradients import RECORDED
+from oneflow_lite.autograd.graph import GradientEdge
+from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.mode import is_grad_enabled, local
+from oneflow_lite.autograd.saved_tensor import stale, unpack, unpack_packed
+from oneflow_lite.autograd.task_graph import freed
+from oneflow_lite.errors import ArgumentTypeError, GradientError, ShapeError, bad_argument
+from oneflow_lite.tensor import Tensor
+
+
+def call(self: FunctionNode, *grads: Tensor | None) -> Any:
+    """Take gradients of the outputs of a node to gradients of its inputs; nothing is released.
+
+    Hooks do not run. The result is one gradient, or a tuple for several inputs, with None for those
+    that need none. The node of a leaf adds the gradient to `.grad`.
+    """
+    if isinstance(self, AccumulateGrad):
+        backward(GradientEdge(self, 0).stand_in(), grads)
+        return ()
+    infos = self.output_tensor_infos
+    if len(grads) != len(infos) and len(grads) == sum([info is not None for info in infos]):
+        given = iter(grads)  # outputs such as indices have no gradient, and may be left out
+        grads = tuple([None if info is None else next(given) for info in infos])
+    if len(grads) != len(infos):
+        raise bad_argument(
+            GradientError,
+            self.name(),
+            "grads",
+            expected=f"{len(infos)} gradient(s), one per output",
+            got=len(grads),
+            mend="pass a gradient, or None, for each output",
+        )
+    for i, (grad, info) in enumerate(zip(grads, infos, strict=True)):
+        if grad is None or info is None:
+            continue
+        if not isinstance(grad, Tensor):
+            raise bad_argument(
+                ArgumentTypeError,
+                self.name(),
+                f"grads[{i}]",
+                expected="a Tensor or None",
+                got=type(grad).__name__,
+                mend="wrap the value with flow.tensor(...)",
+            )
+        if grad.shape != info.shape or grad.dtype != info.dtype or grad.device != info.device:
+            raise bad_argument(
+                ShapeError,
+                self.name(),
+                f"grads[{i}]",
+                expected=f"shape {info.shape}, {info.dtype} on {info.device}",
+                got=f"shape {grad.shape}, {grad.dtype} on {grad.device}",
+                mend="convert the gradient first",
+            )
+    if self.saved is None:
+        raise freed(self)
+    task = GraphTask(retain_graph=True, create_graph=is_grad_enabled(), accumulate=False)
+    task.recorded, task.gradients = True, RECORDED
+    function = self.grad_function
+    if isinstance(function, HookedGradFunction):
+        function = function.inner
+    outer, local.task = local.task, task
+    try:
+        state = function.open(self, self.saved, True)
+        full = task._materialize(self, function, grads)
+        found = task._apply_all(self, function, task._namespace(self.device), state, full)
+    finally:
+        local.task = outer
+    in_grads = tuple(
+        [
+            None if grad is None or node is None else task._conform(grad, node, index, self)
+            for grad, (node, index) in zip(found, self.edges, strict=True)
+        ]
+    )
+    return in_grads[0] if len(in_grads) == 1 else in_grads
+
+
+def _names(node: FunctionNode) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what a node saved: PyTorch's name, our name, and the saved tensor or None."""
+    function = node.grad_function
+    while isinstance(function, WrappedGradFunction):
+        function = function.inner
+    inputs = function.schema.inputs if isinstance(function, DeclaredGradFunction) else ()
+    theirs = dict(zip(inputs, ("self", "other"), strict=False))
+    for saved in node.saved or ():
+        edge = saved[4]
+        name = saved[0]
+        if edge is not None and edge[0] is None:
+            yield "result" if edge[1] == 0 else f"result{edge[1]}", name, saved
+        else:
+            yield theirs.get(name, name), name, saved
+    for name in node.attrs:
+        base, _, what = name.rpartition("_")
+        known = what == "shape" and base in theirs
+        yield f"{theirs[base]}_sym_sizes" if known else name, name, None
+
+
+def saved_attribute(self: FunctionNode, name: str) -> Any:
+    """Return `node._saved_<name>`: a tensor with its history, or a plain value."""
+    wanted = name.removeprefix("_saved_")
+    if isinstance(self, AccumulateGrad):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if self.saved is None:
+        raise freed(self)
+    found = list(_names(self))
+    for theirs, ours, saved in found:
+        if wanted in (theirs, ours):
+            if saved is None:
+                return self.attrs[ours]
+            if saved[2].version != saved[3]:
+                raise stale(saved, self)
+            return unpack(unpack_packed(saved), self)
+    known = ", ".join([f"_saved_{theirs}" for theirs, _, _ in found]) or "nothing"
+    raise AttributeError(f"{self.name()} saved no {wanted!r}; it has {known}")
+
+
+def attribute_names(self: FunctionNode) -> list[str]:
+    """Return the attributes of a node, those of what it saved included."""
+    saved = [] if self.saved is None or isinstance(self, AccumulateGrad) else _names(self)
+    return [*object.__dir__(self), *[f"_saved_{theirs}" for theirs, _, _ in saved]]
