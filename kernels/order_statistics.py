@@ -31,7 +31,7 @@ def kthvalue(xp, x, *, k, dim, keepdim):
 def _partitioned(xp, x, rank, dim):
     """Return where the element of this rank, counted from 0, stands along `dim`."""
     order = xp.argpartition(x, rank, axis=dim)
-    return order[(slice(None),) * dim + (slice(rank, rank + 1),)]
+    return xp.ascontiguousarray(order[(slice(None),) * dim + (slice(rank, rank + 1),)])
 
 
 @register_kernel("median", infer=extreme_with_index)

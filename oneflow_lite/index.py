@@ -26,7 +26,6 @@ FUNCTORS = {
     """,
     "attention": "multi_head_attention_forward scaled_dot_product_attention",
     "calculus": "cumulative_trapezoid diff gradient kron trapezoid vander",
-    "checks": "cast",
     "comparison": """
         allclose eq eq_ equal ge ge_ gt gt_ isclose isfinite isinf isnan isneginf isposinf isreal
         le le_ lt lt_ ne ne_ signbit
@@ -42,7 +41,7 @@ FUNCTORS = {
     "counting": "bincount histc histogram histogramdd unique unique_consecutive",
     "creation": """
         arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
-        new_tensor new_zeros ones ones_like rand_like randn_like zeros zeros_like
+        new_tensor new_zeros ones ones_like zeros zeros_like
     """,
     "ctc": "ctc_loss",
     "decompositions": """
@@ -139,8 +138,8 @@ FUNCTORS = {
     """,
     "random": """
         bernoulli bernoulli_ binomial cauchy_ dropout_mask exponential_ geometric_ log_normal_
-        multinomial normal normal_ orthogonal_ poisson rand randint randint_like randn random_
-        randperm trunc_normal_ uniform_
+        multinomial normal normal_ orthogonal_ poisson rand rand_like randint randint_like randn
+        randn_like random_ randperm trunc_normal_ uniform_
     """,
     "rearranging": """
         constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
@@ -155,7 +154,7 @@ FUNCTORS = {
     "searching": "bucketize isin searchsorted",
     "segments": "segment_reduce",
     "shape": """
-        adjoint broadcast_to clone conj_physical conj_physical_ contiguous expand expand_as
+        adjoint broadcast_to cast clone conj_physical conj_physical_ contiguous expand expand_as
         flatten imag movedim permute ravel real reshape reshape_as resolve_conj resolve_neg
         squeeze squeeze_ sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose
         transpose_ unflatten unsqueeze unsqueeze_ view view_as
@@ -332,7 +331,7 @@ GRAD_FUNCS = {
         embedding embedding_bag_coefficients embedding_bag_sum embedding_bag_sum_dots
         embedding_bag_sum_grad embedding_scale
     """,
-    "extrema": "amax amin kthvalue max median min mode nanmedian tie_weights",
+    "extrema": "amax amin max min tie_weights",
     "folding": "col2im im2col",
     "index_select": "index_add index_copy index_select",
     "indexing": """
@@ -353,7 +352,7 @@ GRAD_FUNCS = {
     """,
     "matmul": "dot matmul matmul_nt matmul_tn",
     "normalization": "batch_norm layer_norm rms_norm standardize standardize_grad",
-    "order_statistics": "median_of_all nanmedian_of_all",
+    "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
     "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """

@@ -10,6 +10,7 @@ import difflib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from oneflow_lite.errors import RegistrationError, UnknownOpError
@@ -34,6 +35,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
+        self.origins: dict[str, str] = {}  # the module that was being imported, for the index
         # Loads what registers a name, or everything for None and for names that nobody knows;
         # with a second argument that is true, only what the index knows.
         self.missing: Callable[..., None] | None = None
@@ -47,6 +49,7 @@ class Registry(Generic[T]):
                 f"{self.kind} {name!r} is registered already; choose another name"
             )
         self._entries[name] = value
+        self.origins[name] = _importing()
 
     def get(self, name: str) -> T:
         """Look a name up; raise `UnknownOpError` naming the nearest registered names."""
@@ -82,6 +85,14 @@ class Registry(Generic[T]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+def _importing() -> str:
+    """Return the name of the module whose import calls, the innermost one."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
 
 
 Kernel = Callable[..., Any]
@@ -269,7 +280,6 @@ def register_ufunc(
             return getattr(xp, ufunc)(x, y, out=out)
 
     kernel.__name__ = op_type_name
-    kernel.__module__ = sys._getframe(1).f_globals["__name__"]
     register_kernel(op_type_name, infer=infer, reuses=names)(kernel)
     KERNELS.get(op_type_name).ufunc = ufunc
 

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import oneflow_lite
-from oneflow_lite.autograd.grad_function import DeclaredGradFunction
 from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors.declare import DECLARATIONS, Declaration, Parameter
 from oneflow_lite.functors.methods import METHODS
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 
 PACKAGE = Path(oneflow_lite.__file__).parent
 STUBS = {
@@ -61,15 +59,13 @@ def _exposed(place: str) -> Iterator[tuple[str, str, Declaration, bool]]:
 
 
 def _index() -> str:
-    kernels = {name: _family(next(iter(KERNELS.get(name).by_device.values()))) for name in KERNELS}
-    rules = {name: _family_of_rule(GRAD_FUNCS.get(name)) for name in GRAD_FUNCS}
-    functors = {name: _family(FUNCTORS.get(name)) for name in FUNCTORS}
     text = f'"""Which file registers which name. Written by `{_WRITTEN}`; not by hand."""\n'
-    for room, of in (("FUNCTORS", functors), ("KERNELS", kernels), ("GRAD_FUNCS", rules)):
+    for room, registry in ROOMS.items():
         by_family: dict[str, list[str]] = {}
-        for name in sorted(of):
-            by_family.setdefault(of[name], []).append(name)
-        text += _table(room, by_family)
+        for name in sorted(registry):
+            family = registry.origins[name].rpartition(".")[2]
+            by_family.setdefault(family, []).append(name)
+        text += _table(room.upper(), by_family)
     places = {}
     for place in STUBS:
         entries = [(name, functor) for name, functor, _, _ in _exposed(place)]
@@ -88,17 +84,6 @@ def _table(name: str, rows: dict[str, list[str]]) -> str:
         else:
             lines += [f'    "{key}": """', *(f"        {line}" for line in words), '    """,']
     return "\n".join([*lines, "}\n"])
-
-
-def _family_of_rule(entry: Any) -> str:
-    if not isinstance(entry, DeclaredGradFunction):
-        return _family(type(entry))
-    rule, _ = entry.whole_rule or next(iter(entry.by_name.values()))
-    return _family(rule)
-
-
-def _family(function: Any) -> str:
-    return str(function.__module__).rpartition(".")[2]
 
 
 # --- The stubs ----------------------------------------------------------------------------------
