@@ -110,7 +110,14 @@ class Declaration:
         return self.author.__code__.co_code not in _EMPTY_BODIES
 
 
-DECLARATIONS: Registry[Declaration] = Registry("declaration")
+class Declarations(Registry[Declaration]):
+    """Declarations by name, of the functors that are registered."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in super().__iter__() if name in FUNCTORS)
+
+
+DECLARATIONS = Declarations("declaration")
 DECLARATIONS.missing = FUNCTORS.missing
 
 
