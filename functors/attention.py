@@ -92,8 +92,8 @@ def scaled_dot_product_attention(
 
     >>> q = k = flow.tensor([[10.0, 0.0], [0.0, 10.0]])
     >>> flow.nn.functional.scaled_dot_product_attention(q, k, flow.tensor([[1.0], [2.0]]))
-    tensor([[1.0000],
-            [2.0000]])
+    tensor([[1.],
+            [2.]])
     """
     op = "scaled_dot_product_attention"
     for name, x in (("query", query), ("key", key), ("value", value)):

@@ -136,6 +136,7 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
 
 @functor(
     "flow Tensor",
+    out=True,
     samples="""
     fixed(x(9)), 4; fixed(x(3, 4)), 3, range=(-1.0, 2.0), density=True
     fixed(x(6)), fixed(np.array([-2.0, 0.0, 0.5, 2.0])), weight=fixed(pos(6))
@@ -143,7 +144,7 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
 )
 def histogram(
     input: RealFloating,
-    bins: int | Tensor,
+    bins: int | Tensor = 100,
     *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
@@ -171,7 +172,6 @@ def histogram(
 def histogramdd(
     input: RealFloating,
     bins: Any,
-    *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: Flag = False,

@@ -289,8 +289,8 @@ def declare(declaration: Declaration) -> Callable[..., Any]:
         register_functor(twin.__name__)(twin)
         author.__globals__[twin.__name__] = twin
         scope["TWIN"] = twin
-        _fill_cell(function, "TWIN", twin)
-    _fill_cell(function, "SELF", function)
+        fill_cell(function, "TWIN", twin)
+    fill_cell(function, "SELF", function)
     function.__doc__ = document(declaration)
     return function
 
@@ -456,7 +456,8 @@ def _compiled(signature: str, lines: tuple[str, ...], scope: frozenset[str]) -> 
     return next(c for c in bind.co_consts if isinstance(c, types.CodeType))
 
 
-def _fill_cell(function: Callable[..., Any], name: str, value: Any) -> None:
+def fill_cell(function: Callable[..., Any], name: str, value: Any) -> None:
+    """Set what a name in the scope of a made function stands for."""
     if name in function.__code__.co_freevars:
         index = function.__code__.co_freevars.index(name)
         assert function.__closure__ is not None

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from oneflow_lite.dtype import SCALAR_TYPES, DType, result_dtype
 from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.declare import functor
 from oneflow_lite.tensor import Tensor
 
 
+@functor("flow")
 def is_tensor(obj: Any) -> bool:
     """Return whether an object is a Tensor."""
     return isinstance(obj, Tensor)
 
 
+@functor("flow Tensor")
 def numel(input: Tensor) -> int:
     """Return the number of elements."""
-    return check_tensor("numel", "input", input).numel()
+    return math.prod(check_tensor("numel", "input", input).shape)
 
 
+@functor("flow Tensor")
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the dtype is a floating point one."""
-    return check_tensor("is_floating_point", "input", input).is_floating_point()
+    return check_tensor("is_floating_point", "input", input).dtype.kind == "f"
 
 
+@functor("flow Tensor")
 def is_complex(input: Tensor) -> bool:
     """Return whether the dtype is complex."""
-    return check_tensor("is_complex", "input", input).is_complex()
+    return check_tensor("is_complex", "input", input).dtype.kind == "c"
 
 
+@functor("flow")
 def result_type(tensor1: Any, tensor2: Any) -> DType:
     """Return the dtype in which two operands, tensors or numbers, meet.
 
-    >>> import oneflow_lite as flow
     >>> flow.result_type(flow.ones(2, dtype=flow.int32), 1.5)
     dtype('float32')
     """

@@ -17,11 +17,12 @@ from oneflow_lite.functors.checks import (
 )
 from oneflow_lite.functors.creation import full_like
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Domain, Int, RealFloating, attribute
+from oneflow_lite.functors.domains import AnyTensor, Int, RealFloating, attribute
 from oneflow_lite.functors.loss_reduction import (
     Legacy,
     LegacyReduction,
     Reduction,
+    fitting,
     reduce_loss,
     same_shape,
 )
@@ -43,101 +44,67 @@ def _classes(input: Tensor) -> int:
     return input.shape[0 if input.ndim == 1 else 1]
 
 
-def check_classes(op: str, input: Tensor, target: Any) -> Tensor:
+def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
     """Return class numbers (N, *) or () when they fit an input (N, C, *) or (C,)."""
     if input.ndim == 0:
-        raise wrong(
-            op,
-            "input",
-            "at least 1 dimension, that of the classes",
-            "shape ()",
-            "pass one score per class",
-            ArgumentError,
-        )
-    require_integer(op, target, "target")
-    expected = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
-    if target.shape == expected:
+        expected, mend = "at least 1 dimension, that of the classes", "pass one score per class"
+        raise wrong(op, "input", expected, input, mend, ArgumentError)
+    expected_shape = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
+    if require_integer(op, target, name).shape == expected_shape:
         return target
-    batches_differ = expected and target.ndim and target.shape[0] != expected[0]
-    raise wrong(
-        op,
-        "target",
-        f"shape {expected} for an input of shape {input.shape}",
-        target,
-        "give one class number for each position of the input",
-        ArgumentError if batches_differ else ShapeError,
-    )
+    batches_differ = expected_shape and target.ndim and target.shape[0] != expected_shape[0]
+    expected = f"shape {expected_shape} for an input of shape {input.shape}"
+    mend = "give one class number for each position of the input"
+    raise wrong(op, name, expected, target, mend, ArgumentError if batches_differ else ShapeError)
 
 
-def check_class_weight(op: str, weight: Any, input: Tensor) -> Tensor:
+def check_class_weight(op: str, name: str, weight: Any, input: Tensor) -> Tensor:
     """Return weights (C,) when they fit an input (N, C, *) or (C,)."""
-    if check_tensor(op, "weight", weight).shape != (_classes(input),):
-        raise wrong(
-            op,
-            "weight",
-            f"shape ({_classes(input)},), one weight per class",
-            weight,
-            "give a weight to each class",
-        )
-    return check_same_dtype(op, "weight", weight, input)
+    if check_tensor(op, name, weight).shape != (_classes(input),):
+        expected = f"shape ({_classes(input)},), one weight per class"
+        raise wrong(op, name, expected, weight, "give a weight to each class")
+    return check_same_dtype(op, name, weight, input)
 
 
 def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor:
     """Return a tensor when it has the dtype of the input."""
     if value.dtype == input.dtype:
         return value
-    raise wrong(
-        op,
-        name,
+    expected, mend = (
         f"dtype {input.dtype}, that of the input",
-        value.dtype,
         "convert one of them with .to(dtype)",
-        DTypeError,
     )
+    raise wrong(op, name, expected, value.dtype, mend, DTypeError)
 
 
 def check_share(op: str, argument: str, value: Any) -> float:
     """Return a number from 0 to 1."""
     if 0 <= (share := check_number(op, argument, value)) <= 1:
         return share
-    raise wrong(
-        op,
-        argument,
-        "a number from 0 to 1",
-        value,
-        "give the share that is spread over the classes",
-        ArgumentError,
-    )
+    mend = "give the share that is spread over the classes"
+    raise wrong(op, argument, "a number from 0 to 1", value, mend, ArgumentError)
 
 
 ClassNumbers = Annotated[
     Tensor,
-    Domain(
+    fitting(
+        check_classes,
         "Class numbers (N,), (N, *) or (), integers.",
-        "{x} = check_classes(NAME, {first}, {x})",
-        raises={
-            "ArgumentError": "When the batch sizes differ.",
-            "DTypeError": "When {x} does not hold integers.",
-            "IndexRangeError": "When a target is no class (checked on the CPU only).",
-            "ShapeError": "When the shape of {x} does not fit.",
-        },
-        uses=(check_classes,),
-        tensor="one",
-        sample="i(2, n=3)",
+        "i(2, n=3)",
+        ArgumentError="When the batch sizes differ.",
+        DTypeError="When {x} does not hold integers.",
+        IndexRangeError="When a target is no class (checked on the CPU only).",
+        ShapeError="When the shape of {x} does not fit.",
     ),
 ]
 ClassWeight = Annotated[
     Tensor,
-    Domain(
+    fitting(
+        check_class_weight,
         "(C,), of the input's dtype; multiplies the loss of each class. With class numbers the "
         "mean is divided by the sum of the weights of the targets.",
-        "{x} = check_class_weight(NAME, {x}, {first})",
-        raises={
-            "DTypeError": "When {x} has another dtype than the input.",
-            "ShapeError": "When {x} has not one number for each class.",
-        },
-        uses=(check_class_weight,),
-        tensor="one",
+        DTypeError="When {x} has another dtype than the input.",
+        ShapeError="When {x} has not one number for each class.",
     ),
 ]
 Share = Annotated[
@@ -189,7 +156,7 @@ def nll_loss(
 def cross_entropy(
     input: RealFloating,
     target: AnyTensor,
-    weight: Tensor | None = None,
+    weight: ClassWeight | None = None,
     size_average: Legacy = None,
     ignore_index: Int = -100,
     reduce: Legacy = None,
@@ -200,8 +167,6 @@ def cross_entropy(
 
     input: logits (N, C), (N, C, *) or (C,), real floating.
     target: class numbers (N,), (N, *) or (), integers; or probabilities of the input's shape.
-    weight: (C,), of the input's dtype; multiplies the loss of each class. With class numbers the
-    mean is divided by the sum of the weights of the targets.
     ignore_index: a class number that gives 0 and does not count in the mean.
     IndexRangeError: when a target is no class (checked on the CPU only).
     ShapeError: when a shape does not fit.
@@ -215,20 +180,11 @@ def cross_entropy(
     op = "cross_entropy"
     probabilities = target.shape == input.shape and input.ndim > 0
     if not probabilities:
-        check_classes(op, input, target)
-    if weight is not None:
-        check_class_weight(op, weight, input)
+        check_classes(op, "target", target, input)
     if probabilities:
         real_floating(op, target, "target")
         if ignore_index >= 0:
-            raise wrong(
-                op,
-                "ignore_index",
-                "none for a target of probabilities",
-                ignore_index,
-                "leave it out, or pass class numbers",
-                ArgumentError,
-            )
+            raise _no_index(op, ignore_index)
     log_p = log_softmax(input, 0 if input.ndim == 1 else 1)
     if probabilities:
         if label_smoothing:
@@ -245,6 +201,11 @@ def cross_entropy(
     elif reduction == "sum":
         even = sum(even)
     return loss * (1 - label_smoothing) + even * (label_smoothing / _classes(log_p))
+
+
+def _no_index(op: str, got: int) -> Exception:
+    expected, mend = "none for a target of probabilities", "leave it out, or pass class numbers"
+    return wrong(op, "ignore_index", expected, got, mend, ArgumentError)
 
 
 def _sum_over_classes(x: Tensor, weight: Tensor | None) -> Tensor:
@@ -307,14 +268,7 @@ def linear_cross_entropy(
     if ignore_index is None:
         ignore_index = -100
     elif target.shape == logits.shape:
-        raise wrong(
-            op,
-            "ignore_index",
-            "none for a target of probabilities",
-            ignore_index,
-            "leave it out, or pass class numbers",
-            ArgumentError,
-        )
+        raise _no_index(op, ignore_index)
     return cross_entropy(
         logits,
         target,

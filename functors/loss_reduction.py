@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError
@@ -119,14 +120,19 @@ def _target(real: bool) -> Domain:
 
 Target = Annotated[Tensor, _target(False)]
 RealTarget = Annotated[Tensor, _target(True)]
+
+
+def fitting(check: Callable[..., Any], says: str, sample: str = "x(2, 3)", **raises: str) -> Domain:
+    """Return a domain of tensors that `check(name, argument, value, first)` finds to fit."""
+    line = f"{{x}} = {check.__name__}(NAME, '{{x}}', {{x}}, {{first}})"
+    return Domain(says, line, raises=raises, uses=(check,), tensor="one", sample=sample)
+
+
 SameShape = Annotated[
     Tensor,
-    Domain(
+    fitting(
+        same_shape,
         "Of the input's shape; multiplies each element.",
-        "{x} = same_shape(NAME, '{x}', {x}, {first})",
-        raises={"ArgumentError": "When {x} has another shape."},
-        uses=(same_shape,),
-        tensor="one",
-        sample="x(2, 3)",
+        ArgumentError="When {x} has another shape.",
     ),
 ]

@@ -50,7 +50,7 @@ def kthvalue(
     return KthvalueResult(*dispatch(KTHVALUE, (input,), {"k": k, "dim": dim, "keepdim": keepdim}))
 
 
-@functor("flow Tensor", samples=_RANKED)
+@functor("flow Tensor", out=True, samples=_RANKED)
 def median(input: Ordered, dim: FilledDim | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median: the lower one of two middle elements, and NaN where there is a NaN.
 
@@ -67,7 +67,7 @@ def median(input: Ordered, dim: FilledDim | None = None, keepdim: KeepDim = Fals
     return MedianResult(*dispatch(MEDIAN[0], (input,), {"dim": dim, "keepdim": keepdim}))
 
 
-@functor("flow Tensor", samples=_RANKED)
+@functor("flow Tensor", out=True, samples=_RANKED)
 def nanmedian(input: Ordered, dim: FilledDim | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median of the elements that are not NaN; see `median`.
 

@@ -113,7 +113,9 @@ def _searched(
 
 
 @functor(
-    "flow", samples="fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=True"
+    "flow",
+    out=True,
+    samples="fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=True",
 )
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: Flag = False, invert: Flag = False

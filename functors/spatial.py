@@ -21,7 +21,7 @@ from oneflow_lite.functors.checks import (
     real,
     require_floating,
 )
-from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.declare import fill_cell, functor
 from oneflow_lite.functors.domains import attribute, tensor
 from oneflow_lite.tensor import Tensor
 
@@ -55,24 +55,25 @@ def spatially(
             made.append(functor(where, **options)(_clone(author, name, document)))
             if indices:
                 document = f"Do what `{name}` does, and return the positions of the maxima too."
-                double = _clone(author, f"{name}_with_indices", document, return_indices=True)
-                functor("functional flow" if name == "max_pool1d" else "functional", **options)(
-                    double
-                )
+                double = _clone(author, f"{name}_with_indices", document)
+                where = "functional flow" if name == "max_pool1d" else "functional"
+                fill_cell(functor(where, **options)(double), "BODY", _with_indices(author))
         return made
 
     return decorator
 
 
-def _clone(author: Function, name: str, document: str, **defaults: Any) -> Function:
-    """Return the same function under another name, with other defaults."""
+def _clone(author: Function, name: str, document: str) -> Function:
+    """Return the same function under another name."""
     code = author.__code__.replace(co_name=name, co_qualname=name)
-    given = author.__defaults__ or ()
-    names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
-    values = tuple(defaults.get(n, value) for n, value in zip(names, given, strict=True))
-    made = types.FunctionType(code, author.__globals__, name, values or None)
+    made = types.FunctionType(code, author.__globals__, name, author.__defaults__)
     made.__annotations__, made.__doc__ = author.__annotations__, document
     return cast(Function, made)
+
+
+def _with_indices(author: Function) -> Callable[..., Any]:
+    where = author.__code__.co_varnames.index("return_indices")
+    return lambda *given: author(*given[:where], True, *given[where + 1 :])
 
 
 @functools.cache

@@ -57,7 +57,7 @@ def _mapped(xp, x, maps):
         source = y.reshape(before, shape[axis], after)
         if xp is not np:
             columns = [xp.asarray(positions) for positions in columns]
-            weights = weights and [xp.asarray(each) for each in weights]
+            weights = None if weights is None else [xp.asarray(each) for each in weights]
         by = _by_tap if columns[0].size == count else _by_entry
         y = by(xp, source, columns, weights)
         y = y.reshape(*shape[:axis], count, *shape[axis:][1:])
@@ -69,7 +69,7 @@ def _by_tap(xp, x, columns, weights):
     before, count, after = x.shape[0], columns[0].size, x.shape[2]
     y = xp.empty((before, count, after), x.dtype)
     step = images_at_once(xp, before, 2 * count * after * x.dtype.itemsize)
-    memory = xp.empty((step, count, after), x.dtype) if len(columns) > 1 else None
+    memory = xp.empty((step if len(columns) > 1 else 0, count, after), x.dtype)
     for start in range(0, before, step):
         part, total = x[start : start + step], y[start : start + step]
         for k, positions in enumerate(columns):
@@ -111,8 +111,9 @@ def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transpos
             positions = positions.T
             weights = None if weights is None else weights.T[..., None]
         growth = entries / (count if transposed else size)
-        lists = [None if table is None else list(table.copy()) for table in (positions, weights)]
-        maps.append((growth, -axis, (axis - len(sizes), entries, *lists)))
+        factors = None if weights is None else list(weights.copy())
+        each = (axis - len(sizes), entries, list(positions.copy()), factors)
+        maps.append((growth, -axis, each))
     return [each for *_, each in sorted(maps, key=lambda each: each[:2])]
 
 

@@ -674,16 +674,16 @@ def histc(
 ) -> Tensor: ...
 def histogram(
     input: Tensor,
-    bins: int | Tensor,
+    bins: int | Tensor = ...,
     *,
     range: Sequence[float] | None = ...,
     weight: Tensor | None = ...,
     density: bool = ...,
+    out: Any = ...,
 ) -> HistogramResult: ...
 def histogramdd(
     input: Tensor,
     bins: Any,
-    *,
     range: Sequence[float] | None = ...,
     weight: Tensor | None = ...,
     density: bool = ...,
@@ -749,6 +749,9 @@ def instance_norm(
     eps: float = ...,
 ) -> Tensor: ...
 def inverse(A: Tensor, *, out: Any = ...) -> Tensor: ...
+def is_complex(input: Tensor) -> bool: ...
+def is_floating_point(input: Tensor) -> bool: ...
+def is_tensor(obj: Any) -> bool: ...
 def isclose(
     input: Tensor,
     other: Tensor,
@@ -763,6 +766,7 @@ def isin(
     *,
     assume_unique: bool = ...,
     invert: bool = ...,
+    out: Any = ...,
 ) -> Tensor: ...
 def isinf(input: Tensor) -> Tensor: ...
 def isnan(input: Tensor) -> Tensor: ...
@@ -961,7 +965,13 @@ def mean(
     dtype: Any = ...,
     out: Any = ...,
 ) -> Tensor: ...
-def median(input: Tensor, dim: int | None = ..., keepdim: bool = ...) -> Any: ...
+def median(
+    input: Tensor,
+    dim: int | None = ...,
+    keepdim: bool = ...,
+    *,
+    out: Any = ...,
+) -> Any: ...
 def meshgrid(*tensors: Any, indexing: str = ...) -> tuple[Tensor, ...]: ...
 def min(
     input: Any,
@@ -1017,7 +1027,13 @@ def nanmean(
     dtype: Any = ...,
     out: Any = ...,
 ) -> Tensor: ...
-def nanmedian(input: Tensor, dim: int | None = ..., keepdim: bool = ...) -> Any: ...
+def nanmedian(
+    input: Tensor,
+    dim: int | None = ...,
+    keepdim: bool = ...,
+    *,
+    out: Any = ...,
+) -> Any: ...
 def nanquantile(
     input: Tensor,
     q: float | Tensor,
@@ -1092,6 +1108,7 @@ def normal(
     out: Any = ...,
 ) -> Tensor: ...
 def not_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
+def numel(input: Tensor) -> int: ...
 def ones(
     *sizes: Any,
     size: Any = ...,
@@ -1258,6 +1275,7 @@ def repeat_interleave(
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor: ...
 def resolve_conj(input: Tensor) -> Tensor: ...
 def resolve_neg(input: Tensor) -> Tensor: ...
+def result_type(tensor1: Any, tensor2: Any) -> dtype[Any]: ...
 def rms_norm(
     input: Tensor,
     normalized_shape: Any,

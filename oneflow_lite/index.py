@@ -74,6 +74,7 @@ FUNCTORS = {
     """,
     "indexing": "getitem index_put index_put_ narrow select setitem",
     "inplace": "copy_ fill_ zero_",
+    "inspection": "is_complex is_floating_point is_tensor numel result_type",
     "joining": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
         column_stack combinations dstack hstack meshgrid stack vstack
@@ -420,31 +421,31 @@ PLACES = {
         greater_=gt_ greater_equal=ge greater_equal_=ge_ gt gt_ hardshrink hardsigmoid_ hardswish_
         heaviside heaviside_ histc histogram hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac
         igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put
-        index_put_ index_reduce index_reduce_ index_select inner inverse=linalg_inv isclose
-        isfinite isinf isnan isneginf isposinf isreal istft kron kthvalue lcm lcm_ ldexp ldexp_ le
-        le_ lerp lerp_ less=lt less_=lt_ less_equal=le less_equal_=le_ lgamma lgamma_ log log10
-        log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2
-        logcumsumexp logdet logical_and logical_and_ logical_not logical_not_ logical_or
-        logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ lu lu_solve masked_fill
-        masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_exp matrix_power
-        max maximum mean median min minimum mish_ mm mode moveaxis=movedim movedim msort mul mul_
-        multinomial multiply=mul multiply_=mul_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_
-        nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative=neg
-        negative_=neg_ new_empty new_full new_ones new_tensor new_zeros nextafter nextafter_
-        nonzero norm normal_ not_equal=ne not_equal_=ne_ orgqr=linalg_householder_product ormqr
-        outer permute pinverse polygamma=tensor_polygamma polygamma_=tensor_polygamma_ positive
-        pow pow_ prelu prod put put_ qr quantile rad2deg rad2deg_ random_ ravel reciprocal
-        reciprocal_ relu relu6_ relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave
-        reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter
-        scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn
-        sgn_ sigmoid sigmoid_ sign sign_ signbit silu_ sin sin_ sinc sinc_ sinh sinh_
-        slice_scatter slogdet softmax sort split split_with_sizes sqrt sqrt_ square square_
-        squeeze squeeze_ std stft sub sub_ subtract=sub subtract_=sub_ sum sum_to_size svd
-        swapaxes swapaxes_ swapdims=transpose swapdims_=transpose_ t t_ take take_along_dim tan
-        tan_ tanh tanh_ tensor_split tile to topk trace transpose transpose_ triangular_solve tril
-        tril_ triu triu_ true_divide=div true_divide_=div_ trunc trunc_ unbind unflatten unfold
-        uniform_ unique unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot
-        view view_as vsplit where=tensor_where xlogy xlogy_
+        index_put_ index_reduce index_reduce_ index_select inner inverse=linalg_inv is_complex
+        is_floating_point isclose isfinite isinf isnan isneginf isposinf isreal istft kron
+        kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_ less=lt less_=lt_ less_equal=le
+        less_equal_=le_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_
+        log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_and_ logical_not
+        logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_
+        lu lu_solve masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul
+        matrix_exp matrix_power max maximum mean median min minimum mish_ mm mode moveaxis=movedim
+        movedim msort mul mul_ multinomial multiply=mul multiply_=mul_ mv mvlgamma mvlgamma_
+        nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg
+        neg_ negative=neg negative_=neg_ new_empty new_full new_ones new_tensor new_zeros
+        nextafter nextafter_ nonzero norm normal_ not_equal=ne not_equal_=ne_ numel
+        orgqr=linalg_householder_product ormqr outer permute pinverse polygamma=tensor_polygamma
+        polygamma_=tensor_polygamma_ positive pow pow_ prelu prod put put_ qr quantile rad2deg
+        rad2deg_ random_ ravel reciprocal reciprocal_ relu relu6_ relu_ remainder remainder_
+        renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll
+        rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
+        scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit silu_
+        sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet softmax sort split split_with_sizes
+        sqrt sqrt_ square square_ squeeze squeeze_ std stft sub sub_ subtract=sub subtract_=sub_
+        sum sum_to_size svd swapaxes swapaxes_ swapdims=transpose swapdims_=transpose_ t t_ take
+        take_along_dim tan tan_ tanh tanh_ tensor_split tile to topk trace transpose transpose_
+        triangular_solve tril tril_ triu triu_ true_divide=div true_divide_=div_ trunc trunc_
+        unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
+        unsqueeze unsqueeze_ var vdot view view_as vsplit where=tensor_where xlogy xlogy_
     """,
     "fft": """
         fft=fft_fft fft2=fft_fft2 fftfreq=fft_fftfreq fftn=fft_fftn fftshift=fft_fftshift
@@ -481,31 +482,32 @@ PLACES = {
         grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt hamming_window hann_window
         hardshrink heaviside hinge_embedding_loss histc histogram histogramdd hsplit hstack hypot
         i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_
-        index_reduce index_select inner instance_norm inverse=linalg_inv isclose isfinite isin
-        isinf isnan isneginf isposinf isreal istft kaiser_window kl_div kron kthvalue layer_norm
-        lcm lcm_ ldexp ldexp_ le lerp less=lt less_equal=le lgamma linspace log log10 log10_ log1p
-        log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and
-        logical_not logical_or logical_xor logit logit_ logspace logsumexp lt lu lu_solve
-        lu_unpack margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_exp
-        matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean
-        median meshgrid min minimum mm mode moveaxis=movedim movedim msort mul multinomial
-        multiply=mul mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum
-        narrow narrow_copy native_batch_norm native_group_norm native_layer_norm ne neg neg_
-        negative=neg negative_=neg_ nextafter nonzero norm normal not_equal=ne ones ones_like
-        orgqr=linalg_householder_product ormqr outer pairwise_distance pca_lowrank pdist permute
-        permute_copy pinverse pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar
-        polygamma positive pow prelu prod put qr quantile rad2deg rad2deg_ rand rand_like randint
-        randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_
-        remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm roll rot90
-        round round_ row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub scatter scatter_add
-        scatter_reduce searchsorted segment_reduce select select_copy select_scatter selu selu_
-        sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter
-        slogdet softmax sort split split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_
-        square square_ squeeze squeeze_copy stack std std_mean stft sub subtract=sub sum svd
-        svd_lowrank swapaxes swapdims=transpose t t_copy take take_along_dim tan tan_ tanh tanh_
-        tensor_split tensordot threshold threshold_ tile topk trace transpose transpose_copy
-        trapezoid trapz=trapezoid triangular_solve tril tril_indices triplet_margin_loss triu
-        triu_indices true_divide=div trunc trunc_ unbind unbind_copy unflatten unfold_copy unique
+        index_reduce index_select inner instance_norm inverse=linalg_inv is_complex
+        is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal
+        istft kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less=lt
+        less_equal=le lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax
+        logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor
+        logit logit_ logspace logsumexp lt lu lu_solve lu_unpack margin_ranking_loss masked_fill
+        masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d
+        max_pool1d_with_indices max_pool2d max_pool3d maximum mean median meshgrid min minimum mm
+        mode moveaxis=movedim movedim msort mul multinomial multiply=mul mv mvlgamma nan_to_num
+        nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm
+        native_group_norm native_layer_norm ne neg neg_ negative=neg negative_=neg_ nextafter
+        nonzero norm normal not_equal=ne numel ones ones_like orgqr=linalg_householder_product
+        ormqr outer pairwise_distance pca_lowrank pdist permute permute_copy pinverse
+        pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu
+        prod put qr quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like
+        randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave
+        reshape resolve_conj resolve_neg result_type rms_norm roll rot90 round round_
+        row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub scatter scatter_add scatter_reduce
+        searchsorted segment_reduce select select_copy select_scatter selu selu_ sgn sigmoid
+        sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet
+        softmax sort split split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square
+        square_ squeeze squeeze_copy stack std std_mean stft sub subtract=sub sum svd svd_lowrank
+        swapaxes swapdims=transpose t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split
+        tensordot threshold threshold_ tile topk trace transpose transpose_copy trapezoid
+        trapz=trapezoid triangular_solve tril tril_indices triplet_margin_loss triu triu_indices
+        true_divide=div trunc trunc_ unbind unbind_copy unflatten unfold_copy unique
         unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze unsqueeze_copy vander
         var var_mean vdot view_as_complex view_as_complex_copy view_as_real view_as_real_copy
         view_copy vsplit vstack where xlogy xlogy_ zeros zeros_like
@@ -566,7 +568,7 @@ PLACES = {
 }
 
 METHODS = """
-    T __abs__ __add__ __and__ __array_function__ __array_namespace__ __array_ufunc__
+    H T __abs__ __add__ __and__ __array_function__ __array_namespace__ __array_ufunc__
     __cuda_array_interface__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __iadd__ __iand__
     __ifloordiv__ __ilshift__ __imod__ __imul__ __invert__ __ior__ __ipow__ __irshift__ __isub__
     __itruediv__ __ixor__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__
@@ -576,6 +578,6 @@ METHODS = """
     dim_order double fill_ float get_device half imag int is_conj is_cpu is_distributed
     is_inference is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_neg is_nested is_nonzero
     is_pinned is_quantized is_same_size is_set_to is_shared is_signed is_sparse is_sparse_csr
-    is_vulkan is_xla is_xpu layout long mT map_ ndimension real resize_ resize_as_ set_ short
+    is_vulkan is_xla is_xpu layout long mH mT map_ ndimension real resize_ resize_as_ set_ short
     sparse_dim to to_dense to_device type type_as zero_
 """

@@ -105,7 +105,7 @@ def counterpart(torch: Any, declaration: Declaration) -> Any:
         "flow": torch,
         "Tensor": torch.Tensor,
         "functional": torch.nn.functional,
-        **{name: getattr(torch, name) for name in PREFIXED},
+        **{name: getattr(torch, name) for name in PREFIXED if name != "functional"},
     }
     for place, name in declaration.places:
         found = getattr(roots.get(place), name, None)

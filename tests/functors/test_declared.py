@@ -30,7 +30,19 @@ EXPOSED = Counter(
 )
 
 # Functors without a sample: they have no tensor result, or PyTorch has nothing like them.
-UNSAMPLED: set[str] = {"allclose", "equal", "histogramdd", "empty", "empty_like", "new_empty"}
+UNSAMPLED: set[str] = {
+    "allclose",
+    "empty",
+    "empty_like",
+    "equal",
+    "histogramdd",
+    "is_complex",
+    "is_floating_point",
+    "is_tensor",
+    "new_empty",
+    "numel",
+    "result_type",
+}
 # Where our result is not PyTorch's, and why.
 DIFFERENT: dict[str, str] = {
     "hardsigmoid": "PyTorch divides by a float32 six, and has no second derivative",

@@ -19,6 +19,10 @@ from oneflow_lite.errors import (
     ShapeError,
     StaleTensorError,
 )
+from oneflow_lite.functors.declare import DECLARATIONS
+from oneflow_lite.samples import samples
+from oneflow_lite.testing import Fixed
+from tests.functors.declared import exposures
 
 A = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], np.float32)
 V = np.array([1.0, 2.0, 3.0], np.float32)
@@ -109,28 +113,47 @@ def _calls():
     return calls
 
 
-CALLS = _calls()
+def _declared(calls):
+    """Add the first samples of declarations, in single precision, for what is not there."""
+    for place, name, function in exposures():
+        given = samples(function.__name__) if function.__name__ in DECLARATIONS else []
+        if given and place in ("flow", "functional"):
+            args = tuple(_plain(each) for each in given[0].args)
+            kwargs = {key: _plain(each) for key, each in given[0].kwargs.items()}
+            calls.setdefault(name, (args, kwargs))
+    return calls
+
+
+def _plain(value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_plain, value))
+    array = value.array if isinstance(value, Fixed) else value
+    narrow = {"d": np.float32, "D": np.complex64}
+    is_array = isinstance(array, np.ndarray)
+    return array.astype(narrow.get(array.dtype.char, array.dtype)) if is_array else array
+
+
+CALLS = _declared(_calls())
 RANDOM = ("empty", "rand", "randn")  # the others have one possible outcome
 
 
 def _made(library, value):
     if isinstance(value, np.ndarray):
         return library.tensor(value)
-    return (
-        [library.tensor(each) for each in value]
-        if isinstance(value, list) and len(value) == 2
-        else value
-    )
+    if isinstance(value, (list, tuple)):
+        return type(value)(_made(library, each) for each in value)
+    return value
 
 
 def _arguments(library, name):
     args, kwargs = CALLS[name]
-    return [_made(library, x) for x in args], kwargs
+    return [_made(library, x) for x in args], {n: _made(library, x) for n, x in kwargs.items()}
 
 
 def _public():
     for module, place in ((flow, ""), (flow.nn.functional, "nn.functional")):
-        for name, function in sorted(vars(module).items()):
+        for name in sorted(dir(module)):
+            function = getattr(module, name)
             if isinstance(function, types.FunctionType):
                 yield place, name, function
 

@@ -40,6 +40,10 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("spherical_bessel_j0", "x"): "documented as input",
     **{(n, "out_dtype"): "of half precision on CUDA" for n in ("mm", "bmm", "addmm", "baddbmm")},
     **{(n, "other"): "a tensor in the place of dim is meant, too" for n in ("max", "min")},
+    **{(n, "value"): "a number in the place of src is meant, too" for n in ("scatter", "scatter_")},
+    ("norm", "dtype"): "out=, which comes before it, is a keyword only",
+    ("isin", "element"): "documented as elements",
+    ("isin", "test_element"): "documented as test_elements",
     **{
         (name, parameter): "documented as indices_or_sections"
         for name in ("tensor_split", "hsplit", "vsplit", "dsplit")

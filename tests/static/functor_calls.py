@@ -86,7 +86,7 @@ def tensor_names(expression: str) -> list[str]:
 
 def identifiers(expression: str) -> set[str]:
     """Return all words of an expression."""
-    return set(re.findall(r"[A-Za-z_]\w*", expression))
+    return {w.removeprefix("certified_") for w in re.findall(r"[A-Za-z_]\w*", expression)}
 
 
 def sample(expression: str, *, gradients: bool = True, **more: Any) -> Sample:

@@ -31,7 +31,7 @@ _IS = """
 """.split()
 _ASKED = """
     dim_order() get_device() is_conj() is_distributed() is_inference() is_neg() is_pinned()
-    is_same_size(y) is_set_to(y) is_shared() is_signed() sparse_dim() storage_offset()
+    is_same_size(y) is_shared() is_signed() sparse_dim() storage_offset()
 """.split()
 _METHOD_TYPES = "bool byte cdouble cfloat char double float half int long short".split()
 
@@ -119,7 +119,6 @@ MORE: list[str] = [
     "cumprod(x, 0, dtype=flow.float64)", "cumsum(empty_rows, 0)",
     "dropout(u * 1, 0.5, inplace=True)", "u * dropout_mask(u, 0.4)",
     "flow.einsum('ij,ij->i', [x, y])", "embedding(rows, x, scale_grad_by_freq=True)",
-    
     "col.expand(-1, 4)", "s.expand(2, 2)", "col.expand(2, 3) * x", "eye(3) @ m", "eye(2, 3) * x",
     "flatten(s)", "flatten(c.transpose(0, 1))", "x.flip(-1)", "full((2, 3), 2.5) * x",
     "full((), 1.5) + x", "x * full_like(x, 2)", "full_like(i, 2)", "x.gather(0, index)",

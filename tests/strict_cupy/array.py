@@ -336,9 +336,9 @@ def _wrap(result: Any, sources: list[ndarray]) -> Any:
             if result is source._host:
                 return source
             if owner is _owner(source._host):
-                writeable = source._host.flags.writeable
-                if writeable != result.flags.writeable and not overlaps(result):
-                    result.flags.writeable = writeable  # CuPy's diagonal() can be written
+                writeable = source._host.flags.writeable and not overlaps(result)
+                if writeable and not result.flags.writeable:
+                    result.flags.writeable = True  # CuPy's diagonal() can be written
                 base = source if source.base is None else source.base
                 return ndarray._of(result, source._device, base)
         return ndarray._of(result, current_device())
