@@ -112,15 +112,20 @@ def attach_methods(cls: type) -> None:
 
 def load_everything() -> None:
     """Import every family, and let namespaces and methods be what they are."""
+    import oneflow_lite
     from oneflow_lite.tensor import Tensor
 
     for room in ROOMS:
         load_all(room)
+    for name in dir(oneflow_lite):
+        getattr(oneflow_lite, name)
     for place, module in _namespaces:
         module.update({name: FUNCTORS.get(functor) for name, functor in names(place).items()})
     for method in list(vars(Tensor).values()):
         if isinstance(method, LazyMethod):
             method.resolve()
+    for registry in ROOMS.values():
+        registry.missing = None  # what is not there now is nowhere
 
 
 for _room, _registry in ROOMS.items():

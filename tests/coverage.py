@@ -104,7 +104,9 @@ CATALOGUE: dict[str, str] = {
     """,
 }
 # What of it is not there, and why.
-ABSENT: dict[str, str] = {}
+ABSENT: dict[str, str] = {
+    "fill": "`fill_` of a copy, or `full_like`, does the same",
+}
 
 _HEAD = f"""# Coverage
 

@@ -77,8 +77,6 @@ WRITES = {
 FAMILIES = """
     activation activation_piecewise arithmetic diagonals transcendental trigonometric
 """.split()
-    "activation activation_piecewise arithmetic diagonals transcendental trigonometric".split()
-)
 
 
 def _is_checked(d: Declaration) -> bool:

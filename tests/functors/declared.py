@@ -101,13 +101,10 @@ def calls() -> Iterator[Call]:
 
 def counterpart(torch: Any, declaration: Declaration) -> Any:
     """Return PyTorch's function of the same name and place; None where it has none."""
-    roots = {
-        "flow": torch,
-        "Tensor": torch.Tensor,
-        "functional": torch.nn.functional,
-        **{name: getattr(torch, name) for name in PREFIXED if name != "functional"},
-    }
-    for place, name in declaration.places:
+    roots = {name: getattr(torch, name) for name in PREFIXED}
+    roots |= {"flow": torch, "Tensor": torch.Tensor, "functional": torch.nn.functional}
+    # What is documented there may have another signature at the top.
+    for place, name in sorted(declaration.places, key=lambda each: each[0] != "functional"):
         found = getattr(roots.get(place), name, None)
         if callable(found):
             return found
@@ -118,7 +115,7 @@ def exposures() -> list[tuple[str, str, Any]]:
     """Return where users find functors: namespace, name there, and function; each function once."""
     # PyTorch documents most losses and layers there, and has others of these names at its top.
     roots = {"functional": flow.nn.functional, "flow": flow, "Tensor": flow.Tensor}
-    roots.update({n: getattr(flow, n) for n in PREFIXED if hasattr(flow, n)})
+    roots |= {n: getattr(flow, n) for n in PREFIXED if n not in roots and hasattr(flow, n)}
     found: dict[tuple[Any, str], tuple[str, str, Any]] = {}
     for place, root in roots.items():
         for name in dir(root):

@@ -47,7 +47,17 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     **{
         (name, parameter): "documented as indices_or_sections"
         for name in ("tensor_split", "hsplit", "vsplit", "dsplit")
-        for parameter in ("sections", "indices", "tensor_indices_or_sections")
+        for parameter in ("sections", "indices")
+    },
+    ("tensor_split", "tensor_indices_or_sections"): "documented as indices_or_sections",
+    ("gelu", "approximate"): "by its place, too",
+    **{("scaled_dot_product_attention", n): "by its place, too" for n in ("scale", "enable_gqa")},
+    **{("as_tensor", n): "by its place, too, as documented" for n in ("dtype", "device")},
+    ("random_", "from"): "a word of Python",
+    ("set_rng_state", "new_state"): "documented as new_state, a tensor; here it is another state",
+    **{
+        (name, "train"): "undocumented"
+        for name in ("dropout_", "alpha_dropout_", "feature_alpha_dropout_")
     },
 }
 
