@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import NotDifferentiableError
+from oneflow_lite.errors import ArgumentError, NotDifferentiableError, bad_argument
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import like_input, real_dtype
 from oneflow_lite.kernels.lapack import attempt, converged, each, fail, first_on_diagonal, lapack
@@ -174,6 +174,23 @@ def _solution(factors, pivots, b, **attrs):
     return ArraySpec((*batch, *b.shape[-2:]), b.dtype)
 
 
+def _check_pivots(pivots):
+    """LAPACK would follow wrong pivots out of its memory: a negative one comes twice."""
+    n, i = len(pivots), 0
+    while i < n:
+        pair = pivots[i] < 0
+        if not 1 <= abs(pivots[i]) <= n or (pair and (i + 1 == n or pivots[i + 1] >= 0)):
+            raise bad_argument(
+                ArgumentError,
+                "linalg.ldl_solve",
+                "pivots",
+                expected="those of linalg.ldl_factor",
+                got=pivots.tolist(),
+                mend="pass what it returned",
+            )
+        i += 2 if pair else 1
+
+
 @register_kernel("linalg_ldl_solve", infer=_solution)
 @_on_host
 def linalg_ldl_solve(xp, factors, pivots, b, *, hermitian):
@@ -188,6 +205,7 @@ def linalg_ldl_solve(xp, factors, pivots, b, *, hermitian):
     ]
     if y.size:
         for matrix, rows, right, solution in each(*spread, y):
+            _check_pivots(rows)
             solution[...] = solve(matrix, rows, right, lower=1)[0]
     return y
 

@@ -73,7 +73,12 @@ def embedding_bag_sum_dots(xp, dy, weight, indices, offsets):
     return (dy.take(_bags(xp, indices, offsets), 0) * weight.take(indices, 0)).sum(1)
 
 
-@register_kernel("embedding_bag_coefficients", infer=_one_for_each_index)
+@in_c_order
+def _coefficients(weight, indices, offsets, **attrs):
+    return ArraySpec(indices.shape, weight.dtype)
+
+
+@register_kernel("embedding_bag_coefficients", infer=_coefficients)
 def embedding_bag_coefficients(xp, weight, indices, offsets, *, mode, padding_idx):
     """Return 1, or for a mean 1 / the size of the bag; 0 for padding, which does not count.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.kernels.infer_rules import in_c_order, mask_like
+from oneflow_lite.kernels.infer_rules import in_c_order
 from oneflow_lite.registry import register_kernel
 
 
@@ -40,7 +40,12 @@ def _bisected(xp, sequence, values, right):
     return places
 
 
-@register_kernel("isin", infer=mask_like)
+@in_c_order
+def _found(elements, test_elements, **attrs):
+    return ArraySpec(elements.shape, np.dtype(bool))
+
+
+@register_kernel("isin", infer=_found)
 def isin(xp, elements, test_elements, *, assume_unique, invert):
     found = xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
     return xp.asarray(found).reshape(elements.shape)

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 import oneflow_lite as flow
+from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors.declare import DECLARATIONS, Declaration
 from oneflow_lite.registry import FUNCTORS
 from tests.functors import test_declared as sweep
@@ -242,6 +243,9 @@ def absent() -> Iterator[tuple[str, str]]:
 
 def page() -> str:
     """Return the text of docs/coverage.md."""
+    for room in ROOMS:
+        load_all(room)
+    _BY_NAME.clear()
     for call in calls():
         _BY_NAME.setdefault(call.declaration.name, []).append(call)
     families = sorted({DECLARATIONS.get(name).family for name in DECLARATIONS})

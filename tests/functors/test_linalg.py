@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import LinAlgError, NotDifferentiableError
+from oneflow_lite.errors import ArgumentError, LinAlgError, NotDifferentiableError
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.testing import Fixed, Sample, check_op
 from tests.functors.declared import Call, calls
@@ -332,3 +332,10 @@ def test_a_power_is_a_new_tensor():
         y = flow.linalg.matrix_power(x, n)
         assert y is not x and not y.is_view() and y.tolist() == x.tolist()
         assert not np.shares_memory(y.numpy(), x.numpy())
+
+
+def test_ldl_solve_refuses_pivots_that_are_none():
+    x = flow.eye(2)
+    for pivots in ([0, 1], [1, 3], [1, -2], [-1, 2]):
+        with pytest.raises(ArgumentError, match=r"linalg\.ldl_solve.*pivots.*those of linalg"):
+            flow.linalg.ldl_solve(x, flow.tensor(pivots, dtype=flow.int32), x)
