@@ -207,6 +207,15 @@ def test_gradients_are_recorded():
         assert dx.shape == x.shape and dx.abs().sum() > 0
 
 
+def test_promotion_does_not_depend_on_shapes():
+    x, y = xp.ones(2, dtype=xp.float32), xp.asarray(1.0, dtype=xp.float64)
+    for call in (xp.add, xp.hypot, xp.maximum, np.add, np.hypot):
+        assert call(x, y).dtype == call(y, x).dtype == xp.float64
+    assert xp.where(xp.asarray([True, False]), x, y).dtype == xp.float64
+    assert (x + y).dtype == xp.float32  # an operator has PyTorch's rule
+    assert math.isnan(xp.sign(xp.asarray(xp.nan)).item()) and xp.arange(1, 0.0).dtype == xp.float32
+
+
 class TestNamespace:
     def test_how_it_is_reached(self):
         assert flow.zeros(2).__array_namespace__(api_version="2024.12") is xp

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.array_api.adapter import adapter, as_tensors, functor
+from oneflow_lite.dtype import promote_types
 from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
 
@@ -72,14 +75,29 @@ TAKE_NUMBERS = set(
 def operate(name: str, *operands: Any, **options: Any) -> Any:
     """Run the functor of a name on operands: tensors, arrays, numbers, or sequences of numbers."""
     path = RENAMED.get(name, name)
-    if path == "sign" and isinstance(operands[0], Tensor) and operands[0].is_complex():
-        path = "sgn"
     function = functor(path)
     given = [_operand(x) for x in operands]
     tensors = [isinstance(x, Tensor) for x in given]
     if not any(tensors) or (not all(tensors) and path not in TAKE_NUMBERS):
-        given = promote(path, *given)
-    return function(*given, **options)
+        given = meet(path, *given)
+    return function(*_alike(given), **options)
+
+
+def _alike(operands: Any) -> list[Any]:
+    """Return operands with the tensors among them in one dtype, whatever their shapes.
+
+    In PyTorch a tensor of no dimensions counts less than others; in NumPy and the standard not.
+    """
+    dtypes = {x.dtype for x in operands if isinstance(x, Tensor)}
+    if len(dtypes) < 2:
+        return list(operands)
+    common = functools.reduce(promote_types, dtypes)
+    return [x.to(common) if isinstance(x, Tensor) else x for x in operands]
+
+
+def meet(name: str, *operands: Any) -> list[Tensor]:
+    """Return operands, tensors or numbers, as tensors of one dtype."""
+    return promote(name, *_alike(operands))
 
 
 def _operand(value: Any) -> Any:
@@ -105,6 +123,17 @@ for _name in [*UNARY, *NUMPY_UNARY]:
     globals()[_name] = _make(_name, 1)
 for _name in [*BINARY, *NUMPY_BINARY]:
     globals()[_name] = _make(_name, 2)
+
+
+@adapter("sign")
+def sign(x: Any, /) -> Any:
+    """Return -1, 0 or 1, z / |z| of complex numbers, and NaN of NaN, unlike PyTorch."""
+    x = _operand(x)
+    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+        return operate("sign", x)
+    if x.is_complex():
+        return functor("sgn")(x)
+    return functor("where")(functor("isnan")(x), math.nan, functor("sign")(x))
 
 
 @adapter("modf")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
-from oneflow_lite.array_api.elementwise import operate
+from oneflow_lite.array_api.elementwise import meet, operate
 from oneflow_lite.dtype import (
     SCALAR_TYPES,
     DType,
@@ -24,7 +24,6 @@ from oneflow_lite.dtype import (
     to_complex,
 )
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
 
 # Parts
@@ -135,6 +134,8 @@ def arange(
 ) -> Tensor:
     """Return evenly spaced numbers, without the end."""
     low, high = (0, start) if stop is None else (start, stop)
+    if dtype is None and builtins.any([isinstance(x, float) for x in (low, high, step)]):
+        dtype = default_float()
     if (high - low) * step < 0:
         high = low
     return _made("arange", low, high, step, dtype=dtype, device=device)
@@ -319,7 +320,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None) -> Tensor
     if bounds[0] is None and bounds[1] is None:
         return functor("clamp")(x, min, max, **_out(out))
     given = [b for b in (min, max) if b is not None]
-    x, *ends = promote("clip", x, *[b if isinstance(b, SCALAR_TYPES) else tensor(b) for b in given])
+    x, *ends = meet("clip", x, *[b if isinstance(b, SCALAR_TYPES) else tensor(b) for b in given])
     low = ends.pop(0) if min is not None else None
     high = ends.pop(0) if max is not None else None
     y = x if low is None else functor("maximum")(x, low)
@@ -558,7 +559,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     if x1 is None and x2 is None:
         return nonzero(condition)
     parts = [x if isinstance(x, (Tensor, *SCALAR_TYPES)) else tensor(x) for x in (x1, x2)]
-    return functor("where")(condition.bool(), *promote("where", *parts))
+    return functor("where")(condition.bool(), *meet("where", *parts))
 
 
 # Sets
@@ -841,7 +842,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 @adapter("matmul")
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix product."""
-    return functor("matmul")(*promote("matmul", tensor(x1), tensor(x2)))
+    return functor("matmul")(*meet("matmul", tensor(x1), tensor(x2)))
 
 
 @adapter("matrix_transpose")
@@ -863,13 +864,13 @@ def matrix_transpose(x: Any, /) -> Tensor:
 @adapter("tensordot")
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
     """Return the sum of products over the axes named for both."""
-    return functor("tensordot")(*promote("tensordot", tensor(x1), tensor(x2)), axes)
+    return functor("tensordot")(*meet("tensordot", tensor(x1), tensor(x2)), axes)
 
 
 @adapter("vecdot")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the product of vectors along an axis; the first one is conjugated."""
-    x, y = promote("vecdot", tensor(x1), tensor(x2))
+    x, y = meet("vecdot", tensor(x1), tensor(x2))
     if not -min_ndim(x, y) <= axis < min_ndim(x, y) or x.shape[axis] != y.shape[axis]:
         raise bad_argument(
             ShapeError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
+from oneflow_lite.array_api.elementwise import meet
 from oneflow_lite.array_api.functions import (
     as_float,
     axes_of,
@@ -15,7 +16,6 @@ from oneflow_lite.array_api.functions import (
     tensordot as tensordot,
     vecdot as vecdot,
 )
-from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
 
 adapter("linalg.matmul")(matmul)
@@ -37,7 +37,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
 @adapter("linalg.cross")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the cross product of vectors of three elements."""
-    return functor("linalg.cross")(*promote("cross", tensor(x1), tensor(x2)), dim=axis)
+    return functor("linalg.cross")(*meet("cross", tensor(x1), tensor(x2)), dim=axis)
 
 
 @adapter("linalg.det")
@@ -103,7 +103,7 @@ def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: An
 @adapter("linalg.outer")
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """Return the products of all pairs of elements of two vectors."""
-    x, y = promote("outer", tensor(x1), tensor(x2))
+    x, y = meet("outer", tensor(x1), tensor(x2))
     return functor("outer")(functor("flatten")(x), functor("flatten")(y))
 
 
@@ -130,7 +130,7 @@ def slogdet(x: Any, /) -> Any:
 @adapter("linalg.solve")
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """Return the solution of `x1 @ x = x2`; `x2` is a vector only where it has one dimension."""
-    a, b = promote("solve", as_float(x1), as_float(x2))
+    a, b = meet("solve", as_float(x1), as_float(x2))
     if b.ndim == 1:
         return functor("linalg.solve")(a, b.unsqueeze(-1)).squeeze(-1)
     if b.ndim == a.ndim - 1:  # PyTorch takes these for vectors where the shapes allow it
@@ -178,7 +178,7 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
 @adapter("linalg.lstsq")
 def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
     """Return solution, residuals, rank and singular values of a least squares problem."""
-    x, y = promote("lstsq", as_float(a), as_float(b))
+    x, y = meet("lstsq", as_float(a), as_float(b))
     if y.ndim != 2:
         found = functor("linalg.lstsq")(x, y.unsqueeze(-1), rcond)
         return found[0].squeeze(-1), *found[1:]
@@ -188,7 +188,7 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
 @adapter("linalg.multi_dot")
 def multi_dot(arrays: Any, /) -> Tensor:
     """Return the product of several matrices."""
-    return functor("linalg.multi_dot")(promote("multi_dot", *[tensor(x) for x in arrays]))
+    return functor("linalg.multi_dot")(meet("multi_dot", *[tensor(x) for x in arrays]))
 
 
 @adapter("linalg.tensorinv")

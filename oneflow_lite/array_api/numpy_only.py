@@ -10,10 +10,9 @@ import numpy as np
 
 from oneflow_lite.array_api import functions as standard
 from oneflow_lite.array_api.adapter import ADAPTERS, adapter, functor
-from oneflow_lite.array_api.elementwise import operate
+from oneflow_lite.array_api.elementwise import meet, operate
 from oneflow_lite.array_api.functions import as_float, axes_of, cast, tensor, to_end
 from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
 
 # NumPy's second names, where the function does not tell its own.
@@ -44,7 +43,7 @@ def average(
     x = as_float(x)
     if weights is None:
         weights = functor("ones_like")(x)
-    x, w = promote("average", x, tensor(weights))
+    x, w = meet("average", x, tensor(weights))
     if w.shape != x.shape:
         axes = axes_of(x, axis)
         sizes = dict(zip(axes, w.shape, strict=True))
@@ -394,7 +393,7 @@ def extract(condition: Any, x: Any, /) -> Tensor:
 @adapter("dot")
 def dot(x: Any, y: Any, /, out: Any = None) -> Tensor:
     """Return NumPy's dot product: over the last axis of x and the last but one of y."""
-    x, y = promote("dot", tensor(x), tensor(y))
+    x, y = meet("dot", tensor(x), tensor(y))
     if not x.ndim or not y.ndim:
         result = functor("mul")(x, y)
     elif x.ndim <= 2 and y.ndim <= 2:
@@ -407,7 +406,7 @@ def dot(x: Any, y: Any, /, out: Any = None) -> Tensor:
 @adapter("inner")
 def inner(x: Any, y: Any, /) -> Tensor:
     """Return the sum of products over the last axes."""
-    x, y = promote("inner", tensor(x), tensor(y))
+    x, y = meet("inner", tensor(x), tensor(y))
     if not x.ndim or not y.ndim:
         return functor("mul")(x, y)
     return functor("tensordot")(x, y, ([x.ndim - 1], [y.ndim - 1]))
@@ -416,7 +415,7 @@ def inner(x: Any, y: Any, /) -> Tensor:
 @adapter("outer")
 def outer(x: Any, y: Any, /, out: Any = None) -> Tensor:
     """Return the products of all pairs of elements."""
-    x, y = promote("outer", tensor(x), tensor(y))
+    x, y = meet("outer", tensor(x), tensor(y))
     result = functor("outer")(functor("flatten")(x), functor("flatten")(y))
     return result if out is None else out.copy_(result)
 
@@ -424,7 +423,7 @@ def outer(x: Any, y: Any, /, out: Any = None) -> Tensor:
 @adapter("vdot")
 def vdot(x: Any, y: Any, /) -> Tensor:
     """Return the sum of all products, the first factor conjugated."""
-    x, y = promote("vdot", tensor(x), tensor(y))
+    x, y = meet("vdot", tensor(x), tensor(y))
     x = functor("conj")(x) if x.is_complex() else x
     return functor("dot")(functor("flatten")(x), functor("flatten")(y))
 
@@ -432,14 +431,14 @@ def vdot(x: Any, y: Any, /) -> Tensor:
 @adapter("matvec")
 def matvec(x: Any, y: Any, /) -> Tensor:
     """Return the products of matrices and vectors."""
-    x, y = promote("matvec", tensor(x), tensor(y))
+    x, y = meet("matvec", tensor(x), tensor(y))
     return functor("matmul")(x, y.unsqueeze(-1)).squeeze(-1)
 
 
 @adapter("vecmat")
 def vecmat(x: Any, y: Any, /) -> Tensor:
     """Return the products of vectors, conjugated, and matrices."""
-    x, y = promote("vecmat", tensor(x), tensor(y))
+    x, y = meet("vecmat", tensor(x), tensor(y))
     x = functor("conj")(x) if x.is_complex() else x
     return functor("matmul")(x.unsqueeze(-2), y).squeeze(-2)
 
@@ -449,13 +448,13 @@ def einsum(equation: Any, /, *operands: Any, optimize: Any = False) -> Tensor:
     """Return the sum of products that the equation describes."""
     if not isinstance(equation, str):
         return functor("einsum")(equation, *operands)
-    return functor("einsum")(equation, *promote("einsum", *[tensor(x) for x in operands]))
+    return functor("einsum")(equation, *meet("einsum", *[tensor(x) for x in operands]))
 
 
 @adapter("kron")
 def kron(x: Any, y: Any, /) -> Tensor:
     """Return the Kronecker product."""
-    return functor("kron")(*promote("kron", tensor(x), tensor(y)))
+    return functor("kron")(*meet("kron", tensor(x), tensor(y)))
 
 
 @adapter("cross")
@@ -465,7 +464,7 @@ def cross(
     """Return the cross product of vectors of three elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = promote("cross", tensor(x), tensor(y))
+    x, y = meet("cross", tensor(x), tensor(y))
     x, y = functor("movedim")(x, axisa, -1), functor("movedim")(y, axisb, -1)
     return functor("movedim")(functor("linalg.cross")(x, y, dim=-1), -1, axisc)
 
@@ -526,7 +525,7 @@ def fix(x: Any, /) -> Tensor:
 @adapter("interp")
 def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Tensor:
     """Return the piecewise linear function through (xp, fp) at x."""
-    x, xs, ys = promote("interp", as_float(x), tensor(xp), tensor(fp))
+    x, xs, ys = meet("interp", as_float(x), tensor(xp), tensor(fp))
     right_of = functor("searchsorted")(xs.detach(), x.detach(), side="right")
     high = right_of.clamp(1, len(xs) - 1)
     low = high - 1

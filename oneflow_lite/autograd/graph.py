@@ -251,7 +251,7 @@ class allow_mutation_on_saved_tensors(contextlib.ExitStack):
     ...     z = y * y
     ...     y.mul_(0)
     ...     z.sum().backward()
-    tensor([0., 0.], grad_fn=<mul__backward>)
+    tensor([0., 0.], grad_fn=<mul_backward>)
     >>> x.grad
     tensor([2., 4.])
     """
