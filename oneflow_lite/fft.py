@@ -1,5 +1,5 @@
 """Fourier transforms under the names of `torch.fft`: the functors themselves."""
 
-from oneflow_lite.exposure import namespace
+from oneflow_lite.exposure import namespace as _namespace
 
-__getattr__, __dir__ = namespace("fft", globals())
+__getattr__, __dir__ = _namespace("fft", globals())

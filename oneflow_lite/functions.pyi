@@ -1,5 +1,6 @@
 """Signatures, written by `python -m tests.stubs --write` from the declarations; not by hand."""
 
+from numpy import dtype
 from collections.abc import Sequence
 from oneflow_lite.functors.arithmetic import Frexp
 from oneflow_lite.functors.counting import HistogramResult, HistogramddResult

@@ -1,5 +1,5 @@
 """Linear algebra under the names of `torch.linalg`: the functors themselves."""
 
-from oneflow_lite.exposure import namespace
+from oneflow_lite.exposure import namespace as _namespace
 
-__getattr__, __dir__ = namespace("linalg", globals())
+__getattr__, __dir__ = _namespace("linalg", globals())

@@ -143,6 +143,7 @@ def _line(head: str, signature: tuple[list[str], str]) -> str:
 def _imports(text: str, scope: dict[str, Any]) -> str:
     """Return the imports of the names that the signatures use."""
     text = re.sub(r"'[^']*'", "", text)  # words of Literals
+    numpy = "from numpy import dtype\n" if "dtype[" in text else ""
     used = set(re.findall(r"\b[A-Z]\w+", text)) - {"None", "Methods", "True", "False"}
     lines: dict[str, set[str]] = {}
     for name in used:
@@ -156,7 +157,7 @@ def _imports(text: str, scope: dict[str, Any]) -> str:
             assert module, f"nobody knows where {name} comes from"
             lines.setdefault(module, set()).add(name)
     wanted = [f"from {m} import {', '.join(sorted(names))}" for m, names in sorted(lines.items())]
-    return "\n".join(wanted) + "\n\n" if wanted else ""
+    return numpy + "\n".join(wanted) + "\n\n"
 
 
 _MODULES = {"Tensor": "oneflow_lite.tensor"}

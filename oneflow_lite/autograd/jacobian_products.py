@@ -232,9 +232,9 @@ def _stacked(found: Sequence[Tensor | None], like: Tensor, dim: int = 0) -> Tens
 def _block(values: Tensor | None, y: Tensor, x: Tensor, like: Tensor) -> Tensor:
     """Return the Jacobian of y by x from its rows or columns, with the dtype of `like`."""
     shape = y.shape + x.shape
-    if values is None:
-        return zeros(shape, dtype=like.dtype, device=like.device)
-    made: Tensor = values.reshape(shape)
+    if values is not None:
+        return values.reshape(shape)
+    made: Tensor = zeros(shape, dtype=like.dtype, device=like.device)
     return made
 
 

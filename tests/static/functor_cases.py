@@ -67,6 +67,13 @@ HAND: dict[str, list[str]] = {
         *[f"u.abs().{name}()" for name in _METHOD_TYPES],
     ],
 }  # fmt: skip
+HAND |= {
+    "is_tensor": ["x * is_tensor(x)"],
+    "is_complex": ["x * is_complex(x)"],
+    "is_floating_point": ["x * is_floating_point(x)"],
+    "numel": ["x * numel(x)"],
+    "result_type": ["x.to(result_type(x, wide))"],
+}
 _SCALAR = "full((), {}, dtype=flow.float64)"
 HAND["sgd_update"] = [
     f"sgd_update(x.detach(), y.detach(), None, None, {_SCALAR.format(0.5)}, None, None, None)",
@@ -90,6 +97,7 @@ CASES = {name: _cases(name) for name in FUNCTORS if name in DECLARATIONS or name
 
 # What may run eagerly: `tests/functors/test_declared.py` says why.
 MAY_FALL_BACK = {e for name in FALLS_BACK for e in expressions(name, single=True)}
+MAY_FALL_BACK |= {"x[index[0, 0]]", "m[pick[1]]"}  # a 0-d index is read: the result is a view
 
 
 def reshapes(expression: str) -> bool:
@@ -105,6 +113,7 @@ def is_random(expression: str) -> bool:
 
 # More ways to say it, and what belongs to no functor alone.
 MORE: list[str] = [
+    "x.H", "x.mH",
     "acosh(x + 1)", "addcdiv(x, y, x + 1)", "addcmul(x, y, s, value=-2)",
     "addmv(two, x, v, alpha=2)", "x + arange(3)", "arange(1, 2, 0.25) * s",
     "baddbmm(s, c, d, beta=2, alpha=0.5)",

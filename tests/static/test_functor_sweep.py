@@ -97,6 +97,8 @@ ELSEWHERE = {
         "grad modes: tests/static/capture": "enable_grad no_grad set_grad_enabled",
         "state of a process or thread; ends a recording: tests/static/capture/test_outside.py": """
             initial_seed manual_seed seed get_rng_state set_rng_state set_default_dtype""",
+        "how tensors are printed": "get_printoptions printoptions set_printoptions",
+        "an optional package: tests/test_bfloat16.py": "bfloat16",
         "files and foreign memory: what ends a recording": "load save from_dlpack from_numpy",
         "a look at the graph, which ends a recording or has no captured form": """
             autograd_meta grad_fn grad_fn_node output_nr name is_view storage retain_grad
