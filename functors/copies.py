@@ -53,7 +53,7 @@ def detach_copy(input: AnyTensor) -> Tensor:
     return clone(input)
 
 
-@functor("flow Tensor", samples="x(2, 4), 1, 0, 2; x(4), -1, 2, 1")
+@functor("flow Tensor", out=True, samples="x(2, 4), 1, 0, 2; x(4), -1, 2, 1")
 def narrow_copy(input: AnyTensor, dim: int, start: int, length: int) -> Tensor:
     """Return what `narrow` returns, copied."""
     return clone(narrow(input, dim, start, length))

@@ -154,7 +154,7 @@ def _unpacked(LU_data: Tensor, LU_pivots: Tensor) -> PLU:
     return PLU(places.to(LU_data.dtype), lower, triu(LU_data[..., :k, :]))
 
 
-@functor("flow Tensor", samples="x(3, 3); x(2, 2, 4), get_infos=True")
+@functor("flow Tensor", out=True, samples="x(3, 3); x(2, 2, 4), get_infos=True")
 def lu(A: Matrix, pivot: Pivot = True, get_infos: Flag = False) -> Any:
     """Return `linalg.lu_factor` without its check; the older function.
 

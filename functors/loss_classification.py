@@ -120,8 +120,8 @@ Share = Annotated[
 @functor(
     "functional",
     samples="""
-    x(3), i(n=3); x(2, 3, 2, 2), i(2, 2, 2, n=3), reduction='none'
     x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1; x(2, 3, 2), i(2, 2, n=3), reduction='sum'
+    x(3), i(n=3); x(2, 3, 2, 2), i(2, 2, 2, n=3), reduction='none'
     """,
 )
 def nll_loss(

@@ -10,7 +10,6 @@ from oneflow_lite.autograd.mode import enable_grad, local, with_grad_mode
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
 from oneflow_lite.errors import (
-    ArgumentTypeError,
     DTypeError,
     InplaceError,
     ShapeError,
@@ -39,12 +38,6 @@ def write_result(
     old content is copied first, as PyTorch does; what it saved of the result is the tensor itself.
     """
     check_tensor(op, "input", input)
-    if "out" in kwargs:
-        raise ArgumentTypeError(
-            f"{op}(): argument 'out': expected no such argument, got "
-            f"{type(kwargs['out']).__name__}; the tensor itself receives the result; use "
-            f"{op[:-1]}(..., out=...)"
-        )
     check_target(op, input)
     first_new = next_sequence_nr()
     source = input if local.state.saved_hooks is None else _snapshot(input)

@@ -101,6 +101,7 @@ cdouble = complex128
 is_conj = is_neg = _never
 
 _attach_methods(Tensor)
+_ = autograd.gradcheck  # the function, before its module takes the name
 cuda = make_cuda_module()
 keep_freed_memory()
 _watch_for_einops()

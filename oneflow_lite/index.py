@@ -72,7 +72,7 @@ FUNCTORS = {
         index_reduce_ index_select
     """,
     "indexing": "getitem index_put index_put_ narrow select setitem",
-    "inplace": "copy_ fill_ zero_",
+    "inplace": "copy_ fill fill_ zero_",
     "inspection": "is_complex is_floating_point is_tensor numel result_type",
     "joining": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
@@ -475,9 +475,9 @@ PLACES = {
         diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide=div dot
         dropout dropout_ dsplit dstack einsum embedding empty empty_like eq equal erf erf_ erfc
         erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout
-        feature_alpha_dropout_ feature_dropout feature_dropout_ fix=trunc fix_=trunc_ flatten flip
-        fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp full
-        full_like gather gcd gcd_ ge geqrf ger=outer gradient greater=gt greater_equal=ge
+        feature_alpha_dropout_ feature_dropout feature_dropout_ fill fix=trunc fix_=trunc_ flatten
+        flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp
+        full full_like gather gcd gcd_ ge geqrf ger=outer gradient greater=gt greater_equal=ge
         grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt hamming_window hann_window
         hardshrink heaviside hinge_embedding_loss histc histogram histogramdd hsplit hstack hypot
         i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_

@@ -353,7 +353,7 @@ def test_only_tensors_are_written(name):
 
 def test_a_tensor_written_in_place_takes_no_out():
     x, y = flow.zeros(2), flow.zeros(2)
-    with pytest.raises(ArgumentTypeError, match=r"^add_\(\): argument 'out'.*use add\("):
+    with pytest.raises(TypeError, match=r"^add_\(\) got an unexpected keyword argument 'out'"):
         x.add_(1, out=y)
     assert x.tolist() == y.tolist() == [0.0, 0.0]
 

@@ -11,7 +11,7 @@ from oneflow_lite import Tensor, interpreter
 from oneflow_lite.autograd import save_plan
 from oneflow_lite.autograd.gradients import FUNCTORS_F, NUMPY_F
 from oneflow_lite.autograd.saved_tensor import save_tensor
-from oneflow_lite.functors import inplace
+from oneflow_lite.functors import writes
 from oneflow_lite.storage import Storage
 from tests.fuzz import campaign
 from tests.fuzz.programs import Leaf, Program, Ref, Step
@@ -108,7 +108,7 @@ class TestCatches:
 
     def test_a_base_that_keeps_its_history(self, monkeypatch):
         monkeypatch.setattr(interpreter, "rebase_history", Tensor.set_history)
-        monkeypatch.setattr(inplace, "rebase_history", Tensor.set_history)
+        monkeypatch.setattr(writes, "rebase_history", Tensor.set_history)
         with pytest.raises(Disagreement):
             judge(THROUGH_A_VIEW, Counter())
         with pytest.raises(Disagreement):
