@@ -322,7 +322,7 @@ _of_square = functools.partial(unary, domain=Square, on="flow Tensor linalg")
 det = _of_square(
     "det",
     "Return the determinant.",
-    "[[2.0, 1.0], [0.0, 3.0]] -> tensor(6.0000)",
+    "[[0.0, 1.0], [1.0, 0.0]] -> tensor(-1.)",
     op="linalg_det",
     samples="m(3); m(2, 2); zm(2)",
 )

@@ -106,7 +106,6 @@ CATALOGUE: dict[str, str] = {
 }
 # What of it is not there, and why.
 ABSENT: dict[str, str] = {
-    "fill": "`fill_` of a copy, or `full_like`, does the same",
 }
 
 _HEAD = f"""# Coverage

@@ -153,7 +153,8 @@ def test_an_op_is_chosen_with_its_own_gradients() -> None:
 
 def test_every_rule_has_mutants() -> None:
     """At least three where there is an expression to change."""
-    nothing = {"None", "(None, None)", "(None, None, None)", "F.zeros_like(dy)", "F.zeros_like(dz)"}
+    nothing = {"None", "F.zeros_like(dy)", "F.zeros_like(dz)"}
+    nothing |= {f"({', '.join(['None'] * n)})" for n in (2, 3, 4)}
     for module in load_families([]):
         for rule in find_rules(module):
             if rule.ops and not _returns(rule) <= nothing:
