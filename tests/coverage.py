@@ -105,8 +105,7 @@ CATALOGUE: dict[str, str] = {
     """,
 }
 # What of it is not there, and why.
-ABSENT: dict[str, str] = {
-}
+ABSENT: dict[str, str] = {}
 
 _HEAD = f"""# Coverage
 
