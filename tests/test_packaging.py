@@ -36,4 +36,8 @@ def test_the_op_folders_are_linked_into_the_package_and_mapped_for_builds() -> N
 
 def test_the_package_ships_its_type_hints() -> None:
     assert (ROOT / "oneflow_lite" / "py.typed").is_file()
-    assert "py.typed" in setup_cfg()["options.package_data"]["oneflow_lite"]
+    data = setup_cfg()["options.package_data"]
+    assert "py.typed" in data["oneflow_lite"]
+    for stub in (ROOT / "oneflow_lite").rglob("*.pyi"):
+        package = ".".join(stub.parent.relative_to(ROOT).parts)
+        assert "*.pyi" in data[package], stub
