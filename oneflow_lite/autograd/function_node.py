@@ -7,7 +7,7 @@ gradient function knows the mathematics.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -226,16 +226,35 @@ class FunctionNode:
     def __call__(self, *grads: Any) -> Any:
         return import_module(_ACCESS).call(self, *grads)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            return import_module(_ACCESS).saved_attribute(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     def __dir__(self) -> list[str]:
         return import_module(_ACCESS).attribute_names(self)  # type: ignore[no-any-return]
 
 
 _ACCESS = "oneflow_lite.autograd.node_access"
+
+
+class _SavedAttribute:
+    """`node._saved_<name>`, for every name that some op saves.
+
+    A `__getattr__` would serve all names, and make each access to a node slower.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, node: FunctionNode | None, owner: type) -> Any:
+        return self if node is None else import_module(_ACCESS).saved_attribute(node, self._name)
+
+
+def expose_saved(names: Iterable[str]) -> None:
+    """Give nodes the attributes `_saved_<name>`."""
+    for name in names:
+        if f"_saved_{name}" not in vars(FunctionNode):
+            setattr(FunctionNode, f"_saved_{name}", _SavedAttribute(f"_saved_{name}"))
+
+
+expose_saved(["self", "other", "self_sym_sizes", "other_sym_sizes", "result", "y", "out"])
+expose_saved(f"{kind}{i}" for kind in ("result", "y") for i in range(8))
 _new_node = FunctionNode.__new__
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode
+from oneflow_lite.autograd.function_node import FunctionNode, expose_saved
 from oneflow_lite.autograd.hooks import NodeHooks
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.save_plan import Saved, SavePlan, Saver, output_edge
@@ -203,6 +203,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         """Match the names of the rules with the kernel's parameters."""
         schema = op.schema
         self.schema = schema
+        expose_saved((*schema.inputs, *schema.attrs, *(f"{name}_shape" for name in schema.inputs)))
         self.whole = self.whole_rule is not None
         if self.whole_rule is not None:
             self.rule = self.whole_rule[0]  # type: ignore[method-assign]

@@ -134,4 +134,5 @@ def saved_attribute(self: FunctionNode, name: str) -> Any:
 def attribute_names(self: FunctionNode) -> list[str]:
     """Return the attributes of a node, those of what it saved included."""
     saved = [] if self.saved is None or isinstance(self, AccumulateGrad) else _names(self)
-    return [*object.__dir__(self), *[f"_saved_{theirs}" for theirs, _, _ in saved]]
+    own = [name for name in object.__dir__(self) if not name.startswith("_saved_")]
+    return [*own, *[f"_saved_{theirs}" for theirs, _, _ in saved]]
