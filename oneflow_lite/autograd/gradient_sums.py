@@ -130,7 +130,7 @@ class GradientSums(TaskGraph):
         captures = () if self.exec_info is None else self.exec_info[node].captures
         metas: Any = node.metas or ()
         if not (node.edges or captures or node.infos or metas[0].hooks):
-            if node.hooks or metas[0].post_accumulate_hooks:
+            if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
                 self._accumulate(node, metas[0], out_grad)
             else:
                 self._add(node, metas[0], out_grad)
