@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError
-from oneflow_lite.functors.checks import check_dim, check_dims, check_int, no_dimension, refusal
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_dim, check_dims, check_int, no_dimension
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Int, Numeric, Vector
 from oneflow_lite.functors.indexing import NARROW
@@ -98,18 +98,18 @@ def gradient(
     dims = check_dims(op, dim, len(shape))
     if input.dtype.kind == "u":
         expected, mend = "a dtype with negative numbers", "convert it with .float()"
-        raise refusal(DTypeError, op, "input", expected, input.dtype, mend)
+        raise bad_argument(DTypeError, op, "input", expected, input.dtype, mend)
     several = isinstance(spacing, (list, tuple))
     steps = list(spacing) if several else [1 if spacing is None else spacing] * len(dims)
     if len(steps) != len(dims):
         expected, mend = f"one for each of {len(dims)} dimensions", "give as many"
-        raise refusal(ArgumentError, op, "spacing", expected, len(steps), mend)
+        raise bad_argument(ArgumentError, op, "spacing", expected, len(steps), mend)
     if edge_order not in (1, 2):
-        raise refusal(ArgumentError, op, "edge_order", "1 or 2", edge_order, "leave it out")
+        raise bad_argument(ArgumentError, op, "edge_order", "1 or 2", edge_order, "leave it out")
     for d in dims:
         if shape[d] <= edge_order:
             expected, mend = f"more than {edge_order} entries along dimension {d}", "leave it out"
-            raise refusal(ShapeError, op, "input", expected, f"shape {shape}", mend)
+            raise bad_argument(ShapeError, op, "input", expected, f"shape {shape}", mend)
     return tuple(
         _derivative(input, d, step, edge_order) for d, step in zip(dims, steps, strict=True)
     )
@@ -159,7 +159,9 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
     place = dim - y._data.ndim + x._data.ndim
     if place < 0 or x._data.shape[place] != y._data.shape[dim]:
         expected = f"{y._data.shape[dim]} coordinates along dimension {dim}"
-        raise refusal(ShapeError, op, "x", expected, f"shape {x.shape}", "give one for each entry")
+        raise bad_argument(
+            ShapeError, op, "x", expected, f"shape {x.shape}", "give one for each entry"
+        )
     later, earlier = _neighbours(x, place)
     return (later - earlier) * (after + before) / 2
 

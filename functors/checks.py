@@ -325,18 +325,11 @@ def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: 
     return given
 
 
-def refusal(
-    kind: type[FlowError], op: str, argument: str, expected: str, got: Any, mend: str
-) -> FlowError:
-    """Return the error for an argument; short for `bad_argument`, with all by position."""
-    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
-
-
 def no_dimension(
     op: str, argument: str, kind: type[FlowError], mend: str = "unsqueeze it"
 ) -> FlowError:
     """Return the error for a 0-d tensor where a dimension is needed."""
-    return refusal(kind, op, argument, "at least one dimension", "a 0-d tensor", mend)
+    return bad_argument(kind, op, argument, "at least one dimension", "a 0-d tensor", mend)
 
 
 def check_vector(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -349,7 +342,7 @@ def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
     if check_tensor(op, argument, value)._data.ndim >= 2:
         return value
     got, mend = f"shape {value.shape}", "reshape or unsqueeze it"
-    raise refusal(ShapeError, op, argument, "at least 2 dimensions", got, mend)
+    raise bad_argument(ShapeError, op, argument, "at least 2 dimensions", got, mend)
 
 
 def wrong(
@@ -357,4 +350,4 @@ def wrong(
 ) -> FlowError:
     """Return the error for an argument; of a tensor its shape is shown."""
     got = f"shape {got.shape}" if isinstance(got, Tensor) else got
-    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
+    return bad_argument(kind, op, argument, expected, got, mend)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, IndexRangeError, ShapeError
-from oneflow_lite.functors.checks import cast, check_int, refusal
+from oneflow_lite.errors import ArgumentError, IndexRangeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import cast, check_int
 from oneflow_lite.functors.complex import view_as_complex, view_as_real
 from oneflow_lite.functors.declare import copy_of, functor
 from oneflow_lite.functors.diagonals import DIAGONAL, diagonal
@@ -105,7 +105,9 @@ def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Te
     shape, op = input._data.shape, "select_scatter"
     if not shape or not -shape[dim] <= index < shape[dim]:
         expected = f"an index into dimension {dim} of shape {shape}"
-        raise refusal(IndexRangeError, op, "index", expected, index, "name an entry that is there")
+        raise bad_argument(
+            IndexRangeError, op, "index", expected, index, "name an entry that is there"
+        )
     attrs = {"dim": dim, "index": index % shape[dim]}
     return _written(op, input, src, SELECT, attrs, shape[:dim] + shape[dim + 1 :])
 
@@ -140,7 +142,7 @@ def _sliced(
     if not input._data.ndim or step < 1:
         argument, got = ("step", step) if step < 1 else ("input", "a 0-d tensor")
         expected = "at least 1" if step < 1 else "at least one dimension"
-        raise refusal(ArgumentError, op, argument, expected, got, "pass such a one")
+        raise bad_argument(ArgumentError, op, argument, expected, got, "pass such a one")
     first, last = (n if n is None else check_int(op, "start", n) for n in (start, end))
     return (*(slice(None),) * dim, slice(first, last, step))
 
@@ -179,7 +181,7 @@ def as_strided_scatter(
     reach = sum((n - 1) * abs(s) for n, s in zip(data.shape, input.stride(), strict=True))
     if data.size and reach + 1 != data.size:
         got, mend = f"strides {input.stride()} of shape {data.shape}", "use contiguous()"
-        raise refusal(ArgumentError, op, "input", "memory without gaps", got, mend)
+        raise bad_argument(ArgumentError, op, "input", "memory without gaps", got, mend)
     attrs = strided_geometry(op, input, size, stride, storage_offset)
     return _written(op, input, src, AS_STRIDED, attrs, attrs["size"])
 
@@ -190,6 +192,6 @@ def _written(
     """Write `src` into a copy of `input`, where the view leads."""
     if src._data.shape != want:
         expected, got = f"shape {want}, that of the view", f"shape {src.shape}"
-        raise refusal(ShapeError, op, "src", expected, got, "reshape or expand it")
+        raise bad_argument(ShapeError, op, "src", expected, got, "reshape or expand it")
     chain = {"chain": ((view, attrs),), "order": memory_order(input._data)}
     return dispatch(COPY_SLICES, (input, cast(src, input.dtype)), chain)

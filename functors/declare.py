@@ -14,7 +14,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from oneflow_lite.functors.domains import Domain
@@ -295,7 +295,6 @@ def declare(declaration: Declaration) -> Callable[..., Any]:
         twin = _twin(declaration, function)
         register_functor(twin.__name__)(twin)
         author.__globals__[twin.__name__] = twin
-        scope["TWIN"] = twin
         fill_cell(function, "TWIN", twin)
     fill_cell(function, "SELF", function)
     function.__doc__ = document(declaration)
@@ -414,8 +413,8 @@ def _flat(
     parameters: tuple[Parameter, ...],
     lines: list[str],
     scope: dict[str, Any],
-    flags: list[str] = [],  # noqa: B006
-    keywords: list[str] = [],  # noqa: B006
+    flags: Sequence[str] = (),
+    keywords: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Make a function of these lines, with the author's signature, name and place in the file."""
     listed = [p.name + ("" if p.required else "=0") for p in parameters if p.kind == "positional"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ShapeError
-from oneflow_lite.functors.checks import check_dim, check_ndim, no_dimension, refusal
+from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_dim, check_ndim, no_dimension
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices
 from oneflow_lite.functors.formulas import from_host
@@ -86,7 +86,7 @@ def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1
 def _check_different(op: str, dim1: int, dim2: int) -> None:
     if dim1 == dim2:
         expected, mend = "another dimension than dim1", "name two different dimensions"
-        raise refusal(ShapeError, op, "dim2", expected, dim2, mend)
+        raise bad_argument(ShapeError, op, "dim2", expected, dim2, mend)
 
 
 @functor("flow Tensor", out=True, samples="x(3); x(2), -1; x(3, 2); x(3, 3), 1")

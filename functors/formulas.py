@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.dtype import as_dtype, default_float
-from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import refusal
+from oneflow_lite.errors import DTypeError, bad_argument
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Count, Flag, Number, Positive
 from oneflow_lite.functors.out import fill_out, out_options
@@ -31,7 +30,7 @@ def from_host(
     chosen = default_float() if dtype is None else as_dtype(op, dtype)
     if chosen.kind not in kinds:
         expected = "an integer dtype" if "i" in kinds else "a floating point dtype"
-        raise refusal(DTypeError, op, "dtype", expected, chosen, "leave it out")
+        raise bad_argument(DTypeError, op, "dtype", expected, chosen, "leave it out")
     made = make_constant(values.astype(chosen))
     made = (made if device is None else made.to(device=device)).requires_grad_(requires_grad)
     return made if out is None else fill_out(op, out, made)

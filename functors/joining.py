@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, ShapeError
-from oneflow_lite.functors.checks import check_dim, check_tensor, check_tensors, refusal
+from oneflow_lite.errors import DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_dim, check_tensor, check_tensors
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Count, Domain, Flag, Tensors, Vector
 from oneflow_lite.functors.shape import expand, reshape, unsqueeze
@@ -26,7 +26,7 @@ STACK = op_expr("stack")
 def _some(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
     """Return the tensors in their common dtype; `ShapeError` when there are none."""
     if isinstance(value, (list, tuple)) and not value:
-        raise refusal(ShapeError, op, argument, "at least one tensor", "none", "pass one")
+        raise bad_argument(ShapeError, op, argument, "at least one tensor", "none", "pass one")
     return check_tensors(op, value, argument)
 
 
@@ -82,7 +82,7 @@ def stack(tensors: Some, dim: int = 0) -> Tensor:
     for i, tensor in enumerate(tensors):
         if tensor._data.shape != first:
             expected, got = f"the shape of the first, {first}", f"shape {tensor.shape}"
-            raise refusal(
+            raise bad_argument(
                 ShapeError, "stack", f"tensors[{i}]", expected, got, "reshape or expand it"
             )
     dim = check_dim("stack", dim, len(first) + 1)
@@ -142,7 +142,7 @@ def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
     xs, shapes = tensors, [x._data.shape for x in tensors]
     if () in shapes:
         which = f"tensors[{shapes.index(())}]"
-        raise refusal(
+        raise bad_argument(
             ShapeError, op, which, "at least one dimension", "a 0-d tensor", "use stack()"
         )
     first = shapes[0]
@@ -158,7 +158,7 @@ def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
         ):
             expected = f"the shape of the first, {first}, except in dim {dim}"
             got = f"shape {shape}"
-            raise refusal(ShapeError, op, f"tensors[{i}]", expected, got, "reshape or crop it")
+            raise bad_argument(ShapeError, op, f"tensors[{i}]", expected, got, "reshape or crop it")
     return dispatch(CAT, tuple(xs), {"dim": dim})
 
 
@@ -225,16 +225,16 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     _some("meshgrid", tensors)
     if indexing not in ("ij", "xy"):
         got, mend = repr(indexing), "name one of these"
-        raise refusal(ShapeError, "meshgrid", "indexing", "'ij' or 'xy'", got, mend)
+        raise bad_argument(ShapeError, "meshgrid", "indexing", "'ij' or 'xy'", got, mend)
     dtype = tensors[0].dtype
     for i, tensor in enumerate(tensors):
         name = f"tensors[{i}]"
         if tensor._data.ndim > 1:
             got = f"shape {tensor.shape}"
-            raise refusal(ShapeError, "meshgrid", name, "a vector", got, "flatten it")
+            raise bad_argument(ShapeError, "meshgrid", name, "a vector", got, "flatten it")
         if tensor.dtype != dtype:
             expected = f"the dtype of the first, {dtype}"
-            raise refusal(DTypeError, "meshgrid", name, expected, tensor.dtype, "convert it")
+            raise bad_argument(DTypeError, "meshgrid", name, expected, tensor.dtype, "convert it")
     places = list(range(len(tensors)))
     if indexing == "xy" and len(tensors) > 1:
         places[:2] = 1, 0
@@ -258,7 +258,9 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         expected, mend = "shapes that broadcast together", "make the sizes equal or 1"
-        raise refusal(ShapeError, "broadcast_tensors", "tensors", expected, shapes, mend) from None
+        raise bad_argument(
+            ShapeError, "broadcast_tensors", "tensors", expected, shapes, mend
+        ) from None
     return tuple(expand(x, shape) for x in tensors)
 
 
@@ -275,7 +277,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     for i, x in enumerate(tensors):
         if check_tensor("cartesian_prod", f"tensors[{i}]", x)._data.ndim != 1:
             got, mend = f"shape {x.shape}", "flatten it"
-            raise refusal(ShapeError, "cartesian_prod", f"tensors[{i}]", "a vector", got, mend)
+            raise bad_argument(ShapeError, "cartesian_prod", f"tensors[{i}]", "a vector", got, mend)
     if len(tensors) == 1:
         return reshape(tensors[0], -1)
     grids = meshgrid(*tensors)
@@ -311,7 +313,7 @@ def block_diag(*tensors: Any) -> Tensor:
     for i, x in enumerate(tensors):
         if check_tensor("block_diag", f"tensors[{i}]", x)._data.ndim > 2:
             got, mend = f"shape {x.shape}", "flatten it"
-            raise refusal(
+            raise bad_argument(
                 ShapeError, "block_diag", f"tensors[{i}]", "at most 2 dimensions", got, mend
             )
     blocks = [_at_least_2d(x) for x in check_tensors("block_diag", tensors)]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import DimError, ShapeError
+from oneflow_lite.errors import DimError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import (
     check_dim,
     check_dims,
     check_int,
     check_shape,
     no_dimension,
-    refusal,
     require_integer,
 )
 from oneflow_lite.functors.declare import functor
@@ -45,7 +44,7 @@ def repeat(input: AnyTensor, *repeats: Sizes, **named: Any) -> Tensor:
     if len(repeats) < ndim or any(n < 0 for n in repeats):
         expected = f"at least {ndim} numbers, none negative, for shape {input.shape}"
         mend = "name every dimension, or use tile()"
-        raise refusal(ShapeError, "repeat", "repeats", expected, repeats, mend)
+        raise bad_argument(ShapeError, "repeat", "repeats", expected, repeats, mend)
     return dispatch1(REPEAT, input, {"sizes": repeats})
 
 
@@ -61,7 +60,7 @@ def tile(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """
     if any(n < 0 for n in dims):
         mend = "pass how many copies are wanted"
-        raise refusal(ShapeError, "tile", "dims", "no negative number", dims, mend)
+        raise bad_argument(ShapeError, "tile", "dims", "no negative number", dims, mend)
     return dispatch1(REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
 
 
@@ -110,7 +109,7 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     places = check_dims("rot90", dims, input._data.ndim, "dims")
     if len(places) != 2:
         expected, mend = "two dimensions", "name the two that span the plane"
-        raise refusal(ShapeError, "rot90", "dims", expected, dims, mend)
+        raise bad_argument(ShapeError, "rot90", "dims", expected, dims, mend)
     a, b = places
     flips = ((), (b,), (a, b), (a,))[k % 4]
     y = dispatch1(FLIP, input, {"dims": flips})
@@ -135,11 +134,13 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
     if not steps or (len(steps) != len(given) and (given or len(steps) != 1)):
         expected = f"one shift for each of {len(given)} dims" if given else "one shift"
         mend = "make shifts and dims equally long"
-        raise refusal(ShapeError, "roll", "shifts", expected, shifts, mend)
+        raise bad_argument(ShapeError, "roll", "shifts", expected, shifts, mend)
     if not given:
         return dispatch1(ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:
-        raise refusal(DimError, "roll", "dims", "no dims for a 0-d tensor", dims, "leave them out")
+        raise bad_argument(
+            DimError, "roll", "dims", "no dims for a 0-d tensor", dims, "leave them out"
+        )
     # A dimension named twice is shifted by the sum.
     total: dict[int, int] = {}
     for dim, step in zip(given, steps, strict=True):
@@ -195,7 +196,7 @@ def _counts(op: str, counts: Tensor, entries: int | None) -> Tensor:
     if len(shape) > 1 or (entries is not None and shape not in ((), (entries,))):
         expected = "a vector" if entries is None else f"one count, or {entries} of them"
         mend = "give one for each entry of the dimension"
-        raise refusal(ShapeError, op, "repeats", expected, f"shape {shape}", mend)
+        raise bad_argument(ShapeError, op, "repeats", expected, f"shape {shape}", mend)
     return reshape(counts, -1)
 
 

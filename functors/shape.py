@@ -10,7 +10,7 @@ import numpy as np
 
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import as_dtype, is_dtype
-from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError
+from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import (
     cast as cast,
     check_dim,
@@ -21,7 +21,6 @@ from oneflow_lite.functors.checks import (
     check_tensor,
     named_sizes,
     no_dimension,
-    refusal,
 )
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Domain, Sizes
@@ -64,7 +63,7 @@ def filled(
         return sizes
     expected = f"sizes with product {total} (of shape {input.shape}), at most one of them -1"
     mend = "choose sizes that keep the number of elements"
-    raise refusal(ShapeError, op, argument, expected, sizes, mend)
+    raise bad_argument(ShapeError, op, argument, expected, sizes, mend)
 
 
 @functor("flow Tensor", samples="x(2, 3), (3, -1)")
@@ -110,7 +109,7 @@ def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
     if input._data.size and result is not input and result._view is None:  # it was copied
         expected = f"a shape that the strides {input.stride()} of shape {input.shape} allow"
         mend = "use reshape(), which copies where it must"
-        raise refusal(ShapeError, "view", "shape", expected, result.shape, mend)
+        raise bad_argument(ShapeError, "view", "shape", expected, result.shape, mend)
     return result
 
 
@@ -119,7 +118,7 @@ def _read_as(input: Tensor, dtype: Any) -> Tensor:
     if chosen.itemsize != input.dtype.itemsize:
         expected = f"a dtype of {input.dtype.itemsize} bytes, as {input.dtype}"
         mend = "convert the elements with to()"
-        raise refusal(DTypeError, "view", "dtype", expected, chosen, mend)
+        raise bad_argument(DTypeError, "view", "dtype", expected, chosen, mend)
     result = dispatch1(_VIEW_DTYPE, input.detach(), {"dtype": chosen})
     result._view = None  # it shares memory and version, as detach() does
     return result
@@ -152,7 +151,9 @@ def flatten(input: AnyTensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     shape = input._data.shape
     if start_dim > end_dim:
         expected = f"at least start_dim = {start_dim}"
-        raise refusal(ShapeError, "flatten", "end_dim", expected, end_dim, "swap the dimensions")
+        raise bad_argument(
+            ShapeError, "flatten", "end_dim", expected, end_dim, "swap the dimensions"
+        )
     if not shape:
         return reshape(input, 1)
     if start_dim == end_dim:
@@ -182,7 +183,7 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
         kind = ShapeError if isinstance(sizes, (tuple, list)) else ArgumentTypeError
         expected, got = "a tuple of at least one int", repr(sizes)
         mend = "name the sizes that the dimension is split into"
-        raise refusal(kind, "unflatten", "sizes", expected, got, mend)
+        raise bad_argument(kind, "unflatten", "sizes", expected, got, mend)
     parts = check_shape("unflatten", (sizes,), "sizes")
     parts = filled("unflatten", "sizes", parts, shape[dim], input)
     return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
@@ -265,7 +266,7 @@ def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     rank = input._data.ndim
     if len(dims) != rank:
         expected, mend = f"{rank} dimensions, each once", "name every dimension once"
-        raise refusal(ShapeError, "permute", "dims", expected, dims, mend)
+        raise bad_argument(ShapeError, "permute", "dims", expected, dims, mend)
     dims = check_dims("permute", dims, rank, "dims") if rank else ()
     return dispatch1(_PERMUTE, input, {"dims": dims})
 
@@ -286,7 +287,7 @@ def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
             f"{len(sources)} dimension(s), as many as in source",
             "name one place per dimension",
         )
-        raise refusal(ShapeError, "movedim", "destination", expected, destination, mend)
+        raise bad_argument(ShapeError, "movedim", "destination", expected, destination, mend)
     order = [d for d in range(rank) if d not in sources]
     for place, dim in sorted(zip(places, sources, strict=True)):
         order.insert(place, dim)
@@ -315,7 +316,7 @@ def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     )
     if extra < 0 or not fits:
         mend = "change only dimensions of size 1, or add dimensions in front"
-        raise refusal(ShapeError, op, "size", f"sizes to which {have} broadcasts", sizes, mend)
+        raise bad_argument(ShapeError, op, "size", f"sizes to which {have} broadcasts", sizes, mend)
     return dispatch1(_EXPAND, input, {"shape": tuple(kept)})
 
 
@@ -344,7 +345,7 @@ def sum_to_size(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
             f"sizes that broadcast to {have}",
             "use 1 where a dimension is to be summed",
         )
-        raise refusal(ShapeError, "sum_to_size", "size", expected, size, mend)
+        raise bad_argument(ShapeError, "sum_to_size", "size", expected, size, mend)
     return dispatch1(_SUM_TO, input, {"shape": size})
 
 
@@ -381,7 +382,7 @@ def imag(input: AnyTensor) -> Tensor:
     if input.is_complex():
         return dispatch1(_IMAG, input)
     mend = "a real tensor has no imaginary part"
-    raise refusal(DTypeError, "imag", "input", "a complex dtype", input.dtype, mend)
+    raise bad_argument(DTypeError, "imag", "input", "a complex dtype", input.dtype, mend)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor", samples="z(2, 3); x(2)")

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from oneflow_lite.dtype import to_complex
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, bad_argument
 from oneflow_lite.functors.checks import (
     cast,
     check_dims,
     floating,
     no_dimension,
-    refusal,
 )
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice, tensor
@@ -34,7 +33,7 @@ def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
     if value._data.dtype.char != "e":
         return value
     expected, mend = "a dtype of at least 32 bits", "convert it with .float()"
-    raise refusal(DTypeError, op, argument, expected, value.dtype, mend)
+    raise bad_argument(DTypeError, op, argument, expected, value.dtype, mend)
 
 
 Signal = Annotated[
@@ -105,7 +104,7 @@ def _transform(
 ) -> Tensor:
     real_input, real_output = kind in REAL_INPUT, kind in ("irfft", "hfft")
     if real_input and input.is_complex():
-        raise refusal(
+        raise bad_argument(
             DTypeError, op, "input", "a real dtype", input.dtype, "take its .real and .imag"
         )
     rank = input._data.ndim
@@ -117,7 +116,7 @@ def _transform(
         raise no_dimension(op, "input", DimError)
     dim = check_dims(op, tuple(dims), rank) if len(dims) else ()
     if not dim and (real_input or real_output):
-        raise refusal(ArgumentError, op, "dim", "at least one", dim, "name a dimension")
+        raise bad_argument(ArgumentError, op, "dim", "at least one", dim, "name a dimension")
     have = [input._data.shape[d] for d in dim]
     wanted, fits = list(have), sizes is None or len(sizes) == len(dim)
     if sizes is None and real_output:
@@ -128,7 +127,7 @@ def _transform(
         got = wanted if fits else tuple(sizes)
         expected = f"{len(dim)} of at least 1, one for each dimension"
         mend = "give as many sizes as dimensions, none of them 0"
-        raise refusal(ShapeError, op, "s" if op[-1] in "2n" else "n", expected, got, mend)
+        raise bad_argument(ShapeError, op, "s" if op[-1] in "2n" else "n", expected, got, mend)
     n = wanted[-1] if wanted else 1
     if real_output:
         input = input if input.is_complex() else cast(input, to_complex(input.dtype))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, DimError, FlowError, ShapeError
-from oneflow_lite.functors.checks import check_dim, check_int, check_ints, no_dimension, refusal
+from oneflow_lite.errors import ArgumentError, DimError, FlowError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_dim, check_int, check_ints, no_dimension
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int
 from oneflow_lite.interpreter import dispatch1
@@ -45,11 +45,11 @@ def _split(op: str, tensor: Tensor, given: Any, dim: int) -> tuple[Tensor, ...]:
         sizes = [check_int(op, argument, n) for n in given]
         if sum(sizes) != size or any(n < 0 for n in sizes):
             expected = f"sizes that add up to {size}, dimension {dim} of {tensor.shape}"
-            raise refusal(ShapeError, op, argument, expected, sizes, "make them add up")
+            raise bad_argument(ShapeError, op, argument, expected, sizes, "make them add up")
         return _cut(tensor, sizes, dim)
     step = check_int(op, argument, given)
     if step < 0 or (step == 0 and size):
-        raise refusal(ShapeError, op, argument, "a positive size", step, "pass at least 1")
+        raise bad_argument(ShapeError, op, argument, "a positive size", step, "pass at least 1")
     return _cut(tensor, _even_sizes(size, step), dim)
 
 
@@ -77,7 +77,7 @@ def _chunk(op: str, input: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
     size, dim = _cut_size(op, "input", input, dim)
     if chunks < 1:
         mend = "ask for one chunk or more"
-        raise refusal(ShapeError, op, "chunks", "at least 1", chunks, mend)
+        raise bad_argument(ShapeError, op, "chunks", "at least 1", chunks, mend)
     sizes = _even_sizes(size, -(-size // chunks)) if size else [0] * chunks
     return _cut(input, sizes, dim)
 
@@ -125,7 +125,9 @@ def _tensor_split(op: str, input: Tensor, given: Any, dim: int) -> tuple[Tensor,
     if isinstance(places, int):
         if places < 1:
             what = "indices_or_sections"
-            raise refusal(ArgumentError, op, what, "at least 1", places, "ask for one part or more")
+            raise bad_argument(
+                ArgumentError, op, what, "at least 1", places, "ask for one part or more"
+            )
         step, rest = divmod(size, places)
         return _cut(input, [step + (i < rest) for i in range(places)], dim)
     bounds = [0, *[min(max(n + size if n < 0 else n, 0), size) for n in places], size]
@@ -140,7 +142,7 @@ def _sides(name: str, dim: int, ndim: int, where: str) -> Any:
         rank, place = input._data.ndim, dim
         if rank < ndim:
             expected, got = f"at least {ndim} dimension(s)", f"shape {input.shape}"
-            raise refusal(ShapeError, name, "input", expected, got, "unsqueeze it")
+            raise bad_argument(ShapeError, name, "input", expected, got, "unsqueeze it")
         if rank == 1:
             place = 0
         if isinstance(indices_or_sections, int) and indices_or_sections > 0:
@@ -148,7 +150,7 @@ def _sides(name: str, dim: int, ndim: int, where: str) -> Any:
             if size % indices_or_sections:
                 expected, what = f"a divisor of {size}", "indices_or_sections"
                 mend = "use tensor_split(), whose parts may differ"
-                raise refusal(ShapeError, name, what, expected, indices_or_sections, mend)
+                raise bad_argument(ShapeError, name, what, expected, indices_or_sections, mend)
         return _tensor_split(name, input, indices_or_sections, place)
 
     author.__name__ = author.__qualname__ = name

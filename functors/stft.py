@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
-from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor, refusal
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
 from oneflow_lite.functors.complex import view_as_real
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, FloatingOrComplex, Positive
@@ -29,7 +29,7 @@ def _geometry(
     length = n_fft if length is None else check_int(op, "win_length", length, 1)
     if length > n_fft:
         expected, mend = f"at most n_fft, {n_fft}", "make n_fft larger"
-        raise refusal(ArgumentError, op, "win_length", expected, length, mend)
+        raise bad_argument(ArgumentError, op, "win_length", expected, length, mend)
     if window is None and length == n_fft:
         return max(hop, 1), None
     if window is None:
@@ -37,7 +37,7 @@ def _geometry(
         window = FUNCTORS.get("ones")(length, dtype=real, device=input.device)
     elif check_tensor(op, "window", window)._data.shape != (length,):
         expected, got = f"shape {(length,)}", f"shape {window.shape}"
-        raise refusal(ShapeError, op, "window", expected, got, "give it win_length entries")
+        raise bad_argument(ShapeError, op, "window", expected, got, "give it win_length entries")
     left = (n_fft - length) // 2
     return max(hop, 1), pad(window, (left, n_fft - length - left)) if length < n_fft else window
 
@@ -84,14 +84,14 @@ def stft(
     hop, window = _geometry(op, input, n_fft, hop_length, win_length, window)
     if center and align_to_window is not None:
         mend = "pass center=False"
-        raise refusal(ArgumentError, op, "align_to_window", "None", align_to_window, mend)
+        raise bad_argument(ArgumentError, op, "align_to_window", "None", align_to_window, mend)
     is_complex = input.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
         expected, mend = "True or False for real signals", "pass return_complex=True"
-        raise refusal(ArgumentError, op, "return_complex", expected, None, mend)
+        raise bad_argument(ArgumentError, op, "return_complex", expected, None, mend)
     if onesided and is_complex:
         expected, mend = "False for complex signals", "leave it out"
-        raise refusal(ArgumentError, op, "onesided", expected, True, mend)
+        raise bad_argument(ArgumentError, op, "onesided", expected, True, mend)
     x = input if input._data.ndim == 2 else unsqueeze(input, 0)
     if center:
         x = pad(x, (n_fft // 2, n_fft // 2), pad_mode)
@@ -100,7 +100,7 @@ def stft(
         x = pad(x, (left, n_fft - win_length - left))
     if x._data.shape[1] < n_fft:
         expected, mend = f"at most the {x.shape[1]} entries there are", "take a longer signal"
-        raise refusal(ArgumentError, op, "n_fft", expected, n_fft, mend)
+        raise bad_argument(ArgumentError, op, "n_fft", expected, n_fft, mend)
     frames = unfold(x, 1, n_fft, hop)
     if window is not None:
         frames = frames * window
@@ -147,7 +147,7 @@ def istft(
     op = "istft"
     if not check_ndim(op, input, (2, 3)).is_complex():
         mend = "view_as_complex() makes it of pairs"
-        raise refusal(DTypeError, op, "input", "a complex dtype", input.dtype, mend)
+        raise bad_argument(DTypeError, op, "input", "a complex dtype", input.dtype, mend)
     hop, window = _geometry(op, input, n_fft, hop_length, win_length, window)
     x = transpose(input if input._data.ndim == 3 else unsqueeze(input, 0), 1, 2)
     batch, count, frequencies = x._data.shape
@@ -155,15 +155,15 @@ def istft(
     if frequencies != (n_fft // 2 + 1 if onesided else n_fft) or not count:
         expected = f"{n_fft // 2 + 1 if onesided else n_fft} frequencies, one window at least"
         got, mend = f"shape {input.shape}", "take the n_fft of the stft()"
-        raise refusal(ShapeError, op, "input", expected, got, mend)
+        raise bad_argument(ShapeError, op, "input", expected, got, mend)
     if window is not None and window.is_complex() and not return_complex:
         mend = "pass return_complex=True"
-        raise refusal(DTypeError, op, "window", "a real dtype", window.dtype, mend)
+        raise bad_argument(DTypeError, op, "window", "a real dtype", window.dtype, mend)
     attrs = {"dim": (2,), "normalization": 1 if normalized else 2}
     if return_complex:
         if onesided:
             expected, mend = "False for onesided transforms", "leave it out"
-            raise refusal(ArgumentError, op, "return_complex", expected, True, mend)
+            raise bad_argument(ArgumentError, op, "return_complex", expected, True, mend)
         frames = dispatch1(C2C, x, {**attrs, "forward": False})
     else:
         half = x if onesided else FUNCTORS.get("narrow")(x, 2, 0, n_fft // 2 + 1)
@@ -190,4 +190,4 @@ def _check_covered(op: str, weight: Tensor) -> None:
     """Raise where no window reaches; on CUDA a look would be a copy."""
     if weight.device.type == "cpu" and weight._data.size and not weight._data.all():
         expected, mend = "windows that reach every entry", "make hop_length smaller"
-        raise refusal(ArgumentError, op, "window", expected, "gaps between them", mend)
+        raise bad_argument(ArgumentError, op, "window", expected, "gaps between them", mend)

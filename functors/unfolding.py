@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import check_int, check_shape, refusal
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.functors.checks import check_int, check_shape
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Int
 from oneflow_lite.interpreter import dispatch1
@@ -35,9 +35,9 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     entries = shape[dimension] if shape else 1
     if not 0 <= size <= entries:
         expected = f"0 to {entries} for dimension {dimension} of shape {shape}"
-        raise refusal(ArgumentError, "unfold", "size", expected, size, "take smaller windows")
+        raise bad_argument(ArgumentError, "unfold", "size", expected, size, "take smaller windows")
     if step < 1:
-        raise refusal(ArgumentError, "unfold", "step", "at least 1", step, "use 1")
+        raise bad_argument(ArgumentError, "unfold", "step", "at least 1", step, "use 1")
     return dispatch1(_UNFOLD, input, {"dimension": dimension, "size": size, "step": step})
 
 
@@ -72,7 +72,9 @@ def strided_geometry(
     sizes, steps = check_shape(op, (size,), "size"), check_shape(op, (stride,), "stride")
     if len(sizes) != len(steps) or min((*sizes, *steps), default=0) < 0:
         expected = "one number for each size, none of them negative"
-        raise refusal(ArgumentError, op, "stride", expected, steps, "name a stride for each size")
+        raise bad_argument(
+            ArgumentError, op, "stride", expected, steps, "name a stride for each size"
+        )
     start = 0  # counted from the first element of the tensor
     if storage_offset is not None:
         start = check_int(op, "storage_offset", storage_offset, 0) - input.storage_offset()

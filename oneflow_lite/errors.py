@@ -124,7 +124,7 @@ class HookError(FlowError, RuntimeError):
 
 
 def bad_argument(
-    kind: type[FlowError], op: str, argument: str, *, expected: str, got: object, mend: str
+    kind: type[FlowError], op: str, argument: str, expected: str, got: object, mend: str
 ) -> FlowError:
     """Build the exception for a bad argument: op, argument, what was expected, what came, the mend.
 
