@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,48 @@ from oneflow_lite.tensor import Tensor
 _CAST = op_expr("cast")
 
 
+def wrong(
+    op: str, argument: str, expected: str, got: Any, mend: str, kind: type[FlowError] = ShapeError
+) -> FlowError:
+    """Return the error for an argument; of a tensor its shape is shown."""
+    got = f"shape {got.shape}" if isinstance(got, Tensor) else got
+    return bad_argument(kind, op, argument, expected, got, mend)
+
+
+# --- Tensors: their dtypes ------------------------------------------------------------------------
+
+
 def check_tensor(op: str, argument: str, value: Any) -> Tensor:
     """Return `value` when it is a Tensor; raise `ArgumentTypeError` otherwise."""
     if isinstance(value, Tensor):
         return value
-    raise ArgumentTypeError(
-        f"{op}(): argument '{argument}': expected a Tensor, got {type(value).__name__}; wrap "
-        "the value with flow.tensor(...)"
-    )
+    got, mend = type(value).__name__, "wrap the value with flow.tensor(...)"
+    raise wrong(op, argument, "a Tensor", got, mend, ArgumentTypeError)
+
+
+def dtype_check(
+    kinds: str, expected: str, mend: str, argument: str = "input"
+) -> Callable[..., Tensor]:
+    """Make a check that returns tensors whose dtype is of these kinds, and raises for others."""
+
+    def check(op: str, value: Tensor, argument: str = argument) -> Tensor:
+        if check_tensor(op, argument, value)._data.dtype.kind in kinds:
+            return value
+        raise wrong(op, argument, expected, value.dtype, mend, DTypeError)
+
+    check.__name__ = f"check_{kinds}"
+    check.__dict__["raises"] = {"DTypeError": f"When {{x}} is not of {expected}."}
+    return check
+
+
+_AS_FLOAT, _AS_LONG = "convert it with .float()", "convert it with .long()"
+real = dtype_check("fiub", "a real dtype", "take its .real and .imag, or .abs()")
+real_floating = dtype_check("f", "a real floating point dtype", _AS_FLOAT)
+require_floating = dtype_check("fc", "a floating point dtype", _AS_FLOAT)
+require_integer = dtype_check("iu", "an integer dtype", _AS_LONG, "index")
+integer_or_bool = dtype_check("iub", "an integer dtype or bool", _AS_LONG)
+number_tensor = dtype_check("fiu", "a real dtype other than bool", _AS_FLOAT)
+numeric = dtype_check("fciu", "numbers", _AS_LONG)
 
 
 def floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -41,131 +76,12 @@ def floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
             return value
     except AttributeError:
         check_tensor(op, argument, value)
-    cast: Tensor = dispatch1(_CAST, value, {"dtype": default_float()})
-    return cast
+    return dispatch1(_CAST, value, {"dtype": default_float()})
 
 
-def require_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when it is floating or complex; raise `DTypeError` otherwise."""
-    if check_tensor(op, argument, value)._data.dtype.kind in "fc":
-        return value
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected a floating point dtype, got {value.dtype}; "
-        "convert it with .float()"
-    )
-
-
-def require_integer(op: str, value: Tensor, argument: str = "index") -> Tensor:
-    """Return `value` when it holds integers; raise `DTypeError` otherwise."""
-    if check_tensor(op, argument, value)._data.dtype.kind in "iu":
-        return value
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected an integer dtype, got {value.dtype}; convert "
-        "it with .long()"
-    )
-
-
-def check_ndim(op: str, value: Tensor, ndims: Sequence[int], argument: str = "input") -> Tensor:
-    """Return `value` when its number of dimensions is among `ndims`."""
-    if check_tensor(op, argument, value)._data.ndim in ndims:
-        return value
-    raise ShapeError(
-        f"{op}(): argument '{argument}': expected {' or '.join(map(str, ndims))} dimensions, "
-        f"got shape {value.shape}; reshape or unsqueeze it"
-    )
-
-
-def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tuple[int, ...]:
-    """Return the shape in which two tensors meet; raise `ShapeError` when there is none."""
-    shape: tuple[int, ...] = value._data.shape
-    if shape == other._data.shape:
-        return shape
-    try:
-        return np.broadcast_shapes(shape, other._data.shape)
-    except ValueError:
-        raise ShapeError(
-            f"{op}(): argument '{argument}': expected shapes that broadcast together, got "
-            f"{other.shape} and {shape}; make the sizes equal or 1, counted from the last "
-            "dimension"
-        ) from None
-
-
-def check_int(op: str, argument: str, value: Any, minimum: int | None = None) -> int:
-    """Return `value` as a Python int of at least `minimum`; 0-d tensors of integers are read."""
-    if isinstance(value, (Tensor, np.ndarray)) and not value.ndim and value.dtype.kind in "iu":
-        value = int(value)
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        if minimum is None or value >= minimum:
-            return int(value)
-        raise ArgumentError(
-            f"{op}(): argument '{argument}': expected an int of at least {minimum}, got "
-            f"{value}; pass a larger one"
-        )
-    raise ArgumentTypeError(
-        f"{op}(): argument '{argument}': expected an int, got {value!r}; pass a whole number"
-    )
-
-
-def check_dim(op: str, dim: Any, ndim: int, argument: str = "dim") -> int:
-    """Return `dim` counted from 0; a 0-d tensor has one dimension, as in PyTorch."""
-    rank = max(ndim, 1)
-    number = check_int(op, argument, dim)
-    if -rank <= number < rank:
-        return number + rank if number < 0 else number
-    raise DimError(
-        f"{op}(): argument '{argument}': expected {-rank} to {rank - 1} for a tensor of {ndim} "
-        f"dimensions, got {dim}; name a dimension the tensor has"
-    )
-
-
-def check_dims(op: str, dims: Any, ndim: int, argument: str = "dim") -> tuple[int, ...]:
-    """Return the dimensions as a tuple counted from 0; None and () mean all of them."""
-    if dims is None or (isinstance(dims, (tuple, list)) and len(dims) == 0):
-        return tuple(range(ndim))
-    given = dims if isinstance(dims, (tuple, list)) else (dims,)
-    result = tuple(check_dim(op, dim, ndim, argument) for dim in given)
-    if len(set(result)) != len(result):
-        raise DimError(
-            f"{op}(): argument '{argument}': expected each dimension once, got {dims}; drop the "
-            "repeated one"
-        )
-    return result if ndim else ()
-
-
-def check_shape(op: str, shape: Any, argument: str = "size") -> tuple[int, ...]:
-    """Return sizes, given as ints or as one sequence (`f(2, 3)`, `f((2, 3))`), as a tuple."""
-    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-        shape = shape[0]
-    return tuple(check_int(op, argument, size) for size in shape)
-
-
-def real(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when it is no complex tensor; raise `DTypeError` otherwise."""
-    if check_tensor(op, argument, value)._data.dtype.kind != "c":
-        return value
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected a real dtype, got {value.dtype}; take its "
-        ".real and .imag, or .abs()"
-    )
-
-
-def real_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when its dtype is a real floating one; raise `DTypeError` otherwise."""
-    if check_tensor(op, argument, value)._data.dtype.kind == "f":
-        return value
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected a real floating point dtype, got "
-        f"{value.dtype}; convert it with .float()"
-    )
-
-
-def real_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
-    """Return two operands in one dtype; raise `DTypeError` when it is no real floating one."""
-    operands = promote(op, check_tensor(op, "input", input), check_tensor(op, "other", other))
-    if operands[0]._data.dtype.kind != "f":  # then one of the two is the cause
-        real_floating(op, input)
-        real_floating(op, other, "other")
-    return operands
+def real_to_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return a real tensor as a floating one; integers become the default dtype."""
+    return floating(op, real(op, value, argument), argument)
 
 
 def real_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
@@ -178,76 +94,57 @@ def real_to_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]
     return [floating(op, x) for x in real_pair(op, input, other)]
 
 
-def check_number(op: str, argument: str, value: Any) -> float:
-    """Return `value` as a Python float; raise `ArgumentTypeError` when it is no real number."""
-    if isinstance(value, (int, float, np.integer, np.floating)):
-        return float(value)
-    raise ArgumentTypeError(
-        f"{op}(): argument '{argument}': expected a number, got {value!r}; pass a float"
-    )
-
-
-def real_to_floating(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return a real tensor as a floating one; integers become the default dtype."""
-    return floating(op, real(op, value, argument), argument)
-
-
-def _of_kind(op: str, value: Tensor, argument: str, kinds: str, expected: str, mend: str) -> Tensor:
-    if check_tensor(op, argument, value)._data.dtype.kind in kinds:
-        return value
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected {expected}, got {value.dtype}; {mend}"
-    )
-
-
-def number_tensor(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when its dtype is an integer or real floating one."""
-    expected = "a real dtype other than bool"
-    return _of_kind(op, value, argument, "fiu", expected, "convert it with .float()")
-
-
-def numeric(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when it does not hold truth values."""
-    return _of_kind(op, value, argument, "fciu", "numbers", "convert it with .long()")
-
-
-def integer_or_bool(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when it holds integers or truth values."""
-    expected = "an integer dtype or bool"
-    return _of_kind(op, value, argument, "iub", expected, "convert it with .long()")
-
-
-def cast(input: Tensor, dtype: Any) -> Tensor:
-    """Return the tensor in another dtype; itself when it has that dtype."""
-    chosen = as_dtype("to", dtype)
-    if check_tensor("to", "input", input)._data.dtype is chosen:
-        return input
-    return dispatch1(_CAST, input, {"dtype": chosen})
+def real_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
+    """Return two operands in one dtype; raise `DTypeError` when it is no real floating one."""
+    operands = promote(op, check_tensor(op, "input", input), check_tensor(op, "other", other))
+    if operands[0]._data.dtype.kind != "f":  # then one of the two is the cause
+        real_floating(op, input)
+        real_floating(op, other, "other")
+    return operands
 
 
 def to_dtype(op: str, input: Tensor, dtype: Any) -> Tensor:
-    """Return `input` cast to `dtype`, or as it is when `dtype` is None."""
-    check_tensor(op, "input", input)
-    if dtype is None:
-        return input
-    wanted = as_dtype(op, dtype)
-    return input if input.dtype == wanted else dispatch1(_CAST, input, {"dtype": wanted})
+    """Return `input` cast to `dtype`, or as it is when it has that dtype, or `dtype` is None."""
+    own = check_tensor(op, "input", input)._data.dtype
+    wanted = own if dtype is None else as_dtype(op, dtype)
+    return input if own == wanted else dispatch1(_CAST, input, {"dtype": wanted})
+
+
+cast = functools.partial(to_dtype, "to")
+
+
+# --- Tensors: their shapes ------------------------------------------------------------------------
+
+
+def check_ndim(op: str, value: Tensor, ndims: Sequence[int], argument: str = "input") -> Tensor:
+    """Return `value` when its number of dimensions is among `ndims`."""
+    if check_tensor(op, argument, value)._data.ndim in ndims:
+        return value
+    expected = f"{' or '.join(map(str, ndims))} dimensions"
+    raise wrong(op, argument, expected, value, "reshape or unsqueeze it")
+
+
+def check_vector(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it has one dimension."""
+    return check_ndim(op, value, (1,), argument)
+
+
+def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
+    """Return `value` when it has at least two dimensions."""
+    if check_tensor(op, argument, value)._data.ndim >= 2:
+        return value
+    raise wrong(op, argument, "at least 2 dimensions", value, "reshape or unsqueeze it")
 
 
 def check_matrix(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return a matrix in single or double precision, real or complex, or a batch of them."""
     data = check_tensor(op, argument, value)._data
     if data.dtype.char not in "fdFD":
-        raise DTypeError(
-            f"{op}(): argument '{argument}': expected float32, float64, complex64 or "
-            f"complex128, got {value.dtype}; convert it with .float()"
-        )
+        expected = "float32, float64, complex64 or complex128"
+        raise wrong(op, argument, expected, value.dtype, _AS_FLOAT, DTypeError)
     if data.ndim >= 2:
         return value
-    raise ShapeError(
-        f"{op}(): argument '{argument}': expected a matrix, or a batch of them, got shape "
-        f"{value.shape}; unsqueeze it"
-    )
+    raise wrong(op, argument, "a matrix, or a batch of them", value, "unsqueeze it")
 
 
 def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -255,27 +152,57 @@ def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
     shape = check_matrix(op, value, argument)._data.shape
     if shape[-1] == shape[-2]:
         return value
-    raise ShapeError(
-        f"{op}(): argument '{argument}': expected a square matrix, or a batch of them, got "
-        f"shape {shape}; the last two dimensions have one size"
-    )
+    mend = "the last two dimensions have one size"
+    raise wrong(op, argument, "a square matrix, or a batch of them", value, mend)
+
+
+def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tuple[int, ...]:
+    """Return the shape in which two tensors meet; raise `ShapeError` when there is none."""
+    shape: tuple[int, ...] = value._data.shape
+    if shape == other._data.shape:
+        return shape
+    try:
+        return np.broadcast_shapes(shape, other._data.shape)
+    except ValueError:
+        got = f"{other.shape} and {shape}"
+        mend = "make the sizes equal or 1, counted from the last dimension"
+        expected = "shapes that broadcast together"
+        raise wrong(op, argument, expected, got, mend) from None
+
+
+def no_dimension(
+    op: str, argument: str, kind: type[FlowError], mend: str = "unsqueeze it"
+) -> FlowError:
+    """Return the error for a 0-d tensor where a dimension is needed."""
+    return wrong(op, argument, "at least one dimension", "a 0-d tensor", mend, kind)
 
 
 def check_tensors(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
     """Return a sequence of one tensor or more, brought to their common dtype."""
     if isinstance(value, Tensor) or not isinstance(value, (tuple, list)) or not value:
-        raise bad_argument(
-            ArgumentTypeError if isinstance(value, Tensor) or value else ArgumentError,
-            op,
-            argument,
-            expected="a sequence of Tensors, not empty",
-            got=type(value).__name__,
-            mend="pass a list or a tuple",
-        )
+        kind = ArgumentTypeError if isinstance(value, Tensor) or value else ArgumentError
+        expected, got = "a sequence of Tensors, not empty", type(value).__name__
+        raise wrong(op, argument, expected, got, "pass a list or a tuple", kind)
     for i, each in enumerate(value):
         check_tensor(op, f"{argument}[{i}]", each)
     first = value[0]._data.dtype
     return value if all([x._data.dtype is first for x in value]) else promote(op, *value)
+
+
+# --- Numbers, dimensions, sizes, words ------------------------------------------------------------
+
+
+def check_int(op: str, argument: str, value: Any, minimum: int | None = None) -> int:
+    """Return `value` as a Python int of at least `minimum`; 0-d tensors of integers are read."""
+    if isinstance(value, (Tensor, np.ndarray)) and not value.ndim and value.dtype.kind in "iu":
+        value = int(value)
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        mend = "pass a whole number"
+        raise wrong(op, argument, "an int", repr(value), mend, ArgumentTypeError)
+    if minimum is None or value >= minimum:
+        return int(value)
+    expected = f"an int of at least {minimum}"
+    raise wrong(op, argument, expected, value, "pass a larger one", ArgumentError)
 
 
 def check_ints(op: str, argument: str, value: Any) -> int | tuple[int, ...]:
@@ -285,14 +212,11 @@ def check_ints(op: str, argument: str, value: Any) -> int | tuple[int, ...]:
     return check_int(op, argument, value)
 
 
-def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return a word when it is among the allowed ones."""
-    if isinstance(value, str) and value in allowed:
-        return value
-    raise ArgumentError(
-        f"{op}(): argument '{argument}': expected {' or '.join(map(repr, allowed))}, got "
-        f"{value!r}; name one of these"
-    )
+def check_number(op: str, argument: str, value: Any) -> float:
+    """Return `value` as a Python float; raise `ArgumentTypeError` when it is no real number."""
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return float(value)
+    raise wrong(op, argument, "a number", repr(value), "pass a float", ArgumentTypeError)
 
 
 def check_not_negative(op: str, argument: str, value: Any) -> float:
@@ -300,17 +224,44 @@ def check_not_negative(op: str, argument: str, value: Any) -> float:
     number = check_number(op, argument, value)
     if number >= 0:
         return number
-    raise ArgumentError(
-        f"{op}(): argument '{argument}': expected 0 or more, got {number}; pass its absolute value"
-    )
+    raise wrong(op, argument, "0 or more", number, "pass its absolute value", ArgumentError)
 
 
-def check_sizes(
-    op: str, given: tuple[Any, ...], named: dict[str, Any], argument: str
-) -> tuple[int, ...]:
-    """Return whole numbers given one by one, as one sequence, or by the name of the argument."""
-    names = ("size", "shape") if argument in ("size", "shape") else (argument,)
-    return check_shape(op, named_sizes(op, given, named, *names), argument)
+def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return a word when it is among the allowed ones."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    expected = " or ".join(map(repr, allowed))
+    raise wrong(op, argument, expected, repr(value), "name one of these", ArgumentError)
+
+
+def check_dim(op: str, dim: Any, ndim: int, argument: str = "dim") -> int:
+    """Return `dim` counted from 0; a 0-d tensor has one dimension, as in PyTorch."""
+    rank = max(ndim, 1)
+    number = check_int(op, argument, dim)
+    if -rank <= number < rank:
+        return number + rank if number < 0 else number
+    expected = f"{-rank} to {rank - 1} for a tensor of {ndim} dimensions"
+    raise wrong(op, argument, expected, number, "name a dimension the tensor has", DimError)
+
+
+def check_dims(op: str, dims: Any, ndim: int, argument: str = "dim") -> tuple[int, ...]:
+    """Return the dimensions as a tuple counted from 0; None and () mean all of them."""
+    if dims is None or (isinstance(dims, (tuple, list)) and len(dims) == 0):
+        return tuple(range(ndim))
+    given = dims if isinstance(dims, (tuple, list)) else (dims,)
+    result = tuple(check_dim(op, dim, ndim, argument) for dim in given)
+    if len(set(result)) != len(result):
+        mend = "drop the repeated one"
+        raise wrong(op, argument, "each dimension once", dims, mend, DimError)
+    return result if ndim else ()
+
+
+def check_shape(op: str, shape: Any, argument: str = "size") -> tuple[int, ...]:
+    """Return sizes, given as ints or as one sequence (`f(2, 3)`, `f((2, 3))`), as a tuple."""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = shape[0]
+    return tuple(check_int(op, argument, size) for size in shape)
 
 
 def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:
@@ -325,29 +276,7 @@ def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: 
     return given
 
 
-def no_dimension(
-    op: str, argument: str, kind: type[FlowError], mend: str = "unsqueeze it"
-) -> FlowError:
-    """Return the error for a 0-d tensor where a dimension is needed."""
-    return bad_argument(kind, op, argument, "at least one dimension", "a 0-d tensor", mend)
-
-
-def check_vector(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when it has one dimension."""
-    return check_ndim(op, value, (1,), argument)
-
-
-def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
-    """Return `value` when it has at least two dimensions."""
-    if check_tensor(op, argument, value)._data.ndim >= 2:
-        return value
-    got, mend = f"shape {value.shape}", "reshape or unsqueeze it"
-    raise bad_argument(ShapeError, op, argument, "at least 2 dimensions", got, mend)
-
-
-def wrong(
-    op: str, argument: str, expected: str, got: Any, mend: str, kind: type[FlowError] = ShapeError
-) -> FlowError:
-    """Return the error for an argument; of a tensor its shape is shown."""
-    got = f"shape {got.shape}" if isinstance(got, Tensor) else got
-    return bad_argument(kind, op, argument, expected, got, mend)
+def check_sizes(op: str, given: Any, named: dict[str, Any], argument: str) -> tuple[int, ...]:
+    """Return whole numbers given one by one, as one sequence, or by the name of the argument."""
+    names = ("size", "shape") if argument in ("size", "shape") else (argument,)
+    return check_shape(op, named_sizes(op, given, named, *names), argument)

@@ -36,12 +36,11 @@ def tensor(
     check: Callable[..., Any], kinds: str, says: str, sample: str = "x(2, 3)", **raises: str
 ) -> Domain:
     """Return a domain of tensors: `check(name, value, argument)` runs for other dtype kinds."""
-    quick = "type({x}) is Tensor"
-    if kinds:
-        compare = "==" if len(kinds) == 1 else "in"
-        quick += f" and {{x}}._data.dtype.kind {compare} {kinds!r}"
+    among = f" and {{x}}._data.dtype.kind {'in' if kinds[1:] else '=='} {kinds!r}"
+    quick = "type({x}) is Tensor" + among if kinds else ""
     line = f"{{x}} = {check.__name__}(NAME, {{x}}, '{{x}}')"
-    return Domain(says, line, quick if kinds else "", raises, (check,), "one", sample=sample)
+    raises = {**check.__dict__.get("raises", {}), **raises}
+    return Domain(says, line, quick, raises, (check,), "one", sample=sample)
 
 
 def pair(
@@ -54,7 +53,7 @@ def pair(
 ) -> Domain:
     """Return the domain of two operands that `meet(name, a, b)` checks or brings to one dtype.
 
-    Tensors of one dtype, of one of these kinds, are left alone.
+    Tensors of one dtype, of one of these kinds, are left alone. `when` says when DTypeError comes.
     """
     raises = {"DTypeError": when} if when else {}
     raises["ShapeError"] = "When the shapes do not broadcast."
@@ -83,7 +82,10 @@ def choice(*allowed: str, says: str = "") -> Domain:
 
 # --- Tensors -----------------------------------------------------------------------------------
 
-_CAST = " Integers and bools are computed in the default dtype."
+_COMPLEX = "When an argument is complex."
+_PRECISE = "When {x} is not in single or double precision."
+_DEFAULT = "Integers and bools are computed in the default dtype."
+_BROADCAST = "Real, of shapes that broadcast together"
 
 AnyTensor = Annotated[
     Tensor,
@@ -96,77 +98,26 @@ AnyTensor = Annotated[
         sample="x(2, 3)",
     ),
 ]
-Floating = Annotated[Tensor, tensor(checks.floating, "fc", "Of any shape." + _CAST)]
+Floating = Annotated[Tensor, tensor(checks.floating, "fc", f"Of any shape. {_DEFAULT}")]
+FloatingOrComplex = Annotated[
+    Tensor, tensor(checks.require_floating, "fc", "Floating or complex, of any shape.")
+]
+Real = Annotated[Tensor, tensor(checks.real, "fiub", "Real, of any shape.")]
 RealToFloating = Annotated[
     Tensor,
-    tensor(
-        checks.real_to_floating,
-        "f",
-        "Real, of any shape." + _CAST,
-        DTypeError="When {x} is complex.",
-    ),
+    tensor(checks.real_to_floating, "f", f"Real, of any shape. {_DEFAULT}", DTypeError=_COMPLEX),
 ]
-RealFloating = Annotated[
-    Tensor,
-    tensor(
-        checks.real_floating,
-        "f",
-        "Real floating, of any shape.",
-        DTypeError="When {x} is not real floating.",
-    ),
-]
-FloatingOrComplex = Annotated[
-    Tensor,
-    tensor(
-        checks.require_floating,
-        "fc",
-        "Floating or complex, of any shape.",
-        DTypeError="When {x} is not floating.",
-    ),
-]
-Real = Annotated[
-    Tensor,
-    tensor(checks.real, "fiub", "Real, of any shape.", DTypeError="When {x} is complex."),
-]
+RealFloating = Annotated[Tensor, tensor(checks.real_floating, "f", "Real floating, of any shape.")]
 RealNumber = Annotated[
     Tensor,
-    tensor(
-        checks.number_tensor,
-        "fiu",
-        "Of any shape; an integer or real floating dtype.",
-        DTypeError="When {x} is bool or complex.",
-    ),
+    tensor(checks.number_tensor, "fiu", "Of any shape; an integer or real floating dtype."),
 ]
-Numeric = Annotated[
-    Tensor,
-    tensor(
-        checks.numeric,
-        "fciu",
-        "Of any shape and any dtype but bool.",
-        DTypeError="When {x} is bool.",
-    ),
-]
-Integer = Annotated[
-    Tensor,
-    tensor(
-        checks.require_integer,
-        "iu",
-        "Of integers.",
-        "i(2, 3, n=2)",
-        DTypeError="When {x} does not hold integers.",
-    ),
-]
+Numeric = Annotated[Tensor, tensor(checks.numeric, "fciu", "Of any shape and dtype but bool.")]
+Integer = Annotated[Tensor, tensor(checks.require_integer, "iu", "Of integers.", "i(2, 3, n=2)")]
 IntegerOrBool = Annotated[
     Tensor,
-    tensor(
-        checks.integer_or_bool,
-        "iub",
-        "Of integers or bools, of any shape.",
-        "i(2, 3, n=9)",
-        DTypeError="When {x} is floating or complex.",
-    ),
+    tensor(checks.integer_or_bool, "iub", "Of integers or bools, of any shape.", "i(2, 3, n=9)"),
 ]
-_PRECISE = "When {x} is not in single or double precision."
 Matrix = Annotated[
     Tensor,
     tensor(
@@ -199,9 +150,7 @@ Matrices = Annotated[
 ]
 Vector = Annotated[
     Tensor,
-    tensor(
-        checks.check_vector, "", "Of one dimension.", "x(3)", ShapeError="When {x} is no vector."
-    ),
+    tensor(checks.check_vector, "", "Of one dimension.", "x(3)", ShapeError="When {x} is none."),
 ]
 Tensors = Annotated[
     Sequence[Tensor],
@@ -215,16 +164,9 @@ Tensors = Annotated[
     ),
 ]
 Operand = Annotated[Any, Domain(tensor="operand", sample="x(2, 3)", type="Tensor or number")]
-
-_BROADCAST = "Real, of shapes that broadcast together"
-RealPair = Annotated[
-    Tensor, pair(checks.real_pair, f"{_BROADCAST}.", "When an argument is complex.", "fiub")
-]
+RealPair = Annotated[Tensor, pair(checks.real_pair, f"{_BROADCAST}.", _COMPLEX, "fiub")]
 RealToFloatingPair = Annotated[
-    Tensor,
-    pair(
-        checks.real_to_floating_pair, f"{_BROADCAST}.{_CAST}", "When an argument is complex.", "f"
-    ),
+    Tensor, pair(checks.real_to_floating_pair, f"{_BROADCAST}. {_DEFAULT}", _COMPLEX, "f")
 ]
 RealFloatingPair = Annotated[
     Tensor,
@@ -240,14 +182,12 @@ RealFloatingPair = Annotated[
 
 _NO_NUMBER = {"ArgumentTypeError": "When {x} is no number."}
 _NO_INT = {"ArgumentTypeError": "When {x} is no whole number."}
+_NEGATIVE = {"ArgumentError": "When {x} is negative."}
+_BELOW_1 = {"ArgumentError": "When {x} is below 1."}
 
 Number = Annotated[float, attribute(checks.check_number, raises=_NO_NUMBER)]
 NonNegative = Annotated[
-    float,
-    attribute(
-        checks.check_not_negative,
-        raises={"ArgumentError": "When {x} is negative.", **_NO_NUMBER},
-    ),
+    float, attribute(checks.check_not_negative, raises={**_NEGATIVE, **_NO_NUMBER})
 ]
 Scalar = Annotated[  # written into the dtype of the first tensor
     float,
@@ -258,16 +198,8 @@ Scalar = Annotated[  # written into the dtype of the first tensor
     ),
 ]
 Int = Annotated[int, attribute(checks.check_int, raises=_NO_INT)]
-Count = Annotated[
-    int,
-    attribute(
-        checks.check_int, ", 0", raises={"ArgumentError": "When {x} is negative.", **_NO_INT}
-    ),
-]
-Positive = Annotated[
-    int,
-    attribute(checks.check_int, ", 1", raises={"ArgumentError": "When {x} is below 1.", **_NO_INT}),
-]
+Count = Annotated[int, attribute(checks.check_int, ", 0", raises={**_NEGATIVE, **_NO_INT})]
+Positive = Annotated[int, attribute(checks.check_int, ", 1", raises={**_BELOW_1, **_NO_INT})]
 Ints = Annotated[
     int | Sequence[int],
     attribute(checks.check_ints, raises={"ArgumentTypeError": "When {x} holds no whole numbers."}),
@@ -282,7 +214,7 @@ Sizes = Annotated[  # of `*size`, next to `**named`: then they may be given by n
         type="int or sequence of int",
     ),
 ]
-Flag = Annotated[bool, Domain(check="{x} = bool({x})", quick="type({x}) is bool")]
+Flag = Annotated[bool, Domain("", "{x} = bool({x})", "type({x}) is bool")]
 KeepDim = Annotated[
     bool,
     Domain("Keep the reduced dimensions, with size 1.", "{x} = bool({x})", "type({x}) is bool"),
@@ -317,12 +249,5 @@ CastTo = Annotated[
         type="dtype, optional",
     ),
 ]
-Reduction = Annotated[
-    str,
-    choice(
-        "none",
-        "mean",
-        "sum",
-        says="What becomes of the losses of the elements: kept as they are, their mean, their sum.",
-    ),
-]
+_KEPT = "What becomes of the losses of the elements: kept as they are, their mean, their sum."
+Reduction = Annotated[str, choice("none", "mean", "sum", says=_KEPT)]
