@@ -9,15 +9,8 @@ from typing import Any
 from oneflow_lite.autograd.mode import is_grad_enabled, no_grad
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import DType, as_dtype, can_cast
-from oneflow_lite.errors import (
-    ArgumentTypeError,
-    DeviceError,
-    DTypeError,
-    GradientError,
-    ShapeError,
-    bad_argument,
-)
-from oneflow_lite.functors.checks import cast, check_tensor
+from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError
+from oneflow_lite.functors.checks import cast, check_tensor, wrong
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -64,14 +57,10 @@ def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwar
     result = functor(*args, **kwargs)
     results = result if isinstance(result, tuple) else (result,)
     if isinstance(result, tuple) != several or len(results) != len(outs):
-        raise bad_argument(
-            ArgumentTypeError,
-            op,
-            "out",
-            expected=f"a tuple of {len(results)}" if isinstance(result, tuple) else "a Tensor",
-            got=f"a tuple of {len(outs)}" if several else "a Tensor",
-            mend="give as many tensors as the function returns",
-        )
+        expected = f"a tuple of {len(results)}" if isinstance(result, tuple) else "a Tensor"
+        got = f"a tuple of {len(outs)}" if several else "a Tensor"
+        mend = "give as many tensors as the function returns"
+        raise wrong(op, "out", expected, got, mend, ArgumentTypeError)
     if any(y.requires_grad for y in results):
         raise _not_recorded(op, "out", "arguments of which one requires a gradient")
     _store(op, outs, results, warn=True)
@@ -85,22 +74,18 @@ def out_dtype(op: str, out: Any, dtype: Any) -> DType:
     own = check_tensor(op, "out", out).dtype
     if dtype is None or as_dtype(op, dtype) == own:
         return own
-    raise DTypeError(
-        f"{op}(): argument 'dtype': expected {own}, that of out, got {as_dtype(op, dtype)}; "
-        "leave it out"
-    )
+    got = as_dtype(op, dtype)
+    raise wrong(op, "dtype", f"{own}, that of out", got, "leave it out", DTypeError)
 
 
 def out_options(op: str, out: Any, dtype: Any, device: Any) -> tuple[DType, Device]:
     """Return dtype and device of `out`, in which an op that creates has to work."""
     own = out_dtype(op, out, dtype)
     _check_out(op, "out", out)
-    if device is None or as_device(device) == out.device:
-        return own, out.device
-    raise DeviceError(
-        f"{op}(): argument 'device': expected {out.device}, that of out, got "
-        f"{as_device(device)}; leave it out"
-    )
+    given = out.device if device is None else as_device(device)
+    if given == out.device:
+        return own, given
+    raise wrong(op, "device", f"{out.device}, that of out", given, "leave it out", DeviceError)
 
 
 def fill_out(op: str, out: Tensor, made: Tensor) -> Tensor:
@@ -120,10 +105,9 @@ def _check_out(op: str, argument: str, out: Any) -> None:
 
 
 def _not_recorded(op: str, argument: str, got: str) -> Exception:
-    return GradientError(
-        f"{op}(): argument '{argument}': expected no tensor that requires a gradient, since a "
-        f"write into out is not recorded, got {got}; call it without out, or under no_grad()"
-    )
+    expected = "no tensor that requires a gradient, since a write into out is not recorded"
+    mend = "call it without out, or under no_grad()"
+    return wrong(op, argument, expected, got, mend, GradientError)
 
 
 def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: bool) -> None:
@@ -150,21 +134,18 @@ def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: boo
 
 def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
     if not can_cast(result.dtype, out.dtype):
-        raise DTypeError(
-            f"{op}(): argument 'out': expected a dtype to which the result, {result.dtype}, can "
-            f"be cast, got {out.dtype}; pass one of {result.dtype}"
-        )
+        expected = f"a dtype to which the result, {result.dtype}, can be cast"
+        raise wrong(op, "out", expected, out.dtype, f"pass one of {result.dtype}", DTypeError)
     if result.device != out.device:
-        raise DeviceError(
-            f"{op}(): argument 'out': expected device {result.device}, that of the result, got "
-            f"{out.device}; pass one on the same device"
+        expected, mend = (
+            f"device {result.device}, that of the result",
+            "pass one on the same device",
         )
+        raise wrong(op, "out", expected, out.device, mend, DeviceError)
     if result.shape != out.shape and (out.is_view() or not out.is_leaf):
-        raise ShapeError(
-            f"{op}(): argument 'out': expected shape {result.shape}, that of the result, got "
-            f"shape {out.shape}, of a view or an inner node, which are not resized; pass an "
-            "empty tensor"
-        )
+        expected = f"shape {result.shape}, that of the result"
+        got = f"shape {out.shape}, of a view or an inner node, which are not resized"
+        raise wrong(op, "out", expected, got, "pass an empty tensor")
 
 
 def _resize(out: Tensor, shape: tuple[int, ...]) -> None:

@@ -9,12 +9,8 @@ from oneflow_lite.autograd.function_node import next_sequence_nr
 from oneflow_lite.autograd.mode import enable_grad, local, with_grad_mode
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
-from oneflow_lite.errors import (
-    DTypeError,
-    InplaceError,
-    ShapeError,
-)
-from oneflow_lite.functors.checks import cast, check_tensor
+from oneflow_lite.errors import DTypeError, InplaceError
+from oneflow_lite.functors.checks import cast, check_tensor, wrong
 from oneflow_lite.interpreter import dispatch, rebase_history
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -26,11 +22,7 @@ _RESHAPE = op_expr("reshape")
 
 
 def write_result(
-    op: str,
-    functor: Callable[..., Tensor],
-    input: Tensor,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    op: str, functor: Callable[..., Tensor], input: Tensor, args: Any, kwargs: dict[str, Any]
 ) -> Tensor:
     """Write what a functor makes of a tensor into that tensor, and return the tensor.
 
@@ -72,23 +64,18 @@ def check_target(op: str, input: Tensor) -> None:
 def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
     """Check that a result can be stored in `input`, and cast it to its dtype."""
     if result.shape != input.shape:
-        raise ShapeError(
-            f"{op}(): argument 'other': expected operands that broadcast to the tensor's shape "
-            f"{input.shape}, got a result of shape {result.shape}; use the out-of-place "
-            f"{op[:-1]}()"
-        )
+        expected = f"operands that broadcast to the tensor's shape {input.shape}"
+        got, mend = f"a result of shape {result.shape}", f"use the out-of-place {op[:-1]}()"
+        raise wrong(op, "other", expected, got, mend)
     if result.dtype is input.dtype:
         return result
     if input.is_complex() and not result.is_complex():
-        raise DTypeError(
-            f"{op}(): argument 'input': expected a real dtype, which the result has, got "
-            f"{input.dtype}; use the out-of-place {op[:-1]}()"
-        )
+        expected, mend = "a real dtype, which the result has", f"use the out-of-place {op[:-1]}()"
+        raise wrong(op, "input", expected, input.dtype, mend, DTypeError)
     if not can_cast(result.dtype, input.dtype):
-        raise DTypeError(
-            f"{op}(): argument 'other': expected a result that can be stored as {input.dtype}, "
-            f"got {result.dtype}; convert the tensor to a floating point dtype first"
-        )
+        expected = f"a result that can be stored as {input.dtype}"
+        mend = "convert the tensor to a floating point dtype first"
+        raise wrong(op, "other", expected, result.dtype, mend, DTypeError)
     return cast(result, input.dtype)
 
 
@@ -141,11 +128,7 @@ def _unrecorded(op: OpExpr, *inputs: Tensor) -> Tensor:
 
 
 def take_view(
-    op: str,
-    functor: Callable[..., Tensor],
-    input: Tensor,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    op: str, functor: Callable[..., Tensor], input: Tensor, args: Any, kwargs: dict[str, Any]
 ) -> Tensor:
     """Give a tensor the shape and the history of a view of it, and return the tensor."""
     check_tensor(op, "input", input).refresh_view()
