@@ -117,7 +117,7 @@ OPERATORS = [
     Operator("inv", "lib.linalg.inv(x)", _MATRIX),
     Operator("solve", "lib.linalg.solve(x, y)", {**_MATRIX, "y": ((4, 2), (200, 20))}),
     Operator("det", "lib.linalg.det(x / 10)", _MATRIX),
-    Operator("cholesky", "lib.linalg.cholesky(x @ x.mT + 1e-3)", _MATRIX),
+    Operator("cholesky", "lib.linalg.cholesky(x @ x.mT + 9 * lib.eye(len(x)))", _MATRIX),
     Operator("svdvals", "lib.linalg.svdvals(x)", _MATRIX),
     Operator("eigh", "lib.linalg.eigh(x + x.mT)[0]", _MATRIX),
     Operator("qr", "lib.linalg.qr(x)[1]", _MATRIX),
