@@ -27,7 +27,7 @@ from oneflow_lite.registry import register_kernel
 @in_float32
 def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation] + bias[o]"""
-    filters, (channels, *kernel_size) = len(weight) // groups, weight.shape[1:]
+    filters, channels, kernel_size = len(weight) // groups, weight.shape[1], weight.shape[2:]
     size = math.prod(kernel_size)
     output_size = count_windows(x.shape[2:], kernel_size, stride, padding, dilation)
     positions = math.prod(output_size)
@@ -55,7 +55,7 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
 @in_float32
 def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups, out=None):
     """dweight[o, c, k] = Σ_n Σ_s dy[n, o, s] x[n, c, s·stride + k·dilation]"""
-    batch, filters, *output_size = dy.shape
+    (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels = filters // groups, x.shape[1] // groups
     size, positions = math.prod(kernel_size), math.prod(output_size)
     dy = dy.reshape(batch, groups, filters, positions)
@@ -83,8 +83,8 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
 @in_float32
 def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups, out=None):
     """dx[n, c, s·stride + k·dilation] = Σ_o weight[o, c, k] dy[n, o, s], summed over k and s"""
-    batch, filters, *output_size = dy.shape
-    filters, (channels, *kernel_size) = filters // groups, weight.shape[1:]
+    (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
+    filters, channels, kernel_size = filters // groups, weight.shape[1], weight.shape[2:]
     size, positions = math.prod(kernel_size), math.prod(output_size)
     dy = dy.reshape(batch, groups, filters, positions)
     shape = (batch, groups * channels, *input_size)
@@ -120,9 +120,9 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
             total = xp.zeros((count, groups, channels, *padded_size), dy.dtype)
         places = taps(kernel_size, output_size, stride, dilation)
         for product, place in zip(products, places, strict=True):
-            target = total[(..., *place)]
+            target = total[place]
             target += product
-        grouped[start : start + step] = total[(..., *inside(input_size, padding))]
+        grouped[start : start + step] = total[inside(input_size, padding)]
     return dx
 
 

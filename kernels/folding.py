@@ -46,6 +46,5 @@ def col2im(xp, x, *, output_size, kernel_size, dilation, padding, stride):
     y = xp.zeros((*lead, rows // size, *padded_size), x.dtype)
     every = (slice(None),) * len(blocks)
     for k, place in enumerate(taps(kernel_size, blocks, stride, dilation)):
-        target = y[(..., *place)]
-        target += x[(..., k, *every)]
-    return y[(..., *inside(output_size, padding))].copy() if any(padding) else y
+        y[place] += x[(..., k, *every)]
+    return y[inside(output_size, padding)].copy() if any(padding) else y

@@ -129,7 +129,7 @@ def _with_margin(xp, x, way):
 def _without_margin(xp, dx, size, way):
     margin = len(_TAPS[way.interpolation_mode])
     if way.interpolation_mode != "bicubic" or way.padding_mode == "zeros":
-        return dx[(..., *inside(size, (margin,) * len(size)))].copy()
+        return dx[inside(size, (margin,) * len(size))].copy()
     for axis, n in enumerate(size, 2):
         part = dx[along(axis, slice(margin, margin + n))].copy()
         for k, place in enumerate(_repeated(n, margin, way)):

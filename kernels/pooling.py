@@ -4,6 +4,7 @@ What lies before them (batch and channels) numbers the planes. Positions in a pl
 order, as in PyTorch.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -13,17 +14,20 @@ from oneflow_lite.kernels.index_arrays import add_at, check_range, take
 from oneflow_lite.kernels.infer_rules import gathered, pooled, pooled_with_index, unpooled
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
-    along,
     inside,
     last_first,
+    lines,
     overhang,
     padded,
+    sliding_windows,
     split,
     take_larger,
     taps,
     with_size,
 )
 from oneflow_lite.registry import register_kernel
+
+_FEW = 4096  # elements, on which the number of calls matters more than the order of the work
 
 
 @register_kernel("max_pool", infer=pooled_with_index)
@@ -36,25 +40,39 @@ def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
     size = x.shape[x.ndim - len(kernel_size) :]
     after = overhang(size, kernel_size, stride, padding, dilation, output_size)
     source = padded(xp, x, padding, after, _lowest(x.dtype))
-    places = taps(kernel_size, output_size, stride, dilation)
-    y = source[(..., *next(places))].copy()
-    tap = xp.zeros(y.shape, np.min_scalar_type(math.prod(kernel_size)))
-    if any(padding):
-        first = _first_inside(kernel_size, stride, padding, dilation, output_size)
-        tap += xp.asarray(first, tap.dtype)
-    candidate = xp.empty_like(y)
+    found = None
+    if xp is np and 0 < x.size <= _FEW and not any(padding):
+        found = _of_few(source, kernel_size, stride, dilation, output_size)
+    if found is None:
+        places = taps(kernel_size, output_size, stride, dilation)
+        y = source[places[0]].copy()
+        tap = xp.zeros(y.shape, np.min_scalar_type(len(places)))
+        if any(padding):
+            first = _first_inside(kernel_size, stride, padding, dilation, output_size)
+            tap += xp.asarray(first, tap.dtype)
+        candidate = xp.empty_like(y)
 
-    def candidates():
-        for place in places:
-            candidate[...] = source[(..., *place)]
-            yield candidate
+        def candidates():
+            for place in places[1:]:
+                candidate[...] = source[place]
+                yield candidate
 
-    take_larger(xp, y, tap, candidates())
-    no_padding = (0,) * len(size)
-    of_tap = xp.asarray(_positions(kernel_size, dilation, no_padding, size).reshape(-1))
-    indices = of_tap.take(tap)
+        take_larger(xp, y, tap, candidates())
+        found = y, tap
+    y, tap = found
+    indices = xp.asarray(_positions(kernel_size, dilation, None, size)).take(tap)
     indices += xp.asarray(_positions(output_size, stride, padding, size))
     return y, indices
+
+
+def _of_few(source, kernel_size, stride, dilation, output_size):
+    """Return maxima and winning taps in four calls; None if there is a NaN, whose last one wins."""
+    windows = sliding_windows(np, source, kernel_size, output_size, stride, dilation)
+    axis = source.ndim - len(kernel_size)
+    windows = windows.reshape(*source.shape[:axis], math.prod(kernel_size), *output_size)
+    y = np.maximum.reduce(windows, axis)
+    total = np.add.reduce(y, None)
+    return (y, windows.argmax(axis)) if total == total else None
 
 
 @register_kernel("fractional_max_pool", infer=pooled_with_index)
@@ -78,8 +96,7 @@ def fractional_max_pool(xp, x, samples, *, kernel_size, output_size):
         rest = size[axis + 1 :]
         where = (*lead, *(1,) * axis, n, *(1,) * len(rest))
         starts = starts + first.astype(np.int64).reshape(where) * math.prod(rest)
-    once = (1,) * len(size)
-    offsets = _positions(kernel_size, once, (0,) * len(size), size).reshape(-1)
+    offsets = _positions(kernel_size, (1,) * len(size), None, size)
     flat = x.reshape(x.size)
     y = flat.take(starts)
     tap = xp.zeros(y.shape, np.min_scalar_type(offsets.size))
@@ -109,7 +126,7 @@ def plane_put(xp, y, indices, *, input_size, disjoint, out=None):
     x = zeros(xp, (*lead, *input_size), y.dtype, out)
     positions = indices + _starts(xp, lead, input_size)
     if disjoint:
-        x.reshape(x.size)[positions.reshape(-1)] = y.reshape(-1)
+        x.put(positions, y)
     else:
         add_at(xp, x.reshape(x.size), positions, y)
     return x
@@ -126,13 +143,14 @@ def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
     once = (1,) * len(size)
     after = overhang(size, kernel_size, stride, padding, once, output_size)
     y = padded(xp, x, padding, after)
-    if math.prod(output_size) == 1:  # one sum over all is quicker
-        window = y[(..., *[slice(k) for k in kernel_size])]
-        return _divided(xp, window.sum(tuple(range(-len(size), 0)), keepdims=True), divisor)
+    if math.prod(output_size) == 1 or (xp is np and y.size <= _FEW):  # one sum is quicker
+        windows = sliding_windows(xp, y, kernel_size, output_size, stride, once)
+        axes = tuple(range(len(lead), len(lead) + len(size)))
+        return _divided(xp, windows.sum(axes), divisor)
     for axis, k, s, n in last_first(lead, kernel_size, stride, output_size):
-        places = [along(axis, place) for (place,) in taps((k,), (n,), (s,), (1,))]
-        total = y[places[0]].copy()
-        for place in places[1:]:
+        first, *rest = lines(axis, k, n, s)
+        total = y[first].copy()
+        for place in rest:
             total += y[place]
         y = total
     return _divided(xp, y, divisor)
@@ -146,13 +164,18 @@ def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_si
     after = overhang(input_size, kernel_size, stride, padding, once, output_size)
     padded_size = [b + m + a for b, m, a in zip(padding, input_size, after, strict=True)]
     dx = _divided(xp, dy.copy(), divisor)
-    for axis, k, s, n, m in last_first(lead, kernel_size, stride, output_size, padded_size):
-        total = xp.zeros(with_size(dx.shape, axis, m), dy.dtype)
-        for (place,) in taps((k,), (n,), (s,), (1,)):
-            target = total[along(axis, place)]
-            target += dx
+    if kernel_size == stride:  # each element is in one window, or between them
+        total = xp.zeros((*lead, *padded_size), dy.dtype)
+        windows = sliding_windows(xp, total, kernel_size, output_size, stride, once)
+        windows[...] = dx.reshape(*lead, *once, *output_size)
         dx = total
-    return dx[(..., *inside(input_size, padding))].copy() if any((*padding, *after)) else dx
+    else:
+        for axis, k, s, n, m in last_first(lead, kernel_size, stride, output_size, padded_size):
+            total = xp.zeros(with_size(dx.shape, axis, m), dy.dtype)
+            for place in lines(axis, k, n, s):
+                total[place] += dx
+            dx = total
+    return dx[inside(input_size, padding)].copy() if any((*padding, *after)) else dx
 
 
 def _lowest(dtype):
@@ -166,12 +189,13 @@ def _starts(xp, lead, size):
     return starts.reshape(*lead, *(1,) * len(size))
 
 
+@functools.lru_cache(64)
 def _positions(counts, steps, before, size):
-    """Return the C-order positions in a plane of `size` of a grid of elements."""
+    """Return the C-order positions in a plane of `size` of a grid; as a vector without `before`."""
     positions = np.zeros((), np.int64)
-    for n, step, b, m in zip(counts, steps, before, size, strict=True):
+    for n, step, b, m in zip(counts, steps, before or (0,) * len(size), size, strict=True):
         positions = positions[..., None] * m + (np.arange(n) * step - b)
-    return positions
+    return positions if before else positions.reshape(-1)
 
 
 def _first_inside(kernel_size, stride, padding, dilation, output_size):
