@@ -9,6 +9,8 @@ product for several images).
 
 import math
 
+import numpy as np
+
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import convolved, input_of_windows, kernel_of_windows
 from oneflow_lite.kernels.numerics import zeros
@@ -17,10 +19,13 @@ from oneflow_lite.kernels.windows import (
     images_at_once,
     inside,
     padded,
+    remembered,
     sliding_windows,
     taps,
 )
 from oneflow_lite.registry import register_kernel
+
+_FEW = 2**15  # products, whose number matters less than that of the calls
 
 
 @register_kernel("conv", infer=convolved)
@@ -86,9 +91,22 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels, kernel_size = filters // groups, weight.shape[1], weight.shape[2:]
     size, positions = math.prod(kernel_size), math.prod(output_size)
-    dy = dy.reshape(batch, groups, filters, positions)
     shape = (batch, groups * channels, *input_size)
     dx = xp.empty(shape, dy.dtype) if out is None else out
+    if xp is np and 0 < dx.size * filters * size <= _FEW:
+        place = _place_of_gradient(input_size, kernel_size, output_size, stride, padding, dilation)
+        if place is not None:
+            spread = np.zeros((*dy.shape[:2], *place[0]), dy.dtype)
+            spread[place[1]] = dy
+            once, no_padding = (1,) * len(stride), (0,) * len(stride)
+            geometry = (kernel_size, input_size, once, no_padding, dilation, groups)
+            weight = weight.reshape(groups, filters, channels, size)[..., ::-1]
+            weight = weight.transpose(0, 2, 1, 3).reshape(groups, channels, filters * size)
+            grouped = dx.reshape(batch, groups, channels, -1)
+            for images, columns in _columns(np, spread, *geometry):
+                np.matmul(weight, columns, out=grouped[images])
+            return dx
+    dy = dy.reshape(batch, groups, filters, positions)
     grouped = dx.reshape(batch, groups, channels, *input_size)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
     weight = weight.reshape(groups, filters, channels, size)
@@ -116,14 +134,28 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
             multiply = xp.multiply if filters == 1 else xp.matmul
             multiply(weight, part, out=products)
             products = products.reshape(count, groups, channels, size, *output_size)
-            products = xp.moveaxis(products, 3, 0)
+            products = products.transpose(3, 0, 1, 2, *range(4, products.ndim))
             total = xp.zeros((count, groups, channels, *padded_size), dy.dtype)
         places = taps(kernel_size, output_size, stride, dilation)
         for product, place in zip(products, places, strict=True):
-            target = total[place]
-            target += product
+            total[place] += product
         grouped[start : start + step] = total[inside(input_size, padding)]
     return dx
+
+
+@remembered
+def _place_of_gradient(input_size, kernel_size, output_size, stride, padding, dilation):
+    """Return the sizes, and an index of dy in them, with which dx is a convolution of stride 1.
+
+    None where the padding is wider than the filter reaches.
+    """
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel_size, strict=True)]
+    first = [r - p for r, p in zip(reach, padding, strict=True)]
+    if min(first) < 0:
+        return None
+    geometry = zip(first, output_size, stride, strict=True)
+    place = (..., *[slice(f, f + (n - 1) * s + 1, s) for f, n, s in geometry])
+    return tuple([n + r for n, r in zip(input_size, reach, strict=True)]), place
 
 
 def _many(channels, kernel_size, output_size):
@@ -143,10 +175,12 @@ def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups)
     windows = sliding_windows(xp, x, kernel_size, output_size, stride, dilation)
     batch, height = len(x), x.shape[1] // groups * math.prod(kernel_size)
     positions = math.prod(output_size)
-    if windows.flags.c_contiguous:  # kernels of one element: the input is its own columns
+    step = images_at_once(xp, batch, groups * height * positions * x.dtype.itemsize)
+    # With kernels of one element the input is its own columns.
+    if step == batch or windows.flags.c_contiguous:
         yield slice(None), windows.reshape(batch, groups, height, positions)
         return
-    step, memory = _memory(xp, batch, groups * height * positions, x.dtype)
+    memory = xp.empty(step * groups * height * positions, x.dtype)
     for start in range(0, batch, step):
         part = windows[start : start + step]
         columns = memory[: len(part) * groups * height * positions].reshape(part.shape)
