@@ -5,6 +5,7 @@ and scale it. An array is seen as (A, B, P): normalized over A and P, for each b
 text serves rows (A = 1) and channels, and BLAS makes the sums over P.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -15,6 +16,7 @@ from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
 
 _SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
+_FEW = 4096  # elements, on which the number of calls matters more than how sums are made
 
 
 @register_kernel("standardize", infer=normalized("standardize"))
@@ -75,6 +77,7 @@ def update_running(xp, running, batch, *, momentum):
     return running
 
 
+@functools.lru_cache(512)
 def _folded(shape, dim):
     """Return (A, B, P), the sizes of the leading `dim`, of the rest, and of the trailing `dim`."""
     kept = [d for d in range(len(shape)) if d not in dim]
@@ -91,6 +94,7 @@ def _restored(y, x):
     return y.reshape(x.shape).astype(x.dtype, copy=False)
 
 
+@functools.lru_cache(512)
 def _kept(shape, dim):
     return tuple([1 if d in dim else n for d, n in enumerate(shape)])
 
@@ -107,6 +111,8 @@ def _standardized(xp, x, dim, eps):
 
 def _mean(xp, x):
     count = max(1, x.shape[0] * x.shape[2])
+    if xp is np and x.size <= _FEW:
+        return np.add.reduce(x, (0, 2))[:, None] / count
     if x.shape[2] == 1 or x.shape[2] > _LINE:
         return sum_over(xp, x, (0, 2))[:, None] / count
     return sum_over(xp, x @ xp.full(x.shape[2], 1 / count, x.dtype), (0,))[:, None]
@@ -114,6 +120,8 @@ def _mean(xp, x):
 
 def _mean_of_product(xp, x, y):
     count = max(1, x.shape[0] * x.shape[2])
+    if xp is np and x.size <= _FEW:
+        return np.einsum("abp,abp->b", x, y)[:, None] / count
     total = _sum_of_lines if xp is np and x.shape[2] >= _SHORT_LINE else _sum_of_columns
     return total(xp, x, y)[:, None] / count
 

@@ -4,14 +4,15 @@
 it. Negative numbers cut elements off, in mode "constant" alone: for the others the functor cuts.
 """
 
+import functools
+
 from oneflow_lite.kernels.infer_rules import padded
 from oneflow_lite.registry import register_kernel
 
 
 @register_kernel("pad", infer=padded)
 def pad(xp, x, *, pad, mode="constant", value=0, out=None):
-    pairs = _pairs(x.ndim, pad)
-    shape = tuple([n + before + after for n, (before, after) in zip(x.shape, pairs, strict=True)])
+    shape, place, source, bands = _geometry(x.shape, pad, mode)
     if out is not None:
         y = out
         if mode == "constant":
@@ -22,31 +23,39 @@ def pad(xp, x, *, pad, mode="constant", value=0, out=None):
         y = xp.full(shape, value, x.dtype)
     else:
         y = xp.zeros(shape, x.dtype)
-    y[_interior(y.shape, pairs)] = x[_interior(x.shape, [(-b, -a) for b, a in pairs])]
-    if mode != "constant":
-        for dim, (before, after) in enumerate(pairs):
-            for band, source in _bands(dim, before, after, x.shape[dim], mode):
-                y[band] = y[source]
+    y[place] = x[source]
+    for band, copied in bands:
+        y[band] = y[copied]
     return y
 
 
 @register_kernel("pad_grad")
 def pad_grad(xp, dy, *, pad, mode):
     """Add the gradients of the bands to those of the elements that they were copied from."""
-    pairs = _pairs(dy.ndim, pad)
-    shape = tuple([n - before - after for n, (before, after) in zip(dy.shape, pairs, strict=True)])
+    shape, _, _, _ = _geometry(dy.shape, tuple([-n for n in pad]), "constant")
+    _, place, _, bands = _geometry(shape, pad, mode)
     dx = dy.copy()
-    for dim in reversed(range(dy.ndim)):
-        before, after = pairs[dim]
-        for band, source in _bands(dim, before, after, shape[dim], mode):
-            dx[source] += dx[band].sum(dim, keepdims=True) if mode == "replicate" else dx[band]
-    return dx[_interior(dx.shape, pairs)].copy()
+    for band, source in reversed(bands):
+        given = dx[band]
+        dim = len(band) - 1
+        dx[source] += given.sum(dim, keepdims=True) if mode == "replicate" else given
+    return dx[place].copy()
 
 
-def _pairs(ndim, pad):
-    """Return (before, after) for each dimension, the first one first."""
-    pairs = [(0, 0)] * (ndim - len(pad) // 2)
-    return pairs + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+@functools.lru_cache(512)
+def _geometry(size, pad, mode):
+    """Return the padded shape, where x goes and what of it, and (band, what it is copied from)."""
+    pairs = [(0, 0)] * (len(size) - len(pad) // 2)
+    pairs += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    shape = tuple([n + before + after for n, (before, after) in zip(size, pairs, strict=True)])
+    source = _interior(size, [(-before, -after) for before, after in pairs])
+    bands = [
+        each
+        for dim, (before, after) in enumerate(pairs)
+        for each in _bands(dim, before, after, size[dim], mode)
+        if mode != "constant"
+    ]
+    return shape, _interior(shape, pairs), source, bands
 
 
 def _interior(shape, pairs):
