@@ -5,7 +5,7 @@ import numpy as np
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
+from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, sum_rows, take
 from oneflow_lite.kernels.infer_rules import in_c_order, looked_up, one_hot_rows
 from oneflow_lite.registry import register_kernel
 
@@ -53,7 +53,7 @@ def embedding_bag_sum(xp, weight, coefficients, indices, offsets, *, scale_grad_
     if indices.size * weight.shape[1] > _LARGE_BAGS and on_host(xp):
         return _matrix(coefficients, indices, offsets, weight) @ weight
     rows, bags = weight.take(indices, 0), _bags(xp, indices, offsets)
-    return _summed_at(xp, rows, coefficients, bags, (len(offsets), weight.shape[1]))
+    return sum_rows(xp, _scaled(rows, coefficients), bags, len(offsets))
 
 
 @register_kernel("embedding_bag_sum_grad")
@@ -63,7 +63,7 @@ def embedding_bag_sum_grad(xp, dy, coefficients, indices, offsets, *, rows):
     if indices.size * dy.shape[1] > _LARGE_BAGS and on_host(xp):
         return _matrix(coefficients, indices, offsets, dy, rows).T @ dy
     dys = dy.take(_bags(xp, indices, offsets), 0)
-    return _summed_at(xp, dys, coefficients, indices, (rows, dy.shape[1]))
+    return sum_rows(xp, _scaled(dys, coefficients), indices, rows)
 
 
 @register_kernel("embedding_bag_sum_dots", infer=_one_for_each_index)
@@ -130,13 +130,8 @@ def _bags(xp, indices, offsets):
     return xp.searchsorted(offsets, xp.arange(indices.size), side="right") - 1
 
 
-def _summed_at(xp, x, coefficients, places, shape):
-    """Return zeros of `shape` with the rows of x, times coefficients, added at places."""
-    if coefficients is not None:
-        x = x * coefficients[:, None]
-    y = xp.zeros(shape, x.dtype)
-    add_at(xp, y.reshape(y.size), places[:, None] * shape[1] + xp.arange(shape[1]), x)
-    return y
+def _scaled(rows, coefficients):
+    return rows if coefficients is None else rows * coefficients[:, None]
 
 
 def _counts_classes(x, *, num_classes):

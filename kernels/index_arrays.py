@@ -4,6 +4,9 @@ import numpy as np
 
 from oneflow_lite.errors import IndexRangeError, bad_argument
 
+# From so many elements on, a sparse matrix of ones adds rows up five to ten times quicker.
+_MANY = 4096
+
 
 def on_host(xp):
     """Return whether arrays of this module lie in host memory, where looking at values is free."""
@@ -86,6 +89,30 @@ def add_at(xp, flat, positions, values):
         wide = flat.astype(np.int32)
         xp.add.at(wide, positions, values.astype(np.int32))
         flat[...] = wide.astype(flat.dtype)
+
+
+def sum_rows(xp, values, rows, count, out=None):
+    """Return `count` rows of zeros with the rows of `values` (2-d) added at `rows`.
+
+    Rows may count from the end, as NumPy's indices.
+    """
+    number, width = values.shape
+    if on_host(xp) and values.size >= _MANY and width > 1 and values.dtype.char not in "e?":
+        import scipy.sparse
+
+        ones, columns = np.ones(number, values.dtype), np.arange(number + 1)
+        places = (ones, wrapped(np, rows, count), columns)
+        summed = scipy.sparse.csc_array(places, shape=(count, number)) @ values
+        if out is not None:
+            out[...] = summed.reshape(out.shape)
+        return summed
+    table = xp.zeros((count, width), values.dtype) if out is None else out
+    table[...] = 0
+    if not on_host(xp):
+        rows = wrapped(xp, rows, count)
+    positions = rows if width == 1 else rows[:, None] * width + xp.arange(width)
+    add_at(xp, table.reshape(-1), positions, values)
+    return table
 
 
 def lost(xp, positions, size):

@@ -7,7 +7,7 @@ give a scalar otherwise. Index arrays come as inputs; `dims` says at which dimen
 from math import prod
 
 from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
-from oneflow_lite.kernels.index_arrays import add_at, check_range, lost, wrapped
+from oneflow_lite.kernels.index_arrays import check_range, lost, sum_rows, wrapped
 from oneflow_lite.kernels.infer_rules import (
     chosen,
     in_c_order,
@@ -147,26 +147,25 @@ def _named_dims(indices, dims):
 
 def _summed(xp, dy, indices, dims, shape, out):
     """Sum dy into zeros(shape) at integer indices that may name an element more than once."""
+    if dims == (0,):
+        rows = indices[0].reshape(-1)
+        width = prod(shape[1:])
+        dx = sum_rows(xp, dy.reshape(rows.size, width), rows, shape[0], out)
+        return dx.reshape(shape) if out is None else out
     together = dims == tuple(range(dims[0], dims[0] + len(dims)))
     place = dims[0] if together else 0  # where x[indices] has the dimensions of the indices
-    chosen = xp.broadcast_arrays(*indices)[0].shape
-    front = tuple(range(len(chosen)))
-    moved = xp.moveaxis(dy, tuple(place + k for k in front), front)
-
-    others = [k for k in range(len(shape)) if k not in dims]
-    width = prod(shape[k] for k in others)
     rows = wrapped(xp, indices[0], shape[dims[0]])
     for index, dim in zip(indices[1:], dims[1:], strict=True):
         rows = rows * shape[dim] + wrapped(xp, index, shape[dim])
-    order = [*dims, *others]
-    in_order = order == sorted(order)
-    dx = zeros(xp, [shape[k] for k in order], dy.dtype, out if in_order else None)
-    positions = rows[..., None] * width + xp.arange(width) if width != 1 else rows
-    add_at(xp, dx.reshape(-1), positions, moved)
-    if in_order:
+    front = tuple(range(rows.ndim))
+    moved = xp.moveaxis(dy, tuple(place + k for k in front), front)
+    order = [*dims, *(k for k in range(len(shape)) if k not in dims)]
+    sizes = [shape[k] for k in order]
+    count, width = prod(sizes[: len(dims)]), prod(sizes[len(dims) :])
+    dx = sum_rows(xp, moved.reshape(rows.size, width), rows.reshape(-1), count).reshape(sizes)
+    if out is None and order == sorted(order):
         return dx
-    dx = dx.transpose(sorted(range(len(shape)), key=order.__getitem__))
-    return dx if out is None else copied(dx, out)
+    return copied(dx.transpose(sorted(range(len(shape)), key=order.__getitem__)), out)
 
 
 def _explained(xp, op, shape, indices, dims, error):
