@@ -104,11 +104,7 @@ def softshrink(input: RealFloating, lambd: NonNegative = 0.5) -> Tensor:
 
 
 @functor(
-    "flow functional",
-    out=True,
-    inplace=True,
-    twin="flow functional",
-    samples="x(2, 3), 0.5, 9.0",
+    "flow functional", out=True, inplace=True, twin="flow functional", samples="x(2, 3), 0.5, 9.0"
 )
 def threshold(input: RealNumber, threshold: Scalar, value: Scalar) -> Tensor:
     """Return x where it is above the threshold, else value; the gradient at the threshold is 0.

@@ -10,89 +10,48 @@ import numpy as np
 
 from oneflow_lite.dtype import complex128, finfo, float16, float64
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
-from oneflow_lite.functors.checks import (
-    cast,
-    check_tensor,
-    floating,
-    numeric,
-    real,
-    require_integer,
-    to_dtype,
-)
+from oneflow_lite.functors import checks, domains as D, operands
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import (
-    AnyTensor,
-    Domain,
-    Floating,
-    Int,
-    Numeric,
-    Operand,
-    Real,
-    RealFloating,
-    RealFloatingPair,
-    RealPair,
-    RealToFloating,
-    pair,
-    tensor,
-)
+from oneflow_lite.functors.domains import AnyTensor, Domain, RealPair, RealToFloating
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.operands import (
-    NUMBERS,
-    OPERAND,
-    REAL_NUMBERS,
-    RealToFloatingOperands,
-    check_operands,
-    is_bool,
-    is_integer,
-    real_operand,
-)
+from oneflow_lite.functors.operands import check_operands, is_bool, is_integer, mixed_pair
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote, rounded_once
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
-_SQUARE = op_expr("square")
 _MUL_SCALAR = op_expr("mul_scalar")
-_FLOOR_DIVIDE = op_expr("floor_divide")
-_DIV_TRUNC = op_expr("div_trunc")
 _POW = op_expr("pow")
 _POW_INTEGER = op_expr("pow_integer")
-_CLAMP = op_expr("clamp")
 _CLAMP_MIN = op_expr("clamp_min")
 _CLAMP_MAX = op_expr("clamp_max")
 _WHERE = op_expr("where")
-_LERP = op_expr("lerp")
-_CLONE = op_expr("clone")
-_NAN_TO_NUM = op_expr("nan_to_num")
+
+_PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3)"
+_SUMS = f"{_PAIRS}, alpha=2.5; x(2, 3), 1.5"
 
 # --- Sums and products --------------------------------------------------------------------------
 
 
 def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
     """Return value * factor in the dtype of the value, into which the factor has to fit."""
-    kind = value._data.dtype.kind
-    fits = {"c": NUMBERS, "f": REAL_NUMBERS}.get(kind, (int, np.integer, np.bool_))
-    if not isinstance(factor, fits):
-        raise bad_argument(
-            ArgumentError if isinstance(factor, NUMBERS) else ArgumentTypeError,
-            op,
-            argument,
-            expected=f"a number that fits dtype {value.dtype}",
-            got=repr(factor),
-            mend="pass its .item(), or multiply by it"
-            if isinstance(factor, Tensor)
-            else "convert the tensors first, as with .float()",
-        )
-    number = fill_value(op, argument, factor, value._data.dtype)
-    return dispatch1(_MUL_SCALAR, value, {"factor": number})
+    dtype, numbers = value._data.dtype, operands.NUMBERS
+    fits = {"c": numbers, "f": operands.REAL_NUMBERS}
+    if isinstance(factor, fits.get(dtype.kind, (int, np.integer, np.bool_))):
+        return dispatch1(_MUL_SCALAR, value, {"factor": fill_value(op, argument, factor, dtype)})
+    kind = ArgumentError if isinstance(factor, numbers) else ArgumentTypeError
+    mend = "convert the tensors first, as with .float()"
+    if isinstance(factor, Tensor):
+        mend = "pass its .item(), or multiply by it"
+    expected = f"a number that fits dtype {value.dtype}"
+    raise bad_argument(kind, op, argument, expected, repr(factor), mend)
 
 
 def _no_bools(op: str, input: Any, other: Any) -> tuple[Any, Any]:
-    if is_bool(other) or is_bool(input):
-        raise DTypeError(
-            f"{op}(): argument '{'other' if is_bool(other) else 'input'}': expected numbers, "
-            "got bool; use logical_not(), ^ or logical_xor()"
-        )
+    for argument, value in (("other", other), ("input", input)):
+        if is_bool(value):
+            mend = "use logical_not(), ^ or logical_xor()"
+            raise bad_argument(DTypeError, op, argument, "numbers", "bool", mend)
     return input, other
 
 
@@ -107,33 +66,20 @@ def _with_alpha(op: str, input: Any, other: Any, alpha: Any) -> Tensor:
 
 
 # What is checked early may leave the straight way, which stays one call of dispatch2.
-Alpha = Annotated[
-    Any,
-    Domain(
-        "Scales `other`; has to fit the dtype of the result.",
-        "return _with_alpha(NAME, input, other, {x})",
-        "{x} == 1",
-        uses=(_with_alpha,),
-        early=True,
-        type="number",
-    ),
-]
-NoBools = Annotated[
-    Any,
-    pair(
-        _no_bools,
-        "Of shapes that broadcast together.",
-        "When {x} holds truth values.",
-        "fciu",
-        OPERAND,
-    ),
-]
-_SUMS = "x(2, 3), x(2, 3); x(2, 3), x(3), alpha=2.5; x(2, 3), 1.5"
-_PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 1.5"
+_scale = Domain(
+    "Scales `other`; has to fit the dtype of the result.",
+    "return _with_alpha(NAME, input, other, {x})",
+    "{x} == 1",
+    uses=(_with_alpha,),
+    early=True,
+    type="number",
+)
+Alpha = Annotated[Any, _scale]
+NoBools = Annotated[Any, mixed_pair(_no_bools, "Numbers", "When {x} holds truth values.", "fciu")]
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_SUMS)
-def add(input: Operand, other: Operand, *, alpha: Alpha = 1) -> Tensor:
+def add(input: D.Operand, other: D.Operand, *, alpha: Alpha = 1) -> Tensor:
     """Return input + alpha * other.
 
     >>> flow.add(flow.tensor([1, 2]), 10, alpha=2)
@@ -152,9 +98,9 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return sub(other, input, alpha=alpha)
 
 
-mul = binary(
-    "mul", "Return input * other.", domain=Operand, twin=True, alias="multiply", samples=_PAIRS
-)
+@functor("flow Tensor", out=True, twin=True, alias="multiply", samples=f"{_PAIRS}; x(2, 3), 1.5")
+def mul(input: D.Operand, other: D.Operand) -> Tensor:
+    """Return input * other."""
 
 
 # --- Quotients ----------------------------------------------------------------------------------
@@ -162,19 +108,17 @@ mul = binary(
 
 def _whole(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     """Check operands of a division that rounds, or its remainder: real, and not two bools."""
-    x, y = real_operand(op, input, "input"), real_operand(op, other, "other")
+    x, y = operands.real_operand(op, input, "input"), operands.real_operand(op, other, "other")
     if is_bool(x) and is_bool(y):
-        raise DTypeError(
-            f"{op}(): argument 'other': expected numbers, got two bools; convert one of them "
-            "with .long()"
-        )
+        mend = "convert one of them with .long()"
+        raise bad_argument(DTypeError, op, "other", "numbers", "two bools", mend)
     return x, y
 
 
 def _as_float(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = make_tensor(value)
-    return floating("div", value) if isinstance(value, Tensor) else float(value)
+    return checks.floating("div", value) if isinstance(value, Tensor) else float(value)
 
 
 def _quotient(op: str, input: Any, other: Any) -> tuple[Any, Any]:
@@ -186,39 +130,27 @@ def _quotient(op: str, input: Any, other: Any) -> tuple[Any, Any]:
 
 def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Tensor:
     if rounding_mode in ("floor", "trunc"):
-        rounded = _FLOOR_DIVIDE if rounding_mode == "floor" else _DIV_TRUNC
+        rounded = op_expr("floor_divide" if rounding_mode == "floor" else "div_trunc")
         return dispatch2(rounded, *_whole(op, input, other))
-    raise ArgumentError(
-        f"{op}(): argument 'rounding_mode': expected None, 'trunc' or 'floor', got "
-        f"{rounding_mode!r}; pass one of these"
-    )
+    expected = "None, 'trunc' or 'floor'"
+    got, mend = repr(rounding_mode), "pass one of these"
+    raise bad_argument(ArgumentError, op, "rounding_mode", expected, got, mend)
 
 
-RoundingMode = Annotated[
-    str | None,
-    Domain(
-        "Round the quotient towards zero, or down; integers then stay integers.",
-        "return _rounded_quotient(NAME, input, other, {x})",
-        "{x} is None",
-        {"ArgumentError": "When {x} is another word."},
-        uses=(_rounded_quotient,),
-        early=True,
-        type='{None, "trunc", "floor"}',
-    ),
-]
-Quotient = Annotated[
-    Any, pair(_quotient, "", "When one is complex and the quotient rounded.", "fc", OPERAND)
-]
-Whole = Annotated[
-    Any,
-    pair(
-        _whole,
-        "Real, and not both bool; of shapes that broadcast together.",
-        "When an argument is complex, or both are bool.",
-        "fiu",
-        OPERAND,
-    ),
-]
+_rounding = Domain(
+    "Round the quotient towards zero, or down; integers then stay integers.",
+    "return _rounded_quotient(NAME, input, other, {x})",
+    "{x} is None",
+    {"ArgumentError": "When {x} is another word."},
+    uses=(_rounded_quotient,),
+    early=True,
+    type='{None, "trunc", "floor"}',
+)
+RoundingMode = Annotated[str | None, _rounding]
+_WHEN = "When one is complex and the quotient rounded."
+Quotient = Annotated[Any, mixed_pair(_quotient, "", _WHEN, "fc")]
+_WHEN = "When an argument is complex, or both are bool."
+Whole = Annotated[Any, mixed_pair(_whole, "Real, and not both bool", _WHEN, "fiu")]
 
 
 @functor(
@@ -244,27 +176,17 @@ floor_divide = _whole_row(
     "floor_divide", "Return the quotient rounded down; an integer divided by 0 raises."
 )
 fmod = _whole_row(
-    "fmod",
-    "Return the remainder with the sign of `input`.",
-    "[7, -7] & [3, 3] -> tensor([ 1, -1])",
+    "fmod", "Return the remainder with the sign of `input`.", "[7, -7] & [3, 3] -> tensor([ 1, -1])"
 )
 remainder = _whole_row("remainder", "Return the remainder with the sign of `other`.")
 
 
 def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    return require_integer(op, input, "input"), require_integer(op, other, "other")
+    return checks.require_integer(op, input, "input"), checks.require_integer(op, other, "other")
 
 
-Integers = Annotated[
-    Tensor,
-    pair(
-        _integers,
-        "Of integers, and of shapes that broadcast together.",
-        "When {x} does not hold integers.",
-        "iu",
-        sample="i(2, 3, n=20)",
-    ),
-]
+_SAYS, _WHEN = "Of integers, and of shapes that broadcast together.", "When {x} holds no integers."
+Integers = Annotated[Tensor, D.pair(_integers, _SAYS, _WHEN, "iu", sample="i(2, 3, n=20)")]
 _integer_row = functools.partial(binary, domain=Integers, twin="flow Tensor")
 gcd = _integer_row(
     "gcd",
@@ -315,10 +237,8 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if not (is_integer(exponent) and is_integer(input)):
         return dispatch2(_POW, input, exponent)
     if isinstance(exponent, (int, np.integer)) and exponent < 0:
-        raise ArgumentError(
-            f"pow(): argument 'exponent': expected at least 0 for integers, got {exponent}; "
-            "convert the tensor with .float()"
-        )
+        expected, mend = "at least 0 for integers", "convert the tensor with .float()"
+        raise bad_argument(ArgumentError, "pow", "exponent", expected, exponent, mend)
     return dispatch2(_POW_INTEGER, input, exponent)
 
 
@@ -338,7 +258,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """
     given = [x if isinstance(x, Tensor) else np.asarray(x) for x in (input, exponent)]
     wide = complex128 if any(x.dtype.kind == "c" for x in given) else float64
-    x, y = [cast(x, wide) if isinstance(x, Tensor) else wide.type(x) for x in given]
+    x, y = [checks.cast(x, wide) if isinstance(x, Tensor) else wide.type(x) for x in given]
     return pow(x, y)
 
 
@@ -360,10 +280,8 @@ class Frexp(NamedTuple):
 
 
 @functor("flow Tensor", out=True)
-def frexp(input: RealFloating) -> Frexp:
-    """Return mantissas of size 0.5 to 1, with the sign of the elements, and exponents of 2.
-
-    returns: the mantissas, in the dtype of `input`, and the exponents, as int32; a named tuple.
+def frexp(input: D.RealFloating) -> Frexp:
+    """Return mantissas of size 0.5 to 1, with the sign of the elements, and int32 exponents of 2.
 
     >>> flow.frexp(flow.tensor([1.0, -6.0, 0.0]))
     Frexp(mantissa=tensor([ 0.5000, -0.7500,  0.0000]), exponent=tensor([1, 3, 0], dtype=int32))
@@ -375,51 +293,44 @@ def frexp(input: RealFloating) -> Frexp:
 
 def _counted(op: str, value: Tensor, argument: str) -> Tensor:
     """Return truth values as integers."""
-    return to_dtype(op, check_tensor(op, argument, value), "int64" if is_bool(value) else None)
+    x = checks.check_tensor(op, argument, value)
+    return checks.to_dtype(op, x, "int64" if is_bool(value) else None)
 
 
-Counted = Annotated[Tensor, tensor(_counted, "fciu", "Of any shape; bools are taken as int64.")]
+Counted = Annotated[Tensor, D.tensor(_counted, "fciu", "Of any shape; bools are taken as int64.")]
 _unary = functools.partial(unary, twin="flow Tensor")
-_floating = functools.partial(_unary, domain=Floating, samples="pos(2, 3)")
-_real = functools.partial(_unary, domain=Real)
+_floating = functools.partial(_unary, domain=D.Floating, samples="pos(2, 3)")
+_real = functools.partial(_unary, domain=D.Real)
 
-neg = _unary("neg", "Return -input.", domain=Numeric, alias="negative")
+neg = _unary("neg", "Return -input.", domain=D.Numeric, alias="negative")
 abs = _unary(
     "abs",
-    "Return the absolute value; its derivative at 0 is 0.",
+    "Return the absolute value; the derivative at 0 is 0.",
     domain=AnyTensor,
     alias="absolute",
 )
 sign = _real(
-    "sign",
-    "Return -1, 0 or 1 by the sign, 0 for nan. Of complex numbers only `sgn` is defined.",
-    twin=True,
+    "sign", "Return -1, 0 or 1 by the sign, 0 for nan; `sgn` takes complex numbers.", twin=True
 )
 square = _unary("square", "Return input * input.", domain=Counted)
 sqrt = _floating("sqrt", "Return the square root; its derivative at 0 is infinite, as in PyTorch.")
 rsqrt = _floating("rsqrt", "Return 1 / sqrt(input).")
 reciprocal = _floating("reciprocal", "Return 1 / input.")
-floor = _real(
-    "floor", "Return the largest whole number not above each element; the derivative is 0."
-)
-ceil = _real(
-    "ceil", "Return the smallest whole number not below each element; the derivative is 0."
-)
-trunc = _real(
-    "trunc", "Return the elements without their fractions; the derivative is 0.", alias="fix"
-)
+floor = _real("floor", "Return the elements rounded down; the derivative is 0.")
+ceil = _real("ceil", "Return the elements rounded up; the derivative is 0.")
+trunc = _real("trunc", "Return the elements rounded towards 0; the derivative is 0.", alias="fix")
 frac = _unary(
     "frac",
     "Return the fractions, with the sign of the elements; the derivative is 1.",
     "[1.5, -1.5] -> tensor([ 0.5000, -0.5000])",
-    domain=RealFloating,
+    domain=D.RealFloating,
 )
 
 
 @functor(
     "flow Tensor special", out=True, twin="flow Tensor", samples="x(2, 3); x(2, 3), decimals=1"
 )
-def round(input: Real, *, decimals: Int = 0) -> Tensor:
+def round(input: D.Real, *, decimals: D.Int = 0) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0.
 
     decimals: how many digits to keep behind the point; may be negative.
@@ -435,7 +346,7 @@ def positive(input: Any) -> Tensor:
 
     DTypeError: when `input` is bool.
     """
-    return numeric("positive", input)
+    return checks.numeric("positive", input)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor")
@@ -454,12 +365,10 @@ def rad2deg(input: RealToFloating) -> Tensor:
     return mul(input, 180 / math.pi)
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin="flow Tensor",
-    samples="x(2, 3); np.array([nan, inf, -inf, 1.5]), 0.5, 2.0, -3.0",
-)
+_SAMPLES = "x(2, 3); np.array([nan, inf, -inf, 1.5]), 0.5, 2.0, -3.0"
+
+
+@functor("flow Tensor", out=True, twin="flow Tensor", samples=_SAMPLES)
 def nan_to_num(
     input: AnyTensor,
     nan: float | None = None,
@@ -474,19 +383,17 @@ def nan_to_num(
     tensor([7., 1.])
     """
     if input._data.dtype.kind not in "fc":
-        return dispatch1(_CLONE, input)
+        return input.clone()
     limits = finfo(input.dtype)
-    attrs = {
-        "nan": 0.0 if nan is None else nan,
-        "posinf": float(limits.max) if posinf is None else posinf,
-        "neginf": float(limits.min) if neginf is None else neginf,
-    }
-    return dispatch1(_NAN_TO_NUM, input, attrs)
+    highest = float(limits.max) if posinf is None else posinf
+    lowest = float(limits.min) if neginf is None else neginf
+    attrs = {"nan": 0.0 if nan is None else nan, "posinf": highest, "neginf": lowest}
+    return dispatch1(op_expr("nan_to_num"), input, attrs)
 
 
 # --- Extremes and choices -----------------------------------------------------------------------
 
-_extreme = functools.partial(binary, domain=RealPair, samples="x(2, 3), x(2, 3); x(2, 3), x(3)")
+_extreme = functools.partial(binary, domain=RealPair, samples=_PAIRS)
 maximum = _extreme("maximum", "Return the larger of two elements; equal ones share the gradient.")
 minimum = _extreme("minimum", "Return the smaller of two elements; equal ones share the gradient.")
 fmax = _extreme(
@@ -494,22 +401,19 @@ fmax = _extreme(
     "Return the larger of two elements, or the one that is not nan; the first wins a tie.",
     "[1.0, float('nan')] & [2.0, 4.0] -> tensor([2., 4.])",
 )
-fmin = _extreme(
-    "fmin", "Return the smaller of two elements, or the one that is not nan; the first wins a tie."
-)
+fmin = _extreme("fmin", "Return the smaller of two elements, else as `fmax`.")
 copysign = binary(
     "copysign",
     "Return the size of `input` with the sign of `other`, to which the derivative is 0.",
     "[1.0, -2.0] & [-0.0, 3.0] -> tensor([-1.,  2.])",
-    domain=RealToFloatingOperands,
+    domain=operands.RealToFloatingOperands,
     twin=True,
     samples="x(2, 3), x(2, 3); x(2, 3), -1.5",
 )
 nextafter = binary(
     "nextafter",
     "Return the floating point number next to `input`, towards `other`.",
-    "[1.0, 0.0] & [2.0, 0.0] -> tensor([1.0000, 0.0000])",
-    domain=RealFloatingPair,
+    domain=D.RealFloatingPair,
     twin=True,
 )
 
@@ -525,7 +429,7 @@ def heaviside(input: RealPair, values: RealPair) -> Tensor:
 
 def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
     clamp = _CLAMP_MIN if argument == "min" else _CLAMP_MAX
-    return dispatch2(clamp, real(op, input), real_operand(op, bound, argument))
+    return dispatch2(clamp, checks.real(op, input), operands.real_operand(op, bound, argument))
 
 
 _BOUND = "x(2, 3), 0.3; x(2, 3), x(3)"
@@ -562,14 +466,13 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     tensor([-1.0000,  0.5000,  1.0000])
     """
     if min is None and max is None:
-        raise ArgumentError(
-            "clamp(): argument 'min': expected min, max or both, got neither; give at least "
-            "one bound"
-        )
+        expected, mend = "min, max or both", "give at least one bound"
+        raise bad_argument(ArgumentError, "clamp", "min", expected, "neither", mend)
     if isinstance(min, Tensor) and isinstance(max, Tensor):
-        operands = (real("clamp", input), real("clamp", min, "min"), real("clamp", max, "max"))
-        check_operands("clamp", input=input, min=min, max=max)
-        return dispatch(_CLAMP, tuple(promote("clamp", *operands)))
+        given = {"input": input, "min": min, "max": max}
+        bounded = [checks.real("clamp", x, name) for name, x in given.items()]
+        check_operands("clamp", **given)
+        return dispatch(op_expr("clamp"), tuple(promote("clamp", *bounded)))
     result = input if min is None else _clamped("clamp", "min", input, min)
     return result if max is None else _clamped("clamp", "max", result, max)
 
@@ -592,10 +495,8 @@ def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition._data.dtype.kind != "b":
-        raise DTypeError(
-            f"where(): argument 'condition': expected a bool tensor, got {condition.dtype}; "
-            "compare, or convert it with .bool()"
-        )
+        got, mend = condition.dtype, "compare, or convert it with .bool()"
+        raise bad_argument(DTypeError, "where", "condition", "a bool tensor", got, mend)
     check_operands("where", condition=condition, input=input, other=other)
     x, y = promote("where", input, other)
     return dispatch(_WHERE, (condition, x, y))
@@ -609,20 +510,30 @@ def tensor_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 # --- Sums of several steps ----------------------------------------------------------------------
 
+_WEIGHTS = "x(2, 3), x(2, 3), 0.3; x(2, 3), x(3), share(2, 1); x(2, 3), x(2, 3), 1.7"
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples="x(2, 3), x(2, 3), 0.3; x(2, 3), x(3), share(2, 1); x(2, 3), x(2, 3), 1.7",
-)
+
+@functor("flow Tensor", out=True, twin=True, samples=_WEIGHTS)
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return input + weight * (end - input)."""
     check_operands("lerp", input=input, end=end, weight=weight)
-    operands = promote("lerp", floating("lerp", input), end, weight)
-    if operands[0]._data.dtype is float16:
+    together = promote("lerp", checks.floating("lerp", input), end, weight)
+    if together[0]._data.dtype is float16:
         return rounded_once(lerp, input, end, weight)
-    return dispatch(_LERP, tuple(operands))
+    return dispatch(op_expr("lerp"), tuple(together))
+
+
+def _with_term(op: str, input: Tensor, tensor1: Any, tensor2: Any, *, value: Any) -> Tensor:
+    check_operands(op, input=input, tensor1=tensor1, tensor2=tensor2)
+    if op == "addcdiv" and is_integer(tensor1) and is_integer(tensor2):
+        expected = "a floating point dtype where tensor1 holds integers"
+        mend = "convert one of them with .float()"
+        raise bad_argument(DTypeError, op, "tensor2", expected, "integers", mend)
+    x, first, second = promote(op, input, tensor1, tensor2)
+    if x._data.dtype is float16:
+        return rounded_once(_with_term, op, input, tensor1, tensor2, value=value)
+    term = div(first, second) if op == "addcdiv" else mul(first, second)
+    return add(x, term if value == 1 else _scaled(op, "value", term, value))
 
 
 _TERMS = "x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(3), pos(2, 1), value=-0.5"
@@ -631,25 +542,10 @@ _TERMS = "x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(3), pos(2, 1), value=-0.5"
 @functor("flow Tensor", out=True, twin=True, samples=_TERMS)
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2."""
-    check_operands("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
-    x, first, second = promote("addcmul", input, tensor1, tensor2)
-    if x._data.dtype is float16:
-        return rounded_once(addcmul, input, tensor1, tensor2, value=value)
-    product = mul(first, second)
-    return add(x, product if value == 1 else _scaled("addcmul", "value", product, value))
+    return _with_term("addcmul", input, tensor1, tensor2, value=value)
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_TERMS)
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch."""
-    check_operands("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
-    if is_integer(tensor1) and is_integer(tensor2):
-        raise DTypeError(
-            "addcdiv(): argument 'tensor2': expected a floating point dtype where tensor1 "
-            "holds integers, got integers; convert one of them with .float()"
-        )
-    x, first, second = promote("addcdiv", input, tensor1, tensor2)
-    if x._data.dtype is float16:
-        return rounded_once(addcdiv, input, tensor1, tensor2, value=value)
-    quotient = div(first, second)
-    return add(x, quotient if value == 1 else _scaled("addcdiv", "value", quotient, value))
+    return _with_term("addcdiv", input, tensor1, tensor2, value=value)

@@ -6,21 +6,15 @@ import functools
 import math
 from typing import Annotated, Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import check_number, real
+from oneflow_lite.functors.checks import check_number, real, wrong
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real, pair
-from oneflow_lite.functors.operands import OPERAND
-from oneflow_lite.functors.shape import imag
-from oneflow_lite.interpreter import dispatch1, dispatch2
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real
+from oneflow_lite.functors.operands import mixed_pair
+from oneflow_lite.interpreter import dispatch2
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-_EQ = op_expr("eq")
-_LOGICAL_NOT = op_expr("logical_not")
-_ISCLOSE = op_expr("isclose")
-_ALLCLOSE = op_expr("allclose")
-_EQUAL = op_expr("equal")
 
 
 def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
@@ -33,16 +27,7 @@ def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     return input, other
 
 
-Ordered = Annotated[
-    Any,
-    pair(
-        _ordered,
-        "Real, of shapes that broadcast together.",
-        "When an argument is complex.",
-        "fiub",
-        OPERAND,
-    ),
-]
+Ordered = Annotated[Any, mixed_pair(_ordered, "Real", "When an argument is complex.", "fiub")]
 _pair = functools.partial(
     binary, domain=Ordered, twin=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
 )
@@ -54,26 +39,12 @@ eq = _pair(
     "[1, 2, 3] & [2, 2, 2] -> tensor([False,  True, False])",
     domain=Operand,
 )
-ne = _pair(
-    "ne",
-    "Return where two tensors differ, as bools. nan differs from everything.",
-    domain=Operand,
-    alias="not_equal",
-)
-lt = _pair(
-    "lt",
-    "Return where `input` is less than `other`, as bools.",
-    "[1, 2, 3] & [2, 2, 2] -> tensor([ True, False, False])",
-    alias="less",
-)
+ne = _pair("ne", "Return where `eq` does not hold, as bools.", domain=Operand, alias="not_equal")
+lt = _pair("lt", "Return where `input` is less than `other`, as bools.", alias="less")
 le = _pair("le", "Return where `input` is at most `other`, as bools.", alias="less_equal")
 gt = _pair("gt", "Return where `input` is greater than `other`, as bools.", alias="greater")
 ge = _pair("ge", "Return where `input` is at least `other`, as bools.", alias="greater_equal")
-isnan = _one(
-    "isnan",
-    "Return where an element is nan, as bools.",
-    "[1.0, float('nan')] -> tensor([False,  True])",
-)
+isnan = _one("isnan", "Return where an element is nan, as bools.")
 isinf = _one("isinf", "Return where an element is inf or -inf, as bools.")
 isfinite = _one("isfinite", "Return where an element is neither inf, -inf nor nan, as bools.")
 signbit = unary(
@@ -87,13 +58,13 @@ signbit = unary(
 @functor("flow Tensor", out=True)
 def isposinf(input: Real) -> Tensor:
     """Return where an element is inf, as bools."""
-    return dispatch2(_EQ, input, math.inf)
+    return F.eq(input, math.inf)
 
 
 @functor("flow Tensor", out=True)
 def isneginf(input: Real) -> Tensor:
     """Return where an element is -inf, as bools."""
-    return dispatch2(_EQ, input, -math.inf)
+    return F.eq(input, -math.inf)
 
 
 @functor("flow Tensor")
@@ -103,20 +74,15 @@ def isreal(input: AnyTensor) -> Tensor:
     >>> flow.isreal(flow.tensor([1 + 0j, 2j]))
     tensor([ True, False])
     """
-    if input.is_complex():
-        return dispatch1(_LOGICAL_NOT, imag(input))
-    return eq(input, input) | isnan(input)
+    return F.logical_not(F.imag(input)) if input.is_complex() else eq(input, input) | isnan(input)
 
 
-def _close(
-    op: OpExpr, input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool
-) -> Tensor:
+def _close(op: str, input: Tensor, other: Tensor, **attrs: Any) -> Tensor:
     if other.dtype == input.dtype:
-        attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
-        return dispatch2(op, input, other, attrs)
-    raise DTypeError(
-        f"{op.op_type_name}(): argument 'other': expected dtype {input.dtype}, that of 'input', "
-        f"got {other.dtype}; convert one of them with .to(dtype)"
+        return dispatch2(op_expr(op), input, other, attrs)
+    expected = f"dtype {input.dtype}, that of 'input'"
+    raise wrong(
+        op, "other", expected, other.dtype, "convert one of them with .to(dtype)", DTypeError
     )
 
 
@@ -139,7 +105,7 @@ def isclose(
     >>> flow.isclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
-    return _close(_ISCLOSE, input, other, rtol, atol, equal_nan)
+    return _close("isclose", input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 @functor("flow Tensor")
@@ -154,11 +120,8 @@ def allclose(
 
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not broadcast.
-
-    >>> flow.allclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]), atol=0.2)
-    True
     """
-    return bool(_close(_ALLCLOSE, input, other, rtol, atol, equal_nan))
+    return bool(_close("allclose", input, other, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 @functor("flow Tensor")
@@ -170,4 +133,4 @@ def equal(input: AnyTensor, other: AnyTensor) -> bool:
     >>> flow.equal(flow.tensor([1, 2]), flow.tensor([1, 2]))
     True
     """
-    return input.shape == other.shape and bool(dispatch2(_EQUAL, input, other))
+    return input.shape == other.shape and bool(dispatch2(op_expr("equal"), input, other))

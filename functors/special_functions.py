@@ -69,10 +69,7 @@ def tensor_polygamma(input: RealToFloating, n: Count) -> Tensor:
 
 
 @functor(
-    "flow Tensor special.multigammaln",
-    out=True,
-    twin=True,
-    samples="pos(2, 3) + 1, 3; pos(3), 1",
+    "flow Tensor special.multigammaln", out=True, twin=True, samples="pos(2, 3) + 1, 3; pos(3), 1"
 )
 def mvlgamma(input: RealToFloating, p: Positive) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension p.
@@ -150,9 +147,7 @@ ndtri = _special(
     samples="share(2, 3)",
 )
 entr = _positive(
-    "entr",
-    "Return -x log(x), 0 at 0, and -inf below.",
-    "[0.0, 0.5] -> tensor([0.0000, 0.3466])",
+    "entr", "Return -x log(x), 0 at 0, and -inf below.", "[0.0, 0.5] -> tensor([0.0000, 0.3466])"
 )
 xlog1py = binary(
     "xlog1py",
@@ -199,9 +194,7 @@ i0 = _real(
     twin="flow Tensor",
 )
 i0e = _special(
-    "i0e",
-    "Return exp(-|x|) `i0`(x), without overflow.",
-    "[0.0, 1.0] -> tensor([1.0000, 0.4658])",
+    "i0e", "Return exp(-|x|) `i0`(x), without overflow.", "[0.0, 1.0] -> tensor([1.0000, 0.4658])"
 )
 i1 = _special(
     "i1",
@@ -210,9 +203,7 @@ i1 = _special(
     on="special special.modified_bessel_i1",
 )
 i1e = _special(
-    "i1e",
-    "Return exp(-|x|) `i1`(x), without overflow.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.2079])",
+    "i1e", "Return exp(-|x|) `i1`(x), without overflow.", "[0.0, 1.0] -> tensor([0.0000, 0.2079])"
 )
 for _order in (0, 1):
     _special(
