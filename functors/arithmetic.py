@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -20,17 +21,12 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
-_MUL_SCALAR = op_expr("mul_scalar")
 _POW = op_expr("pow")
-_POW_INTEGER = op_expr("pow_integer")
-_CLAMP_MIN = op_expr("clamp_min")
-_CLAMP_MAX = op_expr("clamp_max")
 _WHERE = op_expr("where")
+_CLAMP_TO = {"min": op_expr("clamp_min"), "max": op_expr("clamp_max")}
 
 _PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3)"
 _SUMS = f"{_PAIRS}, alpha=2.5; x(2, 3), 1.5"
-
-# --- Sums and products --------------------------------------------------------------------------
 
 
 def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
@@ -38,7 +34,8 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
     dtype, numbers = value._data.dtype, operands.NUMBERS
     fits = {"c": numbers, "f": operands.REAL_NUMBERS}
     if isinstance(factor, fits.get(dtype.kind, (int, np.integer, np.bool_))):
-        return dispatch1(_MUL_SCALAR, value, {"factor": fill_value(op, argument, factor, dtype)})
+        attrs = {"factor": fill_value(op, argument, factor, dtype)}
+        return dispatch1(op_expr("mul_scalar"), value, attrs)
     kind = ArgumentError if isinstance(factor, numbers) else ArgumentTypeError
     mend = "convert the tensors first, as with .float()"
     if isinstance(factor, Tensor):
@@ -65,16 +62,14 @@ def _with_alpha(op: str, input: Any, other: Any, alpha: Any) -> Tensor:
     return dispatch2(op_expr(op), x, _scaled(op, "alpha", y, alpha))
 
 
-# What is checked early may leave the straight way, which stays one call of dispatch2.
-_scale = Domain(
-    "Scales `other`; has to fit the dtype of the result.",
-    "return _with_alpha(NAME, input, other, {x})",
-    "{x} == 1",
-    uses=(_with_alpha,),
-    early=True,
-    type="number",
-)
-Alpha = Annotated[Any, _scale]
+def _detour(way: Callable[..., Tensor], quick: str, says: str, type: str, **raises: str) -> Domain:
+    """Return the domain of an option that goes another way; without it the call is dispatch2."""
+    line = f"return {way.__name__}(NAME, input, other, {{x}})"
+    return Domain(says, line, quick, raises, (way,), early=True, type=type)
+
+
+_SAYS = "Scales `other`; has to fit the dtype of the result."
+Alpha = Annotated[Any, _detour(_with_alpha, "{x} == 1", _SAYS, "number")]
 NoBools = Annotated[Any, mixed_pair(_no_bools, "Numbers", "When {x} holds truth values.", "fciu")]
 
 
@@ -103,9 +98,6 @@ def mul(input: D.Operand, other: D.Operand) -> Tensor:
     """Return input * other."""
 
 
-# --- Quotients ----------------------------------------------------------------------------------
-
-
 def _whole(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     """Check operands of a division that rounds, or its remainder: real, and not two bools."""
     x, y = operands.real_operand(op, input, "input"), operands.real_operand(op, other, "other")
@@ -115,17 +107,12 @@ def _whole(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _as_float(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value = make_tensor(value)
-    return checks.floating("div", value) if isinstance(value, Tensor) else float(value)
-
-
-def _quotient(op: str, input: Any, other: Any) -> tuple[Any, Any]:
+def _quotient(op: str, *given: Any) -> Any:
     """Make floats of two integers."""
-    if is_integer(input) and is_integer(other):
-        return _as_float(input), _as_float(other)
-    return input, other
+    if not (is_integer(given[0]) and is_integer(given[1])):
+        return given
+    tensors = [make_tensor(x) if isinstance(x, np.ndarray) else x for x in given]
+    return [checks.floating(op, x) if isinstance(x, Tensor) else float(x) for x in tensors]
 
 
 def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Tensor:
@@ -137,30 +124,25 @@ def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Te
     raise bad_argument(ArgumentError, op, "rounding_mode", expected, got, mend)
 
 
-_rounding = Domain(
-    "Round the quotient towards zero, or down; integers then stay integers.",
-    "return _rounded_quotient(NAME, input, other, {x})",
+_rounding = _detour(
+    _rounded_quotient,
     "{x} is None",
-    {"ArgumentError": "When {x} is another word."},
-    uses=(_rounded_quotient,),
-    early=True,
-    type='{None, "trunc", "floor"}',
+    "Round the quotient towards zero, or down; integers then stay integers.",
+    '{None, "trunc", "floor"}',
+    ArgumentError="When {x} is another word.",
 )
 RoundingMode = Annotated[str | None, _rounding]
 _WHEN = "When one is complex and the quotient rounded."
-Quotient = Annotated[Any, mixed_pair(_quotient, "", _WHEN, "fc")]
+Quotient = Annotated[Any, mixed_pair(_quotient, "Of any dtype", _WHEN, "fc")]
 _WHEN = "When an argument is complex, or both are bool."
 Whole = Annotated[Any, mixed_pair(_whole, "Real, and not both bool", _WHEN, "fiu")]
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    alias="divide true_divide",
-    samples="x(2, 3), pos(2, 3); x(2, 3), pos(3), rounding_mode='floor'; "
-    "x(2, 3), 0.7, rounding_mode='trunc'; 1.5, pos(3)",
-)
+_QUOTIENTS = """x(2, 3), pos(2, 3); x(2, 3), pos(3), rounding_mode='floor'
+    x(2, 3), 0.7, rounding_mode='trunc'; 1.5, pos(3)"""
+
+
+@functor("flow Tensor", out=True, twin=True, alias="divide true_divide", samples=_QUOTIENTS)
 def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None) -> Tensor:
     """Return input / other; integers divide to floats.
 
@@ -169,12 +151,9 @@ def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None)
     """
 
 
-_whole_row = functools.partial(
-    binary, domain=Whole, twin=True, samples="x(2, 3), pos(2, 3); x(2, 3), x(3); x(2, 3), -0.7"
-)
-floor_divide = _whole_row(
-    "floor_divide", "Return the quotient rounded down; an integer divided by 0 raises."
-)
+_WHOLE = "x(2, 3), pos(2, 3); x(2, 3), x(3); x(2, 3), -0.7"
+_whole_row = functools.partial(binary, domain=Whole, twin=True, samples=_WHOLE)
+floor_divide = _whole_row("floor_divide", "Return the quotient rounded down; integers by 0 raise.")
 fmod = _whole_row(
     "fmod", "Return the remainder with the sign of `input`.", "[7, -7] & [3, 3] -> tensor([ 1, -1])"
 )
@@ -211,15 +190,10 @@ def rremainder(input: Any, other: Any) -> Tensor:
     return remainder(other, input)
 
 
-# --- Powers -------------------------------------------------------------------------------------
+_POWERS = "pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(3), 3; pos(3), -0.5; 2.5, x(3)"
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples="pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(3), 3; pos(3), -0.5; 2.5, x(3)",
-)
+@functor("flow Tensor", out=True, twin=True, samples=_POWERS)
 def pow(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`.
 
@@ -239,7 +213,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if isinstance(exponent, (int, np.integer)) and exponent < 0:
         expected, mend = "at least 0 for integers", "convert the tensor with .float()"
         raise bad_argument(ArgumentError, "pow", "exponent", expected, exponent, mend)
-    return dispatch2(_POW_INTEGER, input, exponent)
+    return dispatch2(op_expr("pow_integer"), input, exponent)
 
 
 def rpow(input: Any, other: Any) -> Tensor:
@@ -252,9 +226,6 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`, both taken as float64, or complex128 if one is complex.
 
     input, exponent: tensors or numbers, of shapes that broadcast together.
-
-    >>> flow.float_power(flow.tensor([2, 3]), -1)
-    tensor([0.5000, 0.3333], dtype=float64)
     """
     given = [x if isinstance(x, Tensor) else np.asarray(x) for x in (input, exponent)]
     wide = complex128 if any(x.dtype.kind == "c" for x in given) else float64
@@ -264,11 +235,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 @functor("flow Tensor", out=True, twin="flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), i(3)")
 def ldexp(input: AnyTensor, other: AnyTensor) -> Tensor:
-    """Return input * 2**other.
-
-    >>> flow.ldexp(flow.tensor([1.0, 3.0]), flow.tensor([1, -2]))
-    tensor([2.0000, 0.7500])
-    """
+    """Return input * 2**other."""
     return mul(input, pow(2.0, other))
 
 
@@ -288,13 +255,9 @@ def frexp(input: D.RealFloating) -> Frexp:
     """
 
 
-# --- Functions of one tensor --------------------------------------------------------------------
-
-
 def _counted(op: str, value: Tensor, argument: str) -> Tensor:
     """Return truth values as integers."""
-    x = checks.check_tensor(op, argument, value)
-    return checks.to_dtype(op, x, "int64" if is_bool(value) else None)
+    return checks.to_dtype(op, value, "int64" if is_bool(value) else None)
 
 
 Counted = Annotated[Tensor, D.tensor(_counted, "fciu", "Of any shape; bools are taken as int64.")]
@@ -351,11 +314,7 @@ def positive(input: Any) -> Tensor:
 
 @functor("flow Tensor", out=True, twin="flow Tensor")
 def deg2rad(input: RealToFloating) -> Tensor:
-    """Return angles of degrees in radians.
-
-    >>> flow.deg2rad(flow.tensor([180.0, 90.0]))
-    tensor([3.1416, 1.5708])
-    """
+    """Return angles of degrees in radians."""
     return mul(input, math.pi / 180)
 
 
@@ -390,8 +349,6 @@ def nan_to_num(
     attrs = {"nan": 0.0 if nan is None else nan, "posinf": highest, "neginf": lowest}
     return dispatch1(op_expr("nan_to_num"), input, attrs)
 
-
-# --- Extremes and choices -----------------------------------------------------------------------
 
 _extreme = functools.partial(binary, domain=RealPair, samples=_PAIRS)
 maximum = _extreme("maximum", "Return the larger of two elements; equal ones share the gradient.")
@@ -428,8 +385,8 @@ def heaviside(input: RealPair, values: RealPair) -> Tensor:
 
 
 def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
-    clamp = _CLAMP_MIN if argument == "min" else _CLAMP_MAX
-    return dispatch2(clamp, checks.real(op, input), operands.real_operand(op, bound, argument))
+    x, limit = checks.real(op, input), operands.real_operand(op, bound, argument)
+    return dispatch2(_CLAMP_TO[argument], x, limit)
 
 
 _BOUND = "x(2, 3), 0.3; x(2, 3), x(3)"
@@ -447,13 +404,10 @@ def clamp_max(input: Any, max: Any) -> Tensor:
     return _clamped("clamp_max", "max", input, max)
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin="flow Tensor",
-    alias="clip",
-    samples="x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1",
-)
+_BOUNDS = "x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1"
+
+
+@functor("flow Tensor", out=True, twin="flow Tensor", alias="clip", samples=_BOUNDS)
 def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     """Return the elements brought into [min, max]; at the bounds the derivative is 1.
 
@@ -507,8 +461,6 @@ def tensor_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return elements of `input` where the condition holds, of `other` elsewhere; see `where`."""
     return where(condition, input, other)
 
-
-# --- Sums of several steps ----------------------------------------------------------------------
 
 _WEIGHTS = "x(2, 3), x(2, 3), 0.3; x(2, 3), x(3), share(2, 1); x(2, 3), x(2, 3), 1.7"
 

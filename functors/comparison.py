@@ -27,6 +27,7 @@ def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     return input, other
 
 
+Tol = NonNegative  # a tolerance
 Ordered = Annotated[Any, mixed_pair(_ordered, "Real", "When an argument is complex.", "fiub")]
 _pair = functools.partial(
     binary, domain=Ordered, twin=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
@@ -88,11 +89,7 @@ def _close(op: str, input: Tensor, other: Tensor, **attrs: Any) -> Tensor:
 
 @functor("flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5")
 def isclose(
-    input: AnyTensor,
-    other: AnyTensor,
-    rtol: NonNegative = 1e-05,
-    atol: NonNegative = 1e-08,
-    equal_nan: Flag = False,
+    input: AnyTensor, other: AnyTensor, rtol: Tol = 1e-5, atol: Tol = 1e-8, equal_nan: Flag = False
 ) -> Tensor:
     """Return where the distance of two tensors is at most atol + rtol times the size of `other`.
 
@@ -110,13 +107,9 @@ def isclose(
 
 @functor("flow Tensor")
 def allclose(
-    input: AnyTensor,
-    other: AnyTensor,
-    rtol: NonNegative = 1e-05,
-    atol: NonNegative = 1e-08,
-    equal_nan: Flag = False,
+    input: AnyTensor, other: AnyTensor, rtol: Tol = 1e-5, atol: Tol = 1e-8, equal_nan: Flag = False
 ) -> bool:
-    """Return whether `isclose` holds for every element, as a Python bool.
+    """Return whether `isclose`, which see, holds for every element, as a Python bool.
 
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not broadcast.

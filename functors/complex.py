@@ -17,11 +17,7 @@ from oneflow_lite.tensor import Tensor
 
 @functor("flow Tensor")
 def conj(input: AnyTensor) -> Tensor:
-    """Return the complex conjugate; a real tensor is returned as it is.
-
-    >>> flow.conj(flow.tensor([3 + 4j]))
-    tensor([3.-4.j])
-    """
+    """Return the complex conjugate; a real tensor is returned as it is."""
     return dispatch1(op_expr("conj"), input) if input.is_complex() else input
 
 

@@ -47,11 +47,11 @@ AnyPair = Annotated[
 BitPair = Annotated[Any, _integers(_bit_pair, "Integers or bools", _WHEN, "iub")]
 IntegerPair = Annotated[Any, _integers(_whole_pair, "Integers", "When {x} is no integer.", "iu")]
 Bits = Annotated[
-    Tensor,
-    tensor(_bit_tensor, "iub", "Of integers or bools.", "i(2, 3, n=9)", DTypeError=_WHEN),
+    Tensor, tensor(_bit_tensor, "iub", "Of integers or bools.", "i(2, 3, n=9)", DTypeError=_WHEN)
 ]
 
-_truth = functools.partial(binary, domain=AnyPair, twin=True, samples="i(2, 3, n=2), i(2, 3, n=2)")
+_TRUTH = "i(2, 3, n=2)"
+_truth = functools.partial(binary, domain=AnyPair, twin=True, samples=f"{_TRUTH}, {_TRUTH}")
 _bitwise = functools.partial(binary, domain=BitPair, twin=True)
 _shift = functools.partial(binary, domain=IntegerPair, twin=True)
 
@@ -63,21 +63,13 @@ logical_xor = _truth(
     "[0, 0, 1, 1] & [0, 1, 0, 1] -> tensor([False,  True,  True, False])",
 )
 logical_not = unary(
-    "logical_not",
-    "Return where an element is 0, as bools.",
-    domain=AnyTensor,
-    twin=True,
-    samples="i(2, 3, n=2)",
+    "logical_not", "Return where x is 0, as bools.", domain=AnyTensor, twin=True, samples=_TRUTH
 )
-bitwise_and = _bitwise(
-    "bitwise_and", "Return the bits set in both of two integers; for bools logical and."
-)
-bitwise_or = _bitwise(
-    "bitwise_or", "Return the bits set in one or both of two integers; for bools logical or."
-)
+bitwise_and = _bitwise("bitwise_and", "Return the bits set in both; for bools logical and.")
+bitwise_or = _bitwise("bitwise_or", "Return the bits set in one or both; for bools logical or.")
 bitwise_xor = _bitwise(
     "bitwise_xor",
-    "Return the bits set in exactly one of two integers; for bools logical xor.",
+    "Return the bits set in exactly one; for bools logical xor.",
     "[12] & [10] -> tensor([6])",
 )
 bitwise_not = unary(
