@@ -10,6 +10,9 @@ from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Flag, Number, RealFloating
 from oneflow_lite.tensor import Tensor
 
+_ON = "functional flow"
+_SLOPES = "x(2, 3); x(2, 30), 0.1, 0.9, True; x(2, 3), 0.5, 0.5, True"
+
 
 def _two_slopes(input: Tensor, slope: Tensor) -> Tensor:
     # No product of the slope and an infinite positive x, which has no part in the result.
@@ -41,10 +44,7 @@ def prelu(input: RealFloating, weight: RealFloating) -> Tensor:
     return _two_slopes(input, weight.reshape(shape))
 
 
-_SAMPLES, _ON = "x(2, 3); x(2, 30), 0.1, 0.9, True; x(2, 3), 0.5, 0.5, True", "functional flow"
-
-
-@functor(_ON, inplace=True, twin=_ON, samples=_SAMPLES)
+@functor(_ON, inplace=True, twin=_ON, samples=_SLOPES)
 def rrelu(
     input: RealFloating, lower: Number = 1 / 8, upper: Number = 1 / 3, training: Flag = False
 ) -> Tensor:

@@ -6,7 +6,6 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_number, real, wrong
 from oneflow_lite.functors.declare import binary, functor, unary
@@ -29,9 +28,8 @@ def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
 
 Tol = NonNegative  # a tolerance
 Ordered = Annotated[Any, mixed_pair(_ordered, "Real", "When an argument is complex.", "fiub")]
-_pair = functools.partial(
-    binary, domain=Ordered, twin=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
-)
+_PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
+_pair = functools.partial(binary, domain=Ordered, twin=True, samples=_PAIRS)
 _one = functools.partial(unary, domain=AnyTensor, out=False)
 
 eq = _pair(
@@ -49,42 +47,33 @@ isnan = _one("isnan", "Return where an element is nan, as bools.")
 isinf = _one("isinf", "Return where an element is inf or -inf, as bools.")
 isfinite = _one("isfinite", "Return where an element is neither inf, -inf nor nan, as bools.")
 signbit = unary(
-    "signbit",
-    "Return where the sign of an element is set, also that of -0.0, as bools.",
-    "[1.0, -0.0, -2.0] -> tensor([False,  True,  True])",
-    domain=Real,
+    "signbit", "Return where an element has a minus sign, also -0.0, as bools.", domain=Real
 )
 
 
 @functor("flow Tensor", out=True)
 def isposinf(input: Real) -> Tensor:
     """Return where an element is inf, as bools."""
-    return F.eq(input, math.inf)
+    return eq(input, math.inf)
 
 
 @functor("flow Tensor", out=True)
 def isneginf(input: Real) -> Tensor:
     """Return where an element is -inf, as bools."""
-    return F.eq(input, -math.inf)
+    return eq(input, -math.inf)
 
 
 @functor("flow Tensor")
 def isreal(input: AnyTensor) -> Tensor:
-    """Return where an element has no imaginary part, as bools.
-
-    >>> flow.isreal(flow.tensor([1 + 0j, 2j]))
-    tensor([ True, False])
-    """
-    return F.logical_not(F.imag(input)) if input.is_complex() else eq(input, input) | isnan(input)
+    """Return where an element has no imaginary part, as bools."""
+    return input.imag.logical_not() if input.is_complex() else eq(input, input) | isnan(input)
 
 
 def _close(op: str, input: Tensor, other: Tensor, **attrs: Any) -> Tensor:
     if other.dtype == input.dtype:
         return dispatch2(op_expr(op), input, other, attrs)
-    expected = f"dtype {input.dtype}, that of 'input'"
-    raise wrong(
-        op, "other", expected, other.dtype, "convert one of them with .to(dtype)", DTypeError
-    )
+    expected, mend = f"dtype {input.dtype}, that of 'input'", "convert one of them with .to(dtype)"
+    raise wrong(op, "other", expected, other.dtype, mend, DTypeError)
 
 
 @functor("flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5")
@@ -94,7 +83,6 @@ def isclose(
     """Return where the distance of two tensors is at most atol + rtol times the size of `other`.
 
     input, other: of one dtype, and of shapes that broadcast together.
-    rtol, atol: the tolerances, at least 0.
     equal_nan: whether nan is close to nan.
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not broadcast.
@@ -109,7 +97,7 @@ def isclose(
 def allclose(
     input: AnyTensor, other: AnyTensor, rtol: Tol = 1e-5, atol: Tol = 1e-8, equal_nan: Flag = False
 ) -> bool:
-    """Return whether `isclose`, which see, holds for every element, as a Python bool.
+    """Return whether `isclose` holds for every element, as a Python bool.
 
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not broadcast.
@@ -119,11 +107,5 @@ def allclose(
 
 @functor("flow Tensor")
 def equal(input: AnyTensor, other: AnyTensor) -> bool:
-    """Return whether two tensors have the same shape and equal elements, as a Python bool.
-
-    other: of any shape and dtype; a tensor with nan equals nothing.
-
-    >>> flow.equal(flow.tensor([1, 2]), flow.tensor([1, 2]))
-    True
-    """
+    """Return whether two tensors have one shape and equal elements; with nan they do not."""
     return input.shape == other.shape and bool(dispatch2(op_expr("equal"), input, other))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Annotated
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_broadcast, check_tensor, wrong
 from oneflow_lite.functors.declare import functor, unary
@@ -23,14 +22,12 @@ def conj(input: AnyTensor) -> Tensor:
 
 @functor("flow Tensor", out=True, twin=True)
 def sgn(input: AnyTensor) -> Tensor:
-    """Return z / abs(z) of complex numbers, and 0 for 0; of real numbers the sign.
-
-    The derivative at 0 is 0.
+    """Return z / abs(z), the sign of real numbers; at 0 it is 0, and the derivative too.
 
     >>> flow.sgn(flow.tensor([3 + 4j, 0j]))
     tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
-    return dispatch1(op_expr("sgn"), input) if input.is_complex() else F.sign(input)
+    return dispatch1(op_expr("sgn"), input) if input.is_complex() else input.sign()
 
 
 angle = unary(
@@ -60,13 +57,10 @@ def _parts(op: str, first: Tensor, second: Tensor, names: tuple[str, str]) -> tu
     return first, second
 
 
-_parts_pair = functools.partial(
-    pair,
-    says="Both float32 or both float64; their shapes broadcast together.",
-    when="When a dtype is another, or the two differ.",
-)
-Cartesian = Annotated[Tensor, _parts_pair(functools.partial(_parts, names=("real", "imag")))]
-Polar = Annotated[Tensor, _parts_pair(functools.partial(_parts, names=("abs", "angle")))]
+_SAYS = "Both float32 or both float64; their shapes broadcast together."
+_WHEN = "When a dtype is another, or the two differ."
+Cartesian = Annotated[Tensor, pair(functools.partial(_parts, names=("real", "imag")), _SAYS, _WHEN)]
+Polar = Annotated[Tensor, pair(functools.partial(_parts, names=("abs", "angle")), _SAYS, _WHEN)]
 
 
 @functor("flow", out=True)
@@ -76,11 +70,7 @@ def complex(real: Cartesian, imag: Cartesian) -> Tensor:
 
 @functor("flow", out=True, samples="pos(2, 3), x(2, 3)")
 def polar(abs: Polar, angle: Polar) -> Tensor:
-    """Return the complex tensor abs · (cos(angle) + i sin(angle)), the angle in radians.
-
-    >>> flow.polar(flow.tensor([1.0, 2.0]), flow.tensor(0.0))
-    tensor([1.+0.j, 2.+0.j])
-    """
+    """Return the complex tensor abs · (cos(angle) + i sin(angle)), the angle in radians."""
 
 
 def _complex(op: str, value: Tensor, argument: str) -> Tensor:
@@ -98,12 +88,7 @@ Pairs = Annotated[Tensor, _domain]
 
 @functor("flow")
 def view_as_real(input: Complex) -> Tensor:
-    """Return a view of complex numbers, of shape (*), as pairs of real ones, of shape (*, 2).
-
-    >>> flow.view_as_real(flow.tensor([1 + 2j, 3 - 1j]))
-    tensor([[ 1.,  2.],
-            [ 3., -1.]])
-    """
+    """Return a view of complex numbers, of shape (*), as pairs of real ones, of shape (*, 2)."""
 
 
 @functor("flow")
@@ -111,6 +96,9 @@ def view_as_complex(input: Pairs) -> Tensor:
     """Return a view of pairs of real numbers, of shape (*, 2), as complex ones, of shape (*).
 
     ShapeError: when the last dimension is not of size 2, or is not contiguous.
+
+    >>> flow.view_as_complex(flow.tensor([[1.0, 2.0], [3.0, -1.0]]))
+    tensor([1.+2.j, 3.-1.j])
     """
     if input.shape[-1:] == (2,) and (not input.numel() or input.stride(-1) == 1):
         return dispatch1(op_expr("view_as_complex"), input)

@@ -39,15 +39,14 @@ def _bit_tensor(op: str, value: Tensor, argument: str) -> Tensor:
 
 
 _WHEN = "When {x} is neither an integer nor a bool."
-_integers = functools.partial(mixed_pair, sample="i(2, 3, n=9)")
+_SAMPLE = "i(2, 3, n=9)"
+_integers = functools.partial(mixed_pair, sample=_SAMPLE)
 _whole_pair = functools.partial(_bit_pair, kinds="iu")
-AnyPair = Annotated[
-    Tensor, pair(_tensors, "Of any dtype, and of shapes that broadcast together.", kinds="fciub")
-]
+AnyPair = Annotated[Tensor, pair(_tensors, "Of shapes that broadcast together.", kinds="fciub")]
 BitPair = Annotated[Any, _integers(_bit_pair, "Integers or bools", _WHEN, "iub")]
 IntegerPair = Annotated[Any, _integers(_whole_pair, "Integers", "When {x} is no integer.", "iu")]
 Bits = Annotated[
-    Tensor, tensor(_bit_tensor, "iub", "Of integers or bools.", "i(2, 3, n=9)", DTypeError=_WHEN)
+    Tensor, tensor(_bit_tensor, "iub", "Of integers or bools.", _SAMPLE, DTypeError=_WHEN)
 ]
 
 _TRUTH = "i(2, 3, n=2)"
@@ -73,11 +72,7 @@ bitwise_xor = _bitwise(
     "[12] & [10] -> tensor([6])",
 )
 bitwise_not = unary(
-    "bitwise_not",
-    "Return every bit of an integer inverted; for bools logical not.",
-    "[0, 1] -> tensor([-1, -2])",
-    domain=Bits,
-    twin=True,
+    "bitwise_not", "Return every bit inverted; for bools logical not.", domain=Bits, twin=True
 )
 bitwise_left_shift = _shift(
     "bitwise_left_shift",
@@ -85,8 +80,7 @@ bitwise_left_shift = _shift(
     "[1, -3] & [4, 1] -> tensor([16, -6])",
 )
 bitwise_right_shift = _shift(
-    "bitwise_right_shift",
-    "Return input // 2**other; 0 or -1, by the sign, if `other` is no place in the integer.",
+    "bitwise_right_shift", "Return input // 2**other; 0 or -1 if `other` is no place in it."
 )
 
 

@@ -79,6 +79,4 @@ def mixed_pair(meet: Callable[..., Any], says: str, when: str, kinds: str, **mor
 
 _SAYS = "One a Tensor; real, integers and bools are computed in the default dtype"
 _WHEN = "When an argument is complex."
-RealToFloatingOperands = Annotated[
-    Any, mixed_pair(real_to_floating_operands, _SAYS, _WHEN, kinds="f")
-]
+RealToFloatingOperands = Annotated[Any, mixed_pair(real_to_floating_operands, _SAYS, _WHEN, "f")]

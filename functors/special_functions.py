@@ -7,15 +7,10 @@ import math
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import check_number
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import (
-    Count,
-    Positive,
-    RealFloatingPair,
-    RealToFloating,
-    attribute,
-)
+from oneflow_lite.functors.domains import RealToFloating
 from oneflow_lite.functors.operands import RealToFloatingOperands
 from oneflow_lite.tensor import Tensor
 
@@ -24,8 +19,10 @@ _special = functools.partial(_real, on="special")
 _positive = functools.partial(_special, samples="pos(2, 3)")
 _everywhere = functools.partial(_real, on="flow Tensor special", twin=True)
 _UNIT = "[0.0, 1.0] -> tensor"
-
-# --- Gamma functions ----------------------------------------------------------------------------
+_ORDERS = "1, x(2, 3); 0, pos(3); 2, x(3); 4, pos(2)"
+_DIMENSIONS = "pos(2, 3) + 1, 3; pos(3), 1"
+_SHARES = "share(2, 3); np.array([0.05, 0.3, 0.97]), 0.1"
+_FIXED = "fixed(pos(2, 3)), pos(2, 3); fixed(pos(3)), pos(2, 3) * 4"
 
 lgamma = _everywhere(
     "lgamma",
@@ -36,17 +33,13 @@ lgamma = _everywhere(
 _everywhere(
     "digamma",
     "Return Γ'(x) / Γ(x); nan at the poles -1, -2, ..., infinite at 0.",
-    "[1.0, 0.5] -> tensor([-0.5772, -1.9635])",
     on="flow Tensor special special.psi",
 )
-_ORDERS = "1, x(2, 3); 0, pos(3); 2, x(3); 4, pos(2)"
 
 
 @functor("flow special", op="polygamma_n", out=True, samples=_ORDERS)
-def polygamma(n: Count, input: RealToFloating) -> Tensor:
+def polygamma(n: D.Count, input: RealToFloating) -> Tensor:
     """Return the nth derivative of `digamma`.
-
-    n: at least 0.
 
     >>> flow.polygamma(1, flow.tensor([1.0, 0.5]))
     tensor([1.6449, 4.9348])
@@ -56,14 +49,12 @@ def polygamma(n: Count, input: RealToFloating) -> Tensor:
 @functor(
     "Tensor.polygamma", twin="Tensor.polygamma_", samples="x(2, 3), 1; pos(2), 2", op="polygamma_n"
 )
-def tensor_polygamma(input: RealToFloating, n: Count) -> Tensor:
+def tensor_polygamma(input: RealToFloating, n: D.Count) -> Tensor:
     """Return the nth derivative of `digamma`: the method, which takes its tensor first."""
 
 
-@functor(
-    "flow Tensor special.multigammaln", out=True, twin=True, samples="pos(2, 3) + 1, 3; pos(3), 1"
-)
-def mvlgamma(input: RealToFloating, p: Positive) -> Tensor:
+@functor("flow Tensor special.multigammaln", out=True, twin=True, samples=_DIMENSIONS)
+def mvlgamma(input: RealToFloating, p: D.Positive) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension p.
 
     It is p (p - 1) / 4 log π plus the sum of lgamma(x - j / 2), j = 0 ... p - 1, and has a meaning
@@ -77,12 +68,7 @@ def mvlgamma(input: RealToFloating, p: Positive) -> Tensor:
     return terms.sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-_incomplete = functools.partial(
-    binary,
-    domain=RealFloatingPair,
-    twin=True,
-    samples="fixed(pos(2, 3)), pos(2, 3); fixed(pos(3)), pos(2, 3) * 4",
-)
+_incomplete = functools.partial(binary, domain=D.RealFloatingPair, twin=True, samples=_FIXED)
 _incomplete(
     "igamma",
     "Return the regularized lower incomplete gamma function P(a, x), a = `input`, x = `other`.\n\n"
@@ -109,8 +95,6 @@ _special_pair(
     samples="x(2, 3), pos(2, 3); x(2, 3), 2.5; 1.5, pos(3)",
 )
 
-# --- Error functions, the normal distribution and entropies -------------------------------------
-
 _everywhere(
     "erfinv", "Return the inverse of `erf`; infinite at -1 and 1, nan beyond.", samples="unit(2, 3)"
 )
@@ -124,17 +108,11 @@ _special(
     "Return the distribution function of the normal distribution, with all digits in both tails.",
     f"{_UNIT}([0.5000, 0.8413])",
 )
-_special(
-    "log_ndtr",
-    "Return the logarithm of `ndtr`, also where that is too small for a number.",
-    samples="x(2, 3); x(3) - 30",
-)
+_special("log_ndtr", "Return log `ndtr`(x), without underflow.", samples="x(2, 3); x(3) - 30")
 _special(
     "ndtri", "Return the inverse of `ndtr`; infinite at 0 and 1, nan beyond.", samples="share(2, 3)"
 )
-_positive(
-    "entr", "Return -x log(x), 0 at 0, and -inf below.", "[0.0, 0.5] -> tensor([0.0000, 0.3466])"
-)
+_positive("entr", "Return -x log(x), 0 at 0, and -inf below.")
 
 
 def _eps(op: str, argument: str, value: Any) -> float | None:
@@ -143,8 +121,7 @@ def _eps(op: str, argument: str, value: Any) -> float | None:
     return None if number < 0 else number
 
 
-Eps = Annotated[float, attribute(_eps, raises={"ArgumentTypeError": "When {x} is no number."})]
-_SHARES = "share(2, 3); np.array([0.05, 0.3, 0.97]), 0.1"
+Eps = Annotated[float, D.attribute(_eps, raises={"ArgumentTypeError": "When {x} is no number."})]
 
 
 @functor("flow Tensor special", out=True, twin="flow Tensor", samples=_SHARES)
@@ -152,13 +129,8 @@ def logit(input: RealToFloating, eps: Eps | None = None) -> Tensor:
     """Return log(x / (1 - x)), the inverse of `sigmoid`; nan outside of [0, 1].
 
     eps: bring x into [eps, 1 - eps] first; beyond, the derivative is 0.
-
-    >>> flow.logit(flow.tensor([0.5, 0.9]))
-    tensor([0.0000, 2.1972])
     """
 
-
-# --- Bessel functions and their like ------------------------------------------------------------
 
 _MODIFIED = "Return the modified Bessel function of the first kind, of order"
 _everywhere(
@@ -171,19 +143,18 @@ _everywhere(
 _special("i1", f"{_MODIFIED} 1.", on="special special.modified_bessel_i1")
 _special("i0e", "Return exp(-|x|) `i0`(x), without overflow.")
 _special("i1e", "Return exp(-|x|) `i1`(x), without overflow.")
-for _order in (0, 1):
-    _of_order = f"kind, of order {_order}"
-    _special(f"bessel_j{_order}", f"Return the Bessel function of the first {_of_order}.")
+for _n in (0, 1):
+    _kind = f"kind, of order {_n}"
+    _special(f"bessel_j{_n}", f"Return the Bessel function of the first {_kind}.")
     _positive(
-        f"bessel_y{_order}",
-        f"Return the Bessel function of the second {_of_order}; -inf at 0, nan below.",
+        f"bessel_y{_n}", f"Return the Bessel function of the second {_kind}; -inf at 0, nan below."
     )
     _positive(
-        f"modified_bessel_k{_order}",
-        f"Return the modified Bessel function of the second {_of_order}; inf at 0.",
+        f"modified_bessel_k{_n}",
+        f"Return the modified Bessel function of the second {_kind}; inf at 0.",
     )
     _positive(
-        f"scaled_modified_bessel_k{_order}",
-        f"Return exp(x) `modified_bessel_k{_order}`(x), without underflow.",
+        f"scaled_modified_bessel_k{_n}",
+        f"Return exp(x) `modified_bessel_k{_n}`(x), without underflow.",
     )
 _special("spherical_bessel_j0", "Return sin(x) / x, and 1 at 0; see `sinc`.")

@@ -26,7 +26,6 @@ log = _log("log", "Return the natural logarithm of each element: -inf at 0, nan 
 log1p = _special(
     "log1p",
     "Return log(1 + x) of each element x, with all its digits also near 0.",
-    f"{_UNIT}([0.0000, 0.6931])",
     samples="unit(2, 3); unit(3) * 0.1; pos(2, 3)",
 )
 log2 = _log("log2", "Return the logarithm to base 2 of each element.")
@@ -40,12 +39,8 @@ sigmoid = _floating(
     f"{_UNIT}([0.5000, 0.7311])",
     on="flow Tensor functional special.expit",
 )
-erf = _error(
-    "erf",
-    "Return the error function of each element, 2/√π times the integral of exp(-t²) from 0 to x.",
-    f"{_UNIT}([0.0000, 0.8427])",
-)
-erfc = _error("erfc", "Return 1 - erf(x) of each element x, with all its digits also for large x.")
+erf = _error("erf", "Return the error function, 2/√π times the integral of exp(-t²) from 0 to x.")
+erfc = _error("erfc", "Return 1 - erf(x), with all its digits also for large x.")
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3)")
@@ -61,7 +56,8 @@ def logaddexp(input: AnyTensor, other: AnyTensor) -> Tensor:
     """
     x, y = promote("logaddexp", input, other)
     if not x.is_complex():
-        return dispatch2(op_expr("logaddexp"), *real_floating_pair("logaddexp", x, y))
+        x, y = real_floating_pair("logaddexp", x, y)
+        return dispatch2(op_expr("logaddexp"), x, y)
     first = F.real(x) >= F.real(y)
     larger, smaller = F.where(first, x, y), F.where(first, y, x)
     return larger + log1p(exp(smaller - larger))
