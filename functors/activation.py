@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 
-from oneflow_lite.errors import ArgumentError, ShapeError
-from oneflow_lite.functors.arithmetic import abs
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import (
-    Dim,
-    Floating,
-    FloatingOrComplex,
-    Number,
-    RealFloating,
-    choice,
-)
-from oneflow_lite.functors.indexing import narrow
-from oneflow_lite.functors.transcendental import sigmoid, tanh
-from oneflow_lite.interpreter import dispatch1, dispatch2
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors import domains as D
+from oneflow_lite.functors.checks import wrong
+from oneflow_lite.functors.declare import functor, unary
+from oneflow_lite.functors.domains import Floating, Number, RealFloating
+from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 ELU = op_expr("elu")
-SOFTSIGN = op_expr("softsign")
-SUB = op_expr("sub")
-MUL = op_expr("mul")
+Approximate = Annotated[str, D.choice("none", "tanh")]
+_row = functools.partial(unary, domain=RealFloating, on="functional")
+_inplace = functools.partial(_row, out=False, inplace=True)
 
-# The fixed point of Klambauer et al., Self-Normalizing Neural Networks, 2017.
-_SELU_ALPHA = 1.6732632423543772848170429916717
-_SELU_SCALE = 1.0507009873554804934193349852946
+silu = _inplace(
+    "silu", "Return x σ(x), σ the logistic function; also called swish.", domain=D.FloatingOrComplex
+)
+mish = _inplace(
+    "mish",
+    "Return x tanh(softplus(x)).\n\n"
+    "Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.",
+    "[-1.0, 0.0, 1.0] -> tensor([-0.3034,  0.0000,  0.8651])",
+)
+logsigmoid = _row("logsigmoid", "Return log(1 / (1 + exp(-x))) of each element without overflow.")
 
 
 @functor("functional", out=True, samples="x(2, 3); x(2, 3), approximate='tanh'")
-def gelu(
-    input: RealFloating, approximate: Annotated[str, choice("none", "tanh")] = "none"
-) -> Tensor:
+def gelu(input: RealFloating, approximate: Approximate = "none") -> Tensor:
     """Return x Φ(x), with Φ the distribution function of the standard normal distribution.
 
     Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
@@ -43,15 +41,6 @@ def gelu(
 
     >>> flow.nn.functional.gelu(flow.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.1587,  0.0000,  0.8413])
-    """
-
-
-@functor("functional", inplace=True)
-def silu(input: FloatingOrComplex) -> Tensor:
-    """Return x σ(x), with σ the logistic function; also called swish.
-
-    >>> flow.nn.functional.silu(flow.tensor([-1.0, 0.0, 1.0]))
-    tensor([-0.2689,  0.0000,  0.7311])
     """
 
 
@@ -73,11 +62,8 @@ def selu(input: RealFloating) -> Tensor:
 
     With these constants activations drift towards mean 0 and variance 1 (Klambauer et al.,
     Self-Normalizing Neural Networks, 2017).
-
-    >>> flow.nn.functional.selu(flow.tensor([-1.0, 0.0, 1.0]))
-    tensor([-1.1113,  0.0000,  1.0507])
     """
-    attrs = {"alpha": _SELU_ALPHA, "scale": _SELU_SCALE, "input_scale": 1.0}
+    attrs = {"alpha": 1.6732632423543772, "scale": 1.0507009873554805, "input_scale": 1.0}
     return dispatch1(ELU, input, attrs)
 
 
@@ -87,15 +73,10 @@ def celu(input: RealFloating, alpha: Number = 1.0) -> Tensor:
 
     alpha: minus the limit for x → -∞; not 0.
     ArgumentError: when `alpha` is 0.
-
-    >>> flow.nn.functional.celu(flow.tensor([-1.0, 0.0, 1.0]), alpha=2.0)
-    tensor([-0.7869,  0.0000,  1.0000])
     """
     if alpha == 0:
-        raise ArgumentError(
-            f"celu(): argument 'alpha': expected a number other than 0, got {alpha}; use relu "
-            "for the limit"
-        )
+        expected, mend = "a number other than 0", "use relu for the limit"
+        raise wrong("celu", "alpha", expected, alpha, mend, ArgumentError)
     return dispatch1(ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1 / alpha})
 
 
@@ -111,50 +92,22 @@ def softplus(input: RealFloating, beta: Number = 1.0, threshold: Number = 20.0) 
     """
 
 
-@functor("functional", inplace=True)
-def mish(input: RealFloating) -> Tensor:
-    """Return x tanh(softplus(x)).
-
-    Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.
-
-    >>> flow.nn.functional.mish(flow.tensor([-1.0, 0.0, 1.0]))
-    tensor([-0.3034,  0.0000,  0.8651])
-    """
-
-
 @functor("functional")
 def softsign(input: Floating) -> Tensor:
-    """Return x / (1 + \\|x\\|).
-
-    >>> flow.nn.functional.softsign(flow.tensor([-1.0, 0.0, 3.0]))
-    tensor([-0.5000,  0.0000,  0.7500])
-    """
-    if input.is_complex():
-        return input / (abs(input) + 1)
-    return dispatch1(SOFTSIGN, input)
-
-
-@functor("functional", out=True)
-def logsigmoid(input: RealFloating) -> Tensor:
-    """Return log(1 / (1 + exp(-x))) of each element x without overflow.
-
-    >>> flow.nn.functional.logsigmoid(flow.tensor([-1000.0, 0.0, 1.0]))
-    tensor([-1.0000e+03, -6.9315e-01, -3.1326e-01])
-    """
+    """Return x / (1 + \\|x\\|)."""
+    return (
+        input / (input.abs() + 1) if input.is_complex() else dispatch1(op_expr("softsign"), input)
+    )
 
 
 @functor("functional")
 def tanhshrink(input: Floating) -> Tensor:
-    """Return x - tanh(x) of each element x.
-
-    >>> flow.nn.functional.tanhshrink(flow.tensor([-1.0, 0.0, 1.0]))
-    tensor([-0.2384,  0.0000,  0.2384])
-    """
-    return dispatch2(SUB, input, tanh(input))
+    """Return x - tanh(x) of each element x."""
+    return input - input.tanh()
 
 
 @functor("functional", samples="x(2, 4); x(4, 3), 0")
-def glu(input: RealFloating, dim: Dim = -1) -> Tensor:
+def glu(input: RealFloating, dim: D.Dim = -1) -> Tensor:
     """Return a σ(b), where a and b are the halves of the tensor along a dimension.
 
     Dauphin et al., Language Modeling with Gated Convolutional Networks, 2017.
@@ -165,12 +118,9 @@ def glu(input: RealFloating, dim: Dim = -1) -> Tensor:
     >>> flow.nn.functional.glu(flow.tensor([1.0, 2.0, 0.0, 100.0]))
     tensor([0.5000, 2.0000])
     """
-    shape = input.shape
-    if not shape or shape[dim] % 2:
-        raise ShapeError(
-            f"glu(): argument 'input': expected an even size of dimension {dim}, got shape "
-            f"{shape}; the two halves are the value and its gate"
-        )
-    half = shape[dim] // 2
-    value, gate = narrow(input, dim, 0, half), narrow(input, dim, half, half)
-    return dispatch2(MUL, value, sigmoid(gate))
+    if not input.ndim or input.shape[dim] % 2:
+        mend = "the two halves are the value and its gate"
+        raise wrong("glu", "input", f"an even size of dimension {dim}", input, mend)
+    half = input.shape[dim] // 2
+    value, gate = input.narrow(dim, 0, half), input.narrow(dim, half, half)
+    return value * gate.sigmoid()

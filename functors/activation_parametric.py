@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.activation_piecewise import leaky_relu, relu
-from oneflow_lite.functors.arithmetic import clamp_max
 from oneflow_lite.functors.checks import wrong
-from oneflow_lite.functors.creation import empty, zeros_like
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Flag, Number, RealFloating
-from oneflow_lite.functors.random import exponential_, uniform_
-from oneflow_lite.functors.shape import reshape
-from oneflow_lite.functors.softmax import softmax
-from oneflow_lite.functors.transcendental import log
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
+
+_ON = "functional flow"
+_SLOPES = "x(2, 3); x(2, 30), 0.1, 0.9, True; x(2, 3), 0.5, 0.5, True"
 
 
 def _two_slopes(input: Tensor, slope: Tensor) -> Tensor:
     # No product of the slope and an infinite positive x, which has no part in the result.
-    return relu(input) + slope * clamp_max(input, 0)
+    return F.relu(input) + slope * F.clamp_max(input, 0)
 
 
 @functor("functional flow Tensor", samples="x(2, 3), x(3); x(2, 3, 2), x(1); x(3), x()")
@@ -45,15 +41,10 @@ def prelu(input: RealFloating, weight: RealFloating) -> Tensor:
         expected = f"one slope, or one for each of {channels} channels"
         raise wrong("prelu", "weight", expected, weight, "match the input's channels")
     shape = (-1, *(1,) * (input.ndim - 2)) if input.ndim else ()
-    return _two_slopes(input, reshape(weight, shape))
+    return _two_slopes(input, weight.reshape(shape))
 
 
-@functor(
-    "functional flow",
-    inplace=True,
-    twin="functional flow",
-    samples="x(2, 3); x(2, 30), 0.1, 0.9, True; x(2, 3), 0.5, 0.5, True",
-)
+@functor(_ON, inplace=True, twin=_ON, samples=_SLOPES)
 def rrelu(
     input: RealFloating, lower: Number = 1 / 8, upper: Number = 1 / 3, training: Flag = False
 ) -> Tensor:
@@ -61,16 +52,15 @@ def rrelu(
 
     Xu et al., Empirical Evaluation of Rectified Activations in Convolutional Network, 2015.
 
-    lower, upper: the bounds.
     training: whether slopes are drawn for each element.
     ArgumentError: when `lower` is above `upper`.
     """
     if lower > upper:
         raise wrong("rrelu", "lower", f"at most upper = {upper}", lower, "swap them", ArgumentError)
     if not training:
-        return leaky_relu(input, (lower + upper) / 2)
+        return F.leaky_relu(input, (lower + upper) / 2)
     with no_grad():
-        slope = uniform_(empty(input.shape, dtype=input.dtype, device=input.device), lower, upper)
+        slope = F.empty(input.shape, dtype=input.dtype, device=input.device).uniform_(lower, upper)
     return _two_slopes(input, slope)
 
 
@@ -88,12 +78,12 @@ def gumbel_softmax(
     eps: has no effect, as in PyTorch.
     """
     with no_grad():
-        noise = -log(exponential_(empty(logits.shape, dtype=logits.dtype, device=logits.device)))
-    soft = softmax((logits + noise) / tau, dim)
+        drawn = F.empty(logits.shape, dtype=logits.dtype, device=logits.device).exponential_()
+        noise = -drawn.log()
+    soft = F.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     with no_grad():
-        index = FUNCTORS.get("argmax")(soft, dim, True)
-        one_hot = FUNCTORS.get("scatter")(zeros_like(soft), dim, index, 1.0)
+        one_hot = F.scatter(F.zeros_like(soft), dim, soft.argmax(dim, True), 1.0)
         rest = one_hot - soft
     return rest + soft

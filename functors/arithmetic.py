@@ -4,95 +4,61 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from oneflow_lite.dtype import complex128, finfo, float16, float64
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
-from oneflow_lite.functors.checks import (
-    cast,
-    check_tensor,
-    floating,
-    numeric,
-    real,
-    require_integer,
-    to_dtype,
-)
+from oneflow_lite.functors import checks, domains as D, operands
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import (
-    AnyTensor,
-    Domain,
-    Floating,
-    Int,
-    Numeric,
-    Operand,
-    Real,
-    RealFloating,
-    RealFloatingPair,
-    RealPair,
-    RealToFloating,
-    pair,
-    tensor,
-)
+from oneflow_lite.functors.domains import AnyTensor, Domain, RealPair, RealToFloating
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.operands import (
-    NUMBERS,
-    OPERAND,
-    REAL_NUMBERS,
-    RealToFloatingOperands,
-    check_operands,
-    is_bool,
-    is_integer,
-    real_operand,
-)
+from oneflow_lite.functors.operands import check_operands, is_bool, is_integer, mixed_pair
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote, rounded_once
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
-_SQUARE = op_expr("square")
-_MUL_SCALAR = op_expr("mul_scalar")
-_FLOOR_DIVIDE = op_expr("floor_divide")
-_DIV_TRUNC = op_expr("div_trunc")
 _POW = op_expr("pow")
-_POW_INTEGER = op_expr("pow_integer")
-_CLAMP = op_expr("clamp")
-_CLAMP_MIN = op_expr("clamp_min")
-_CLAMP_MAX = op_expr("clamp_max")
 _WHERE = op_expr("where")
-_LERP = op_expr("lerp")
-_CLONE = op_expr("clone")
-_NAN_TO_NUM = op_expr("nan_to_num")
+_CLAMP_TO = {"min": op_expr("clamp_min"), "max": op_expr("clamp_max")}
+Value = float | None
 
-# --- Sums and products --------------------------------------------------------------------------
+_PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3)"
+_SUMS = f"{_PAIRS}, alpha=2.5; x(2, 3), 1.5"
+_QUOTIENTS = """x(2, 3), pos(2, 3); x(2, 3), pos(3), rounding_mode='floor'
+    x(2, 3), 0.7, rounding_mode='trunc'; 1.5, pos(3)"""
+_POWERS = "pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(3), 3; pos(3), -0.5; 2.5, x(3)"
+_BOUND = "x(2, 3), 0.3; x(2, 3), x(3)"
+_BOUNDS = "x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1"
+_REPLACED = "x(2, 3); np.array([nan, inf, -inf, 1.5]), 0.5, 2.0, -3.0"
+_WEIGHTS = "x(2, 3), x(2, 3), 0.3; x(2, 3), x(3), share(2, 1); x(2, 3), x(2, 3), 1.7"
+_TERMS = "x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(3), pos(2, 1), value=-0.5"
+_WHOLE = "x(2, 3), pos(2, 3); x(2, 3), x(3); x(2, 3), -0.7"
 
 
 def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
     """Return value * factor in the dtype of the value, into which the factor has to fit."""
-    kind = value._data.dtype.kind
-    fits = {"c": NUMBERS, "f": REAL_NUMBERS}.get(kind, (int, np.integer, np.bool_))
-    if not isinstance(factor, fits):
-        raise bad_argument(
-            ArgumentError if isinstance(factor, NUMBERS) else ArgumentTypeError,
-            op,
-            argument,
-            expected=f"a number that fits dtype {value.dtype}",
-            got=repr(factor),
-            mend="pass its .item(), or multiply by it"
-            if isinstance(factor, Tensor)
-            else "convert the tensors first, as with .float()",
-        )
-    number = fill_value(op, argument, factor, value._data.dtype)
-    return dispatch1(_MUL_SCALAR, value, {"factor": number})
+    dtype, numbers = value._data.dtype, operands.NUMBERS
+    fits = {"c": numbers, "f": operands.REAL_NUMBERS}
+    if isinstance(factor, fits.get(dtype.kind, (int, np.integer, np.bool_))):
+        attrs = {"factor": fill_value(op, argument, factor, dtype)}
+        return dispatch1(op_expr("mul_scalar"), value, attrs)
+    kind = ArgumentError if isinstance(factor, numbers) else ArgumentTypeError
+    mend = "convert the tensors first, as with .float()"
+    if isinstance(factor, Tensor):
+        mend = "pass its .item(), or multiply by it"
+    expected = f"a number that fits dtype {value.dtype}"
+    raise bad_argument(kind, op, argument, expected, repr(factor), mend)
 
 
 def _no_bools(op: str, input: Any, other: Any) -> tuple[Any, Any]:
-    if is_bool(other) or is_bool(input):
-        raise DTypeError(
-            f"{op}(): argument '{'other' if is_bool(other) else 'input'}': expected numbers, "
-            "got bool; use logical_not(), ^ or logical_xor()"
-        )
+    for argument, value in (("other", other), ("input", input)):
+        if is_bool(value):
+            mend = "use logical_not(), ^ or logical_xor()"
+            raise bad_argument(DTypeError, op, argument, "numbers", "bool", mend)
     return input, other
 
 
@@ -106,34 +72,19 @@ def _with_alpha(op: str, input: Any, other: Any, alpha: Any) -> Tensor:
     return dispatch2(op_expr(op), x, _scaled(op, "alpha", y, alpha))
 
 
-# What is checked early may leave the straight way, which stays one call of dispatch2.
-Alpha = Annotated[
-    Any,
-    Domain(
-        "Scales `other`; has to fit the dtype of the result.",
-        "return _with_alpha(NAME, input, other, {x})",
-        "{x} == 1",
-        uses=(_with_alpha,),
-        early=True,
-        type="number",
-    ),
-]
-NoBools = Annotated[
-    Any,
-    pair(
-        _no_bools,
-        "Of shapes that broadcast together.",
-        "When {x} holds truth values.",
-        "fciu",
-        OPERAND,
-    ),
-]
-_SUMS = "x(2, 3), x(2, 3); x(2, 3), x(3), alpha=2.5; x(2, 3), 1.5"
-_PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 1.5"
+def _detour(way: Callable[..., Tensor], quick: str, says: str, type: str, **raises: str) -> Domain:
+    """Return the domain of an option that goes another way; without it the call is dispatch2."""
+    line = f"return {way.__name__}(NAME, input, other, {{x}})"
+    return Domain(says, line, quick, raises, (way,), early=True, type=type)
+
+
+_SAYS = "Scales `other`; has to fit the dtype of the result."
+Alpha = Annotated[Any, _detour(_with_alpha, "{x} == 1", _SAYS, "number")]
+NoBools = Annotated[Any, mixed_pair(_no_bools, "Numbers", "When {x} holds truth values.", "fciu")]
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_SUMS)
-def add(input: Operand, other: Operand, *, alpha: Alpha = 1) -> Tensor:
+def add(input: D.Operand, other: D.Operand, *, alpha: Alpha = 1) -> Tensor:
     """Return input + alpha * other.
 
     >>> flow.add(flow.tensor([1, 2]), 10, alpha=2)
@@ -152,83 +103,47 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return sub(other, input, alpha=alpha)
 
 
-mul = binary(
-    "mul", "Return input * other.", domain=Operand, twin=True, alias="multiply", samples=_PAIRS
-)
-
-
-# --- Quotients ----------------------------------------------------------------------------------
+@functor("flow Tensor", out=True, twin=True, alias="multiply", samples=f"{_PAIRS}; x(2, 3), 1.5")
+def mul(input: D.Operand, other: D.Operand) -> Tensor:
+    """Return input * other."""
 
 
 def _whole(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     """Check operands of a division that rounds, or its remainder: real, and not two bools."""
-    x, y = real_operand(op, input, "input"), real_operand(op, other, "other")
+    x, y = operands.real_operand(op, input, "input"), operands.real_operand(op, other, "other")
     if is_bool(x) and is_bool(y):
-        raise DTypeError(
-            f"{op}(): argument 'other': expected numbers, got two bools; convert one of them "
-            "with .long()"
-        )
+        mend = "convert one of them with .long()"
+        raise bad_argument(DTypeError, op, "other", "numbers", "two bools", mend)
     return x, y
 
 
-def _as_float(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value = make_tensor(value)
-    return floating("div", value) if isinstance(value, Tensor) else float(value)
-
-
-def _quotient(op: str, input: Any, other: Any) -> tuple[Any, Any]:
+def _quotient(op: str, *given: Any) -> Any:
     """Make floats of two integers."""
-    if is_integer(input) and is_integer(other):
-        return _as_float(input), _as_float(other)
-    return input, other
+    if not (is_integer(given[0]) and is_integer(given[1])):
+        return given
+    tensors = [make_tensor(x) if isinstance(x, np.ndarray) else x for x in given]
+    return [checks.floating(op, x) if isinstance(x, Tensor) else float(x) for x in tensors]
 
 
 def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Tensor:
     if rounding_mode in ("floor", "trunc"):
-        rounded = _FLOOR_DIVIDE if rounding_mode == "floor" else _DIV_TRUNC
+        rounded = op_expr("floor_divide" if rounding_mode == "floor" else "div_trunc")
         return dispatch2(rounded, *_whole(op, input, other))
-    raise ArgumentError(
-        f"{op}(): argument 'rounding_mode': expected None, 'trunc' or 'floor', got "
-        f"{rounding_mode!r}; pass one of these"
-    )
+    expected, mend = "None, 'trunc' or 'floor'", "pass one of these"
+    raise bad_argument(ArgumentError, op, "rounding_mode", expected, repr(rounding_mode), mend)
 
 
-RoundingMode = Annotated[
-    str | None,
-    Domain(
-        "Round the quotient towards zero, or down; integers then stay integers.",
-        "return _rounded_quotient(NAME, input, other, {x})",
-        "{x} is None",
-        {"ArgumentError": "When {x} is another word."},
-        uses=(_rounded_quotient,),
-        early=True,
-        type='{None, "trunc", "floor"}',
-    ),
-]
-Quotient = Annotated[
-    Any, pair(_quotient, "", "When one is complex and the quotient rounded.", "fc", OPERAND)
-]
-Whole = Annotated[
-    Any,
-    pair(
-        _whole,
-        "Real, and not both bool; of shapes that broadcast together.",
-        "When an argument is complex, or both are bool.",
-        "fiu",
-        OPERAND,
-    ),
-]
+_SAYS = "Round the quotient towards zero, or down; integers then stay integers."
+_RAISES = {"ArgumentError": "When {x} is another word."}
+_rounding = _detour(_rounded_quotient, "{x} is None", _SAYS, '{None, "trunc", "floor"}', **_RAISES)
+RoundingMode = Annotated[str | None, _rounding]
+_WHEN = "When one is complex and the quotient rounded."
+Quotient = Annotated[Any, mixed_pair(_quotient, "Of any dtype", _WHEN, "fc")]
+_WHEN = "When an argument is complex, or both are bool."
+Whole = Annotated[Any, mixed_pair(_whole, "Real, and not both bool", _WHEN, "fiu")]
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    alias="divide true_divide",
-    samples="x(2, 3), pos(2, 3); x(2, 3), pos(3), rounding_mode='floor'; "
-    "x(2, 3), 0.7, rounding_mode='trunc'; 1.5, pos(3)",
-)
+@functor("flow Tensor", out=True, twin=True, alias="divide true_divide", samples=_QUOTIENTS)
 def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None) -> Tensor:
     """Return input / other; integers divide to floats.
 
@@ -237,40 +152,22 @@ def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None)
     """
 
 
-_whole_row = functools.partial(
-    binary, domain=Whole, twin=True, samples="x(2, 3), pos(2, 3); x(2, 3), x(3); x(2, 3), -0.7"
-)
-floor_divide = _whole_row(
-    "floor_divide", "Return the quotient rounded down; an integer divided by 0 raises."
-)
+_whole_row = functools.partial(binary, domain=Whole, twin=True, samples=_WHOLE)
+floor_divide = _whole_row("floor_divide", "Return the quotient rounded down; integers by 0 raise.")
 fmod = _whole_row(
-    "fmod",
-    "Return the remainder with the sign of `input`.",
-    "[7, -7] & [3, 3] -> tensor([ 1, -1])",
+    "fmod", "Return the remainder with the sign of `input`.", "[7, -7] & [3, 3] -> tensor([ 1, -1])"
 )
 remainder = _whole_row("remainder", "Return the remainder with the sign of `other`.")
 
 
 def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    return require_integer(op, input, "input"), require_integer(op, other, "other")
+    return checks.require_integer(op, input, "input"), checks.require_integer(op, other, "other")
 
 
-Integers = Annotated[
-    Tensor,
-    pair(
-        _integers,
-        "Of integers, and of shapes that broadcast together.",
-        "When {x} does not hold integers.",
-        "iu",
-        sample="i(2, 3, n=20)",
-    ),
-]
+_SAYS, _WHEN = "Of integers, and of shapes that broadcast together.", "When {x} holds no integers."
+Integers = Annotated[Tensor, D.pair(_integers, _SAYS, _WHEN, "iu", sample="i(2, 3, n=20)")]
 _integer_row = functools.partial(binary, domain=Integers, twin="flow Tensor")
-gcd = _integer_row(
-    "gcd",
-    "Return the greatest common divisor; gcd(0, 0) is 0.",
-    "[12, 0] & [18, 5] -> tensor([6, 5])",
-)
+gcd = _integer_row("gcd", "Return the greatest common divisor; gcd(0, 0) is 0.")
 lcm = _integer_row("lcm", "Return the least common multiple; 0 where one of two is 0.")
 
 
@@ -289,15 +186,7 @@ def rremainder(input: Any, other: Any) -> Tensor:
     return remainder(other, input)
 
 
-# --- Powers -------------------------------------------------------------------------------------
-
-
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples="pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(3), 3; pos(3), -0.5; 2.5, x(3)",
-)
+@functor("flow Tensor", out=True, twin=True, samples=_POWERS)
 def pow(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`.
 
@@ -306,20 +195,15 @@ def pow(input: Any, exponent: Any) -> Tensor:
 
     input, exponent: tensors or numbers, of shapes that broadcast together.
     ArgumentError: when an integer is raised to a negative number.
-
-    >>> flow.tensor([1.0, 2.0, 3.0]) ** 2
-    tensor([1., 4., 9.])
     """
     if type(exponent) is int and exponent == 2 and isinstance(input, Tensor):
         return square(input)
     if not (is_integer(exponent) and is_integer(input)):
         return dispatch2(_POW, input, exponent)
     if isinstance(exponent, (int, np.integer)) and exponent < 0:
-        raise ArgumentError(
-            f"pow(): argument 'exponent': expected at least 0 for integers, got {exponent}; "
-            "convert the tensor with .float()"
-        )
-    return dispatch2(_POW_INTEGER, input, exponent)
+        expected, mend = "at least 0 for integers", "convert the tensor with .float()"
+        raise bad_argument(ArgumentError, "pow", "exponent", expected, exponent, mend)
+    return dispatch2(op_expr("pow_integer"), input, exponent)
 
 
 def rpow(input: Any, other: Any) -> Tensor:
@@ -329,26 +213,16 @@ def rpow(input: Any, other: Any) -> Tensor:
 
 @functor("flow Tensor", out=True, twin=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """Return input raised to `exponent`, both taken as float64, or complex128 if one is complex.
-
-    input, exponent: tensors or numbers, of shapes that broadcast together.
-
-    >>> flow.float_power(flow.tensor([2, 3]), -1)
-    tensor([0.5000, 0.3333], dtype=float64)
-    """
+    """Return input raised to `exponent`, numbers or tensors, in float64 or complex128."""
     given = [x if isinstance(x, Tensor) else np.asarray(x) for x in (input, exponent)]
     wide = complex128 if any(x.dtype.kind == "c" for x in given) else float64
-    x, y = [cast(x, wide) if isinstance(x, Tensor) else wide.type(x) for x in given]
+    x, y = [checks.cast(x, wide) if isinstance(x, Tensor) else wide.type(x) for x in given]
     return pow(x, y)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), i(3)")
 def ldexp(input: AnyTensor, other: AnyTensor) -> Tensor:
-    """Return input * 2**other.
-
-    >>> flow.ldexp(flow.tensor([1.0, 3.0]), flow.tensor([1, -2]))
-    tensor([2.0000, 0.7500])
-    """
+    """Return input * 2**other."""
     return mul(input, pow(2.0, other))
 
 
@@ -360,66 +234,41 @@ class Frexp(NamedTuple):
 
 
 @functor("flow Tensor", out=True)
-def frexp(input: RealFloating) -> Frexp:
-    """Return mantissas of size 0.5 to 1, with the sign of the elements, and exponents of 2.
-
-    returns: the mantissas, in the dtype of `input`, and the exponents, as int32; a named tuple.
+def frexp(input: D.RealFloating) -> Frexp:
+    """Return mantissas of size 0.5 to 1, with the sign of the elements, and int32 exponents of 2.
 
     >>> flow.frexp(flow.tensor([1.0, -6.0, 0.0]))
     Frexp(mantissa=tensor([ 0.5000, -0.7500,  0.0000]), exponent=tensor([1, 3, 0], dtype=int32))
     """
 
 
-# --- Functions of one tensor --------------------------------------------------------------------
-
-
 def _counted(op: str, value: Tensor, argument: str) -> Tensor:
     """Return truth values as integers."""
-    return to_dtype(op, check_tensor(op, argument, value), "int64" if is_bool(value) else None)
+    return checks.to_dtype(op, value, "int64" if is_bool(value) else None)
 
 
-Counted = Annotated[Tensor, tensor(_counted, "fciu", "Of any shape; bools are taken as int64.")]
+Counted = Annotated[Tensor, D.tensor(_counted, "fciu", "Of any shape; bools are taken as int64.")]
 _unary = functools.partial(unary, twin="flow Tensor")
-_floating = functools.partial(_unary, domain=Floating, samples="pos(2, 3)")
-_real = functools.partial(_unary, domain=Real)
+_floating = functools.partial(_unary, domain=D.Floating, samples="pos(2, 3)")
+_real = functools.partial(_unary, domain=D.Real)
 
-neg = _unary("neg", "Return -input.", domain=Numeric, alias="negative")
-abs = _unary(
-    "abs",
-    "Return the absolute value; its derivative at 0 is 0.",
-    domain=AnyTensor,
-    alias="absolute",
-)
-sign = _real(
-    "sign",
-    "Return -1, 0 or 1 by the sign, 0 for nan. Of complex numbers only `sgn` is defined.",
-    twin=True,
-)
+neg = _unary("neg", "Return -input.", domain=D.Numeric, alias="negative")
+abs = _unary("abs", "Return |input|; the derivative at 0 is 0.", domain=AnyTensor, alias="absolute")
+sign = _real("sign", "Return -1, 0 or 1 by the sign, 0 for nan; see also `sgn`.", twin=True)
 square = _unary("square", "Return input * input.", domain=Counted)
 sqrt = _floating("sqrt", "Return the square root; its derivative at 0 is infinite, as in PyTorch.")
 rsqrt = _floating("rsqrt", "Return 1 / sqrt(input).")
 reciprocal = _floating("reciprocal", "Return 1 / input.")
-floor = _real(
-    "floor", "Return the largest whole number not above each element; the derivative is 0."
-)
-ceil = _real(
-    "ceil", "Return the smallest whole number not below each element; the derivative is 0."
-)
-trunc = _real(
-    "trunc", "Return the elements without their fractions; the derivative is 0.", alias="fix"
-)
-frac = _unary(
-    "frac",
-    "Return the fractions, with the sign of the elements; the derivative is 1.",
-    "[1.5, -1.5] -> tensor([ 0.5000, -0.5000])",
-    domain=RealFloating,
-)
+floor = _real("floor", "Return the elements rounded down; the derivative is 0.")
+ceil = _real("ceil", "Return the elements rounded up; the derivative is 0.")
+trunc = _real("trunc", "Return the elements rounded towards 0; the derivative is 0.", alias="fix")
+frac = _unary("frac", "Return x - trunc(x); the derivative is 1.", domain=D.RealFloating)
 
 
 @functor(
     "flow Tensor special", out=True, twin="flow Tensor", samples="x(2, 3); x(2, 3), decimals=1"
 )
-def round(input: Real, *, decimals: Int = 0) -> Tensor:
+def round(input: D.Real, *, decimals: D.Int = 0) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0.
 
     decimals: how many digits to keep behind the point; may be negative.
@@ -429,22 +278,15 @@ def round(input: Real, *, decimals: Int = 0) -> Tensor:
     """
 
 
-@functor("flow Tensor", samples="x(2, 3)")
-def positive(input: Any) -> Tensor:
-    """Return the tensor itself.
-
-    DTypeError: when `input` is bool.
-    """
-    return numeric("positive", input)
+@functor("flow Tensor")
+def positive(input: D.Numeric) -> Tensor:
+    """Return the tensor itself."""
+    return input
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor")
 def deg2rad(input: RealToFloating) -> Tensor:
-    """Return angles of degrees in radians.
-
-    >>> flow.deg2rad(flow.tensor([180.0, 90.0]))
-    tensor([3.1416, 1.5708])
-    """
+    """Return angles of degrees in radians."""
     return mul(input, math.pi / 180)
 
 
@@ -454,39 +296,24 @@ def rad2deg(input: RealToFloating) -> Tensor:
     return mul(input, 180 / math.pi)
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin="flow Tensor",
-    samples="x(2, 3); np.array([nan, inf, -inf, 1.5]), 0.5, 2.0, -3.0",
-)
+@functor("flow Tensor", out=True, twin="flow Tensor", samples=_REPLACED)
 def nan_to_num(
-    input: AnyTensor,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
+    input: AnyTensor, nan: Value = None, posinf: Value = None, neginf: Value = None
 ) -> Tensor:
     """Return the elements with nan and the infinities replaced; the derivative there is 0.
 
     nan, posinf, neginf: what replaces them; 0 and the largest numbers of the dtype by default.
-
-    >>> flow.nan_to_num(flow.tensor([float("nan"), 1.0]), 7.0)
-    tensor([7., 1.])
     """
     if input._data.dtype.kind not in "fc":
-        return dispatch1(_CLONE, input)
+        return input.clone()
     limits = finfo(input.dtype)
-    attrs = {
-        "nan": 0.0 if nan is None else nan,
-        "posinf": float(limits.max) if posinf is None else posinf,
-        "neginf": float(limits.min) if neginf is None else neginf,
-    }
-    return dispatch1(_NAN_TO_NUM, input, attrs)
+    highest = float(limits.max) if posinf is None else posinf
+    lowest = float(limits.min) if neginf is None else neginf
+    attrs = {"nan": 0.0 if nan is None else nan, "posinf": highest, "neginf": lowest}
+    return dispatch1(op_expr("nan_to_num"), input, attrs)
 
 
-# --- Extremes and choices -----------------------------------------------------------------------
-
-_extreme = functools.partial(binary, domain=RealPair, samples="x(2, 3), x(2, 3); x(2, 3), x(3)")
+_extreme = functools.partial(binary, domain=RealPair, samples=_PAIRS)
 maximum = _extreme("maximum", "Return the larger of two elements; equal ones share the gradient.")
 minimum = _extreme("minimum", "Return the smaller of two elements; equal ones share the gradient.")
 fmax = _extreme(
@@ -494,41 +321,30 @@ fmax = _extreme(
     "Return the larger of two elements, or the one that is not nan; the first wins a tie.",
     "[1.0, float('nan')] & [2.0, 4.0] -> tensor([2., 4.])",
 )
-fmin = _extreme(
-    "fmin", "Return the smaller of two elements, or the one that is not nan; the first wins a tie."
-)
+fmin = _extreme("fmin", "Return the smaller of two elements, else as `fmax`.")
 copysign = binary(
     "copysign",
     "Return the size of `input` with the sign of `other`, to which the derivative is 0.",
-    "[1.0, -2.0] & [-0.0, 3.0] -> tensor([-1.,  2.])",
-    domain=RealToFloatingOperands,
+    domain=operands.RealToFloatingOperands,
     twin=True,
     samples="x(2, 3), x(2, 3); x(2, 3), -1.5",
 )
 nextafter = binary(
     "nextafter",
     "Return the floating point number next to `input`, towards `other`.",
-    "[1.0, 0.0] & [2.0, 0.0] -> tensor([1.0000, 0.0000])",
-    domain=RealFloatingPair,
+    domain=D.RealFloatingPair,
     twin=True,
 )
 
 
 @functor("flow Tensor", out=True, twin=True, samples="fixed(x(3)), fixed(x(3)); i(2, 3), i(3)")
 def heaviside(input: RealPair, values: RealPair) -> Tensor:
-    """Return 0 below 0, 1 above, and `values` at 0; it has no derivative.
-
-    >>> flow.heaviside(flow.tensor([-1.0, 0.0, 2.0]), flow.tensor(0.5))
-    tensor([0.0000, 0.5000, 1.0000])
-    """
+    """Return 0 below 0, 1 above, and `values` at 0; it has no derivative."""
 
 
 def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
-    clamp = _CLAMP_MIN if argument == "min" else _CLAMP_MAX
-    return dispatch2(clamp, real(op, input), real_operand(op, bound, argument))
-
-
-_BOUND = "x(2, 3), 0.3; x(2, 3), x(3)"
+    x, limit = checks.real(op, input), operands.real_operand(op, bound, argument)
+    return dispatch2(_CLAMP_TO[argument], x, limit)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor", samples=_BOUND)
@@ -543,13 +359,7 @@ def clamp_max(input: Any, max: Any) -> Tensor:
     return _clamped("clamp_max", "max", input, max)
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin="flow Tensor",
-    alias="clip",
-    samples="x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1",
-)
+@functor("flow Tensor", out=True, twin="flow Tensor", alias="clip", samples=_BOUNDS)
 def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     """Return the elements brought into [min, max]; at the bounds the derivative is 1.
 
@@ -557,19 +367,15 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     ArgumentError: when both are left out.
     DTypeError: when an argument is complex.
     ShapeError: when the shapes do not broadcast.
-
-    >>> flow.clamp(flow.tensor([-2.0, 0.5, 2.0]), -1, 1)
-    tensor([-1.0000,  0.5000,  1.0000])
     """
     if min is None and max is None:
-        raise ArgumentError(
-            "clamp(): argument 'min': expected min, max or both, got neither; give at least "
-            "one bound"
-        )
+        expected, mend = "min, max or both", "give at least one bound"
+        raise bad_argument(ArgumentError, "clamp", "min", expected, "neither", mend)
     if isinstance(min, Tensor) and isinstance(max, Tensor):
-        operands = (real("clamp", input), real("clamp", min, "min"), real("clamp", max, "max"))
-        check_operands("clamp", input=input, min=min, max=max)
-        return dispatch(_CLAMP, tuple(promote("clamp", *operands)))
+        given = {"input": input, "min": min, "max": max}
+        bounded = [checks.real("clamp", x, name) for name, x in given.items()]
+        check_operands("clamp", **given)
+        return dispatch(op_expr("clamp"), tuple(promote("clamp", *bounded)))
     result = input if min is None else _clamped("clamp", "min", input, min)
     return result if max is None else _clamped("clamp", "max", result, max)
 
@@ -592,10 +398,8 @@ def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition._data.dtype.kind != "b":
-        raise DTypeError(
-            f"where(): argument 'condition': expected a bool tensor, got {condition.dtype}; "
-            "compare, or convert it with .bool()"
-        )
+        got, mend = condition.dtype, "compare, or convert it with .bool()"
+        raise bad_argument(DTypeError, "where", "condition", "a bool tensor", got, mend)
     check_operands("where", condition=condition, input=input, other=other)
     x, y = promote("where", input, other)
     return dispatch(_WHERE, (condition, x, y))
@@ -607,49 +411,36 @@ def tensor_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, input, other)
 
 
-# --- Sums of several steps ----------------------------------------------------------------------
-
-
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples="x(2, 3), x(2, 3), 0.3; x(2, 3), x(3), share(2, 1); x(2, 3), x(2, 3), 1.7",
-)
+@functor("flow Tensor", out=True, twin=True, samples=_WEIGHTS)
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return input + weight * (end - input)."""
     check_operands("lerp", input=input, end=end, weight=weight)
-    operands = promote("lerp", floating("lerp", input), end, weight)
-    if operands[0]._data.dtype is float16:
+    together = promote("lerp", checks.floating("lerp", input), end, weight)
+    if together[0]._data.dtype is float16:
         return rounded_once(lerp, input, end, weight)
-    return dispatch(_LERP, tuple(operands))
+    return dispatch(op_expr("lerp"), tuple(together))
 
 
-_TERMS = "x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(3), pos(2, 1), value=-0.5"
+def _with_term(op: str, input: Tensor, tensor1: Any, tensor2: Any, *, value: Any) -> Tensor:
+    check_operands(op, input=input, tensor1=tensor1, tensor2=tensor2)
+    if op == "addcdiv" and is_integer(tensor1) and is_integer(tensor2):
+        expected = "a floating point dtype where tensor1 holds integers"
+        mend = "convert one of them with .float()"
+        raise bad_argument(DTypeError, op, "tensor2", expected, "integers", mend)
+    x, first, second = promote(op, input, tensor1, tensor2)
+    if x._data.dtype is float16:
+        return rounded_once(_with_term, op, input, tensor1, tensor2, value=value)
+    term = div(first, second) if op == "addcdiv" else mul(first, second)
+    return add(x, term if value == 1 else _scaled(op, "value", term, value))
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_TERMS)
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2."""
-    check_operands("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
-    x, first, second = promote("addcmul", input, tensor1, tensor2)
-    if x._data.dtype is float16:
-        return rounded_once(addcmul, input, tensor1, tensor2, value=value)
-    product = mul(first, second)
-    return add(x, product if value == 1 else _scaled("addcmul", "value", product, value))
+    return _with_term("addcmul", input, tensor1, tensor2, value=value)
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_TERMS)
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch."""
-    check_operands("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
-    if is_integer(tensor1) and is_integer(tensor2):
-        raise DTypeError(
-            "addcdiv(): argument 'tensor2': expected a floating point dtype where tensor1 "
-            "holds integers, got integers; convert one of them with .float()"
-        )
-    x, first, second = promote("addcdiv", input, tensor1, tensor2)
-    if x._data.dtype is float16:
-        return rounded_once(addcdiv, input, tensor1, tensor2, value=value)
-    quotient = div(first, second)
-    return add(x, quotient if value == 1 else _scaled("addcdiv", "value", quotient, value))
+    return _with_term("addcdiv", input, tensor1, tensor2, value=value)

@@ -7,20 +7,13 @@ import math
 from typing import Annotated, Any
 
 from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import check_number, real
+from oneflow_lite.functors.checks import check_number, real, wrong
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real, pair
-from oneflow_lite.functors.operands import OPERAND
-from oneflow_lite.functors.shape import imag
-from oneflow_lite.interpreter import dispatch1, dispatch2
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.functors.domains import AnyTensor, Flag, NonNegative, Operand, Real
+from oneflow_lite.functors.operands import mixed_pair
+from oneflow_lite.interpreter import dispatch2
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-_EQ = op_expr("eq")
-_LOGICAL_NOT = op_expr("logical_not")
-_ISCLOSE = op_expr("isclose")
-_ALLCLOSE = op_expr("allclose")
-_EQUAL = op_expr("equal")
 
 
 def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
@@ -33,19 +26,10 @@ def _ordered(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     return input, other
 
 
-Ordered = Annotated[
-    Any,
-    pair(
-        _ordered,
-        "Real, of shapes that broadcast together.",
-        "When an argument is complex.",
-        "fiub",
-        OPERAND,
-    ),
-]
-_pair = functools.partial(
-    binary, domain=Ordered, twin=True, samples="x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
-)
+Tol = NonNegative  # a tolerance
+Ordered = Annotated[Any, mixed_pair(_ordered, "Real", "When an argument is complex.", "fiub")]
+_PAIRS = "x(2, 3), x(2, 3); x(2, 3), x(3); x(2, 3), 0.5"
+_pair = functools.partial(binary, domain=Ordered, twin=True, samples=_PAIRS)
 _one = functools.partial(unary, domain=AnyTensor, out=False)
 
 eq = _pair(
@@ -54,84 +38,51 @@ eq = _pair(
     "[1, 2, 3] & [2, 2, 2] -> tensor([False,  True, False])",
     domain=Operand,
 )
-ne = _pair(
-    "ne",
-    "Return where two tensors differ, as bools. nan differs from everything.",
-    domain=Operand,
-    alias="not_equal",
-)
-lt = _pair(
-    "lt",
-    "Return where `input` is less than `other`, as bools.",
-    "[1, 2, 3] & [2, 2, 2] -> tensor([ True, False, False])",
-    alias="less",
-)
+ne = _pair("ne", "Return where `eq` does not hold, as bools.", domain=Operand, alias="not_equal")
+lt = _pair("lt", "Return where `input` is less than `other`, as bools.", alias="less")
 le = _pair("le", "Return where `input` is at most `other`, as bools.", alias="less_equal")
 gt = _pair("gt", "Return where `input` is greater than `other`, as bools.", alias="greater")
 ge = _pair("ge", "Return where `input` is at least `other`, as bools.", alias="greater_equal")
-isnan = _one(
-    "isnan",
-    "Return where an element is nan, as bools.",
-    "[1.0, float('nan')] -> tensor([False,  True])",
-)
+isnan = _one("isnan", "Return where an element is nan, as bools.")
 isinf = _one("isinf", "Return where an element is inf or -inf, as bools.")
 isfinite = _one("isfinite", "Return where an element is neither inf, -inf nor nan, as bools.")
 signbit = unary(
-    "signbit",
-    "Return where the sign of an element is set, also that of -0.0, as bools.",
-    "[1.0, -0.0, -2.0] -> tensor([False,  True,  True])",
-    domain=Real,
+    "signbit", "Return where an element has a minus sign, also -0.0, as bools.", domain=Real
 )
 
 
 @functor("flow Tensor", out=True)
 def isposinf(input: Real) -> Tensor:
     """Return where an element is inf, as bools."""
-    return dispatch2(_EQ, input, math.inf)
+    return eq(input, math.inf)
 
 
 @functor("flow Tensor", out=True)
 def isneginf(input: Real) -> Tensor:
     """Return where an element is -inf, as bools."""
-    return dispatch2(_EQ, input, -math.inf)
+    return eq(input, -math.inf)
 
 
 @functor("flow Tensor")
 def isreal(input: AnyTensor) -> Tensor:
-    """Return where an element has no imaginary part, as bools.
-
-    >>> flow.isreal(flow.tensor([1 + 0j, 2j]))
-    tensor([ True, False])
-    """
-    if input.is_complex():
-        return dispatch1(_LOGICAL_NOT, imag(input))
-    return eq(input, input) | isnan(input)
+    """Return where an element has no imaginary part, as bools."""
+    return input.imag.logical_not() if input.is_complex() else eq(input, input) | isnan(input)
 
 
-def _close(
-    op: OpExpr, input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool
-) -> Tensor:
+def _close(op: str, input: Tensor, other: Tensor, **attrs: Any) -> Tensor:
     if other.dtype == input.dtype:
-        attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
-        return dispatch2(op, input, other, attrs)
-    raise DTypeError(
-        f"{op.op_type_name}(): argument 'other': expected dtype {input.dtype}, that of 'input', "
-        f"got {other.dtype}; convert one of them with .to(dtype)"
-    )
+        return dispatch2(op_expr(op), input, other, attrs)
+    expected, mend = f"dtype {input.dtype}, that of 'input'", "convert one of them with .to(dtype)"
+    raise wrong(op, "other", expected, other.dtype, mend, DTypeError)
 
 
 @functor("flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5")
 def isclose(
-    input: AnyTensor,
-    other: AnyTensor,
-    rtol: NonNegative = 1e-05,
-    atol: NonNegative = 1e-08,
-    equal_nan: Flag = False,
+    input: AnyTensor, other: AnyTensor, rtol: Tol = 1e-5, atol: Tol = 1e-8, equal_nan: Flag = False
 ) -> Tensor:
     """Return where the distance of two tensors is at most atol + rtol times the size of `other`.
 
     input, other: of one dtype, and of shapes that broadcast together.
-    rtol, atol: the tolerances, at least 0.
     equal_nan: whether nan is close to nan.
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not broadcast.
@@ -139,35 +90,22 @@ def isclose(
     >>> flow.isclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
-    return _close(_ISCLOSE, input, other, rtol, atol, equal_nan)
+    return _close("isclose", input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 @functor("flow Tensor")
 def allclose(
-    input: AnyTensor,
-    other: AnyTensor,
-    rtol: NonNegative = 1e-05,
-    atol: NonNegative = 1e-08,
-    equal_nan: Flag = False,
+    input: AnyTensor, other: AnyTensor, rtol: Tol = 1e-5, atol: Tol = 1e-8, equal_nan: Flag = False
 ) -> bool:
     """Return whether `isclose` holds for every element, as a Python bool.
 
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not broadcast.
-
-    >>> flow.allclose(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.1]), atol=0.2)
-    True
     """
-    return bool(_close(_ALLCLOSE, input, other, rtol, atol, equal_nan))
+    return bool(_close("allclose", input, other, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 @functor("flow Tensor")
 def equal(input: AnyTensor, other: AnyTensor) -> bool:
-    """Return whether two tensors have the same shape and equal elements, as a Python bool.
-
-    other: of any shape and dtype; a tensor with nan equals nothing.
-
-    >>> flow.equal(flow.tensor([1, 2]), flow.tensor([1, 2]))
-    True
-    """
-    return input.shape == other.shape and bool(dispatch2(_EQUAL, input, other))
+    """Return whether two tensors have one shape and equal elements; with nan they do not."""
+    return input.shape == other.shape and bool(dispatch2(op_expr("equal"), input, other))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_number, check_tensor, floating, real
-from oneflow_lite.functors.domains import pair
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.functors.checks import check_number, check_tensor, floating, real, wrong
+from oneflow_lite.functors.domains import Domain, pair
 from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -31,20 +32,14 @@ def is_integer(value: Any) -> bool:
 
 def real_operand(op: str, value: Any, argument: str) -> Any:
     """Return a tensor or a number that is not complex; raise naming the argument otherwise."""
-    if isinstance(value, Tensor):
-        return real(op, value, argument)
-    if isinstance(value, np.ndarray):
-        return real(op, make_tensor(value), argument)
+    if isinstance(value, (Tensor, np.ndarray)):
+        return real(op, value if isinstance(value, Tensor) else make_tensor(value), argument)
     if isinstance(value, REAL_NUMBERS):
         return value
-    raise bad_argument(
-        DTypeError if isinstance(value, NUMBERS) else ArgumentTypeError,
-        op,
-        argument,
-        expected="a real tensor or number",
-        got=value if isinstance(value, NUMBERS) else type(value).__name__,
-        mend="pass a tensor of real numbers, an int or a float",
-    )
+    expected, mend = "a real tensor or number", "pass a tensor of real numbers, an int or a float"
+    if isinstance(value, NUMBERS):
+        raise bad_argument(DTypeError, op, argument, expected, value, mend)
+    raise bad_argument(ArgumentTypeError, op, argument, expected, type(value).__name__, mend)
 
 
 def check_operands(op: str, **given: Any) -> None:
@@ -60,10 +55,9 @@ def check_operands(op: str, **given: Any) -> None:
         try:
             shape = np.broadcast_shapes(shape, have)
         except ValueError:
-            raise ShapeError(
-                f"{op}(): argument '{argument}': expected a shape that broadcasts with {shape}, "
-                f"got {have}; make the sizes equal or 1, counted from the last dimension"
-            ) from None
+            expected = f"a shape that broadcasts with {shape}"
+            mend = "make the sizes equal or 1, counted from the last dimension"
+            raise wrong(op, argument, expected, have, mend) from None
 
 
 def real_to_floating_operands(op: str, input: Any, other: Any) -> list[Tensor]:
@@ -77,16 +71,12 @@ def real_to_floating_operands(op: str, input: Any, other: Any) -> list[Tensor]:
     return [floating(op, x) for x in promote(op, *given)]
 
 
-OPERAND = "Tensor or number"
+def mixed_pair(meet: Callable[..., Any], says: str, when: str, kinds: str, **more: Any) -> Domain:
+    """Return the domain of two operands, one of which may be a number; see `pair`."""
+    says = f"{says}; of shapes that broadcast together."
+    return pair(meet, says, when, kinds, "Tensor or number", **more)
 
-RealToFloatingOperands = Annotated[
-    Any,
-    pair(
-        real_to_floating_operands,
-        "One a Tensor; real, of shapes that broadcast together. Integers and bools are computed "
-        "in the default dtype.",
-        "When an argument is complex.",
-        "f",
-        OPERAND,
-    ),
-]
+
+_SAYS = "One a Tensor; real, integers and bools are computed in the default dtype"
+_WHEN = "When an argument is complex."
+RealToFloatingOperands = Annotated[Any, mixed_pair(real_to_floating_operands, _SAYS, _WHEN, "f")]

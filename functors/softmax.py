@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from typing import Annotated
 
 from oneflow_lite.functors.checks import check_dim
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import CastTo, RealFloating
+from oneflow_lite.functors.domains import CastTo, Domain, RealFloating
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor
 
 SOFTMAX = op_expr("softmax")
 LOG_SOFTMAX = op_expr("log_softmax")
-NEG = op_expr("neg")
 RESHAPE = op_expr("reshape")
 
 _ALONG = "x(2, 3), 1; x(2, 3, 2), -2; x(), 0"
+_dim = Domain(
+    "The dimension along which probabilities sum to 1. Leaving it out is deprecated, as in "
+    "PyTorch: 0 for tensors of 0, 1 or 3 dimensions, else 1.",
+    raises={"DimError": "When {x} is out of range."},
+)
+Along = Annotated[int, _dim] | None  # checked in the body
 
 
 @functor("flow Tensor functional special", out=True, samples=_ALONG)
-def softmax(input: RealFloating, dim: int | None = None, dtype: CastTo = None) -> Tensor:
+def softmax(input: RealFloating, dim: Along = None, dtype: CastTo = None) -> Tensor:
     """Return exp(x) divided by its sum along a dimension.
-
-    dim: the dimension along which the result sums to 1. Leaving it out is deprecated, as in
-        PyTorch: 0 for tensors of 0, 1 or 3 dimensions, else 1.
-    DimError: when `dim` is out of range.
 
     >>> flow.softmax(flow.tensor([[1.0, 1.0], [0.0, 1000.0]]), dim=1)
     tensor([[0.5000, 0.5000],
@@ -35,38 +37,22 @@ def softmax(input: RealFloating, dim: int | None = None, dtype: CastTo = None) -
 
 
 @functor("functional", samples=_ALONG)
-def softmin(input: RealFloating, dim: int | None = None, dtype: CastTo = None) -> Tensor:
-    """Return softmax(-x) along a dimension.
-
-    dim: the dimension along which the result sums to 1; see `softmax`.
-    DimError: when `dim` is out of range.
-
-    >>> flow.nn.functional.softmin(flow.tensor([0.0, 1000.0]), dim=0)
-    tensor([1., 0.])
-    """
-    return _along("softmin", SOFTMAX, dispatch1(NEG, input), dim)
+def softmin(input: RealFloating, dim: Along = None, dtype: CastTo = None) -> Tensor:
+    """Return softmax(-x) along a dimension."""
+    return _along("softmin", SOFTMAX, -input, dim)
 
 
 @functor("flow Tensor functional special", out=True, samples=_ALONG)
-def log_softmax(input: RealFloating, dim: int | None = None, dtype: CastTo = None) -> Tensor:
-    """Return the logarithm of softmax(x) along a dimension, without underflow.
-
-    dim: the dimension along which the exponentials sum to 1; see `softmax`.
-    DimError: when `dim` is out of range.
-
-    >>> flow.log_softmax(flow.tensor([[1.0, 1.0], [0.0, 1000.0]]), dim=1)
-    tensor([[-6.9315e-01, -6.9315e-01],
-            [-1.0000e+03,  0.0000e+00]])
-    """
+def log_softmax(input: RealFloating, dim: Along = None, dtype: CastTo = None) -> Tensor:
+    """Return the logarithm of softmax(x) along a dimension, without underflow."""
     return _along("log_softmax", LOG_SOFTMAX, input, dim)
 
 
 def _along(name: str, op: OpExpr, input: Tensor, dim: int | None) -> Tensor:
     ndim = input._data.ndim
     if dim is None:
-        warnings.warn(
-            f"{name}(): leaving out 'dim' is deprecated; pass dim=", UserWarning, stacklevel=4
-        )
+        advice = f"{name}(): leaving out 'dim' is deprecated; pass dim="
+        warnings.warn(advice, UserWarning, stacklevel=4)
         dim = 0 if ndim in (0, 1, 3) else 1
     dim = check_dim(name, dim, ndim)
     if ndim:

@@ -6,75 +6,55 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.functors.arithmetic import add
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import check_number
-from oneflow_lite.functors.creation import arange
 from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import (
-    Count,
-    Positive,
-    RealFloatingPair,
-    RealToFloating,
-    attribute,
-)
+from oneflow_lite.functors.domains import RealToFloating
 from oneflow_lite.functors.operands import RealToFloatingOperands
-from oneflow_lite.functors.reduce import sum
-from oneflow_lite.functors.shape import unsqueeze
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-_POLYGAMMA = op_expr("polygamma_n")
 
 _real = functools.partial(unary, domain=RealToFloating)
 _special = functools.partial(_real, on="special")
 _positive = functools.partial(_special, samples="pos(2, 3)")
-_EVERYWHERE = "flow Tensor special"
+_everywhere = functools.partial(_real, on="flow Tensor special", twin=True)
+_UNIT = "[0.0, 1.0] -> tensor"
+_ORDERS = "1, x(2, 3); 0, pos(3); 2, x(3); 4, pos(2)"
+_DIMENSIONS = "pos(2, 3) + 1, 3; pos(3), 1"
+_SHARES = "share(2, 3); np.array([0.05, 0.3, 0.97]), 0.1"
+_FIXED = "fixed(pos(2, 3)), pos(2, 3); fixed(pos(3)), pos(2, 3) * 4"
 
-# --- Gamma functions ----------------------------------------------------------------------------
-
-lgamma = _real(
+lgamma = _everywhere(
     "lgamma",
     "Return log |Γ(x)|; inf at the poles 0, -1, -2, ...",
     "[0.5, 3.0] -> tensor([0.5724, 0.6931])",
     on="flow Tensor special.gammaln",
-    twin=True,
 )
-digamma = _real(
+_everywhere(
     "digamma",
     "Return Γ'(x) / Γ(x); nan at the poles -1, -2, ..., infinite at 0.",
-    "[1.0, 0.5] -> tensor([-0.5772, -1.9635])",
     on="flow Tensor special special.psi",
-    twin=True,
 )
 
 
-@functor("flow special", out=True, samples="1, x(2, 3); 0, pos(3); 2, x(3); 4, pos(2)")
-def polygamma(n: Count, input: RealToFloating) -> Tensor:
+@functor("flow special", op="polygamma_n", out=True, samples=_ORDERS)
+def polygamma(n: D.Count, input: RealToFloating) -> Tensor:
     """Return the nth derivative of `digamma`.
-
-    n: at least 0.
 
     >>> flow.polygamma(1, flow.tensor([1.0, 0.5]))
     tensor([1.6449, 4.9348])
     """
-    return dispatch1(_POLYGAMMA, input, {"n": n})
 
 
 @functor(
     "Tensor.polygamma", twin="Tensor.polygamma_", samples="x(2, 3), 1; pos(2), 2", op="polygamma_n"
 )
-def tensor_polygamma(input: RealToFloating, n: Count) -> Tensor:
+def tensor_polygamma(input: RealToFloating, n: D.Count) -> Tensor:
     """Return the nth derivative of `digamma`: the method, which takes its tensor first."""
 
 
-@functor(
-    "flow Tensor special.multigammaln",
-    out=True,
-    twin=True,
-    samples="pos(2, 3) + 1, 3; pos(3), 1",
-)
-def mvlgamma(input: RealToFloating, p: Positive) -> Tensor:
+@functor("flow Tensor special.multigammaln", out=True, twin=True, samples=_DIMENSIONS)
+def mvlgamma(input: RealToFloating, p: D.Positive) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension p.
 
     It is p (p - 1) / 4 log π plus the sum of lgamma(x - j / 2), j = 0 ... p - 1, and has a meaning
@@ -83,85 +63,56 @@ def mvlgamma(input: RealToFloating, p: Positive) -> Tensor:
     >>> flow.mvlgamma(flow.tensor([2.0, 3.0]), 2)
     tensor([0.4516, 1.5502])
     """
-    steps = arange(0, -p / 2, -0.5, dtype=input.dtype, device=input.device)
-    terms = lgamma(add(unsqueeze(input, -1), steps))
-    return add(sum(terms, -1), p * (p - 1) / 4 * math.log(math.pi))
+    steps = F.arange(0, -p / 2, -0.5, dtype=input.dtype, device=input.device)
+    terms = lgamma(input.unsqueeze(-1) + steps)
+    return terms.sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-_incomplete = functools.partial(
-    binary,
-    domain=RealFloatingPair,
-    twin=True,
-    samples="fixed(pos(2, 3)), pos(2, 3); fixed(pos(3)), pos(2, 3) * 4",
-)
-igamma = _incomplete(
+_incomplete = functools.partial(binary, domain=D.RealFloatingPair, twin=True, samples=_FIXED)
+_incomplete(
     "igamma",
     "Return the regularized lower incomplete gamma function P(a, x), a = `input`, x = `other`.\n\n"
     "It has no derivative by a.",
     "[1.0, 2.0] & [1.0, 1.0] -> tensor([0.6321, 0.2642])",
     on="flow Tensor special.gammainc",
 )
-igammac = _incomplete(
+_incomplete(
     "igammac",
     "Return the regularized upper incomplete gamma function 1 - P(a, x); see `igamma`.",
-    "[1.0, 2.0] & [1.0, 1.0] -> tensor([0.3679, 0.7358])",
     on="flow Tensor special.gammaincc",
 )
-zeta = binary(
+_special_pair = functools.partial(binary, domain=RealToFloatingOperands, on="special")
+_special_pair(
     "zeta",
     "Return the Hurwitz zeta function, the sum of (k + q)**-x, k = 0, 1, ...; x = `input`, "
     "q = `other`.\n\nIt has no derivative by x.",
     "[2.0, 4.0] & [1.0, 1.0] -> tensor([1.6449, 1.0823])",
-    domain=RealToFloatingOperands,
-    on="special",
     samples="fixed(pos(2, 3) + 1), pos(2, 3); 2.5, pos(3)",
 )
-
-# --- Error functions, the normal distribution and entropies -------------------------------------
-
-erfinv = _real(
-    "erfinv",
-    "Return the inverse of `erf`; infinite at -1 and 1, nan beyond.",
-    "[0.0, 0.5] -> tensor([0.0000, 0.4769])",
-    on=_EVERYWHERE,
-    twin=True,
-    samples="unit(2, 3)",
+_special_pair(
+    "xlog1py",
+    "Return x log(1 + y), which is 0 where x is 0 (unless y is nan).",
+    samples="x(2, 3), pos(2, 3); x(2, 3), 2.5; 1.5, pos(3)",
 )
-erfcx = _special(
+
+_everywhere(
+    "erfinv", "Return the inverse of `erf`; infinite at -1 and 1, nan beyond.", samples="unit(2, 3)"
+)
+_special(
     "erfcx",
     "Return exp(x²) erfc(x), without overflow for large x.",
     "[0.0, 10.0] -> tensor([1.0000, 0.0561])",
 )
-ndtr = _special(
+_special(
     "ndtr",
     "Return the distribution function of the normal distribution, with all digits in both tails.",
-    "[0.0, 1.0] -> tensor([0.5000, 0.8413])",
+    f"{_UNIT}([0.5000, 0.8413])",
 )
-log_ndtr = _special(
-    "log_ndtr",
-    "Return the logarithm of `ndtr`, also where that is too small for a number.",
-    "[0.0, -50.0] -> tensor([-6.9315e-01, -1.2548e+03])",
-    samples="x(2, 3); x(3) - 30",
+_special("log_ndtr", "Return log `ndtr`(x), without underflow.", samples="x(2, 3); x(3) - 30")
+_special(
+    "ndtri", "Return the inverse of `ndtr`; infinite at 0 and 1, nan beyond.", samples="share(2, 3)"
 )
-ndtri = _special(
-    "ndtri",
-    "Return the inverse of `ndtr`; infinite at 0 and 1, nan beyond.",
-    "[0.5, 0.975] -> tensor([0.0000, 1.9600])",
-    samples="share(2, 3)",
-)
-entr = _positive(
-    "entr",
-    "Return -x log(x), 0 at 0, and -inf below.",
-    "[0.0, 0.5] -> tensor([0.0000, 0.3466])",
-)
-xlog1py = binary(
-    "xlog1py",
-    "Return x log(1 + y), which is 0 where x is 0 (unless y is nan).",
-    "[0.0, 2.0] & [-1.0, 1.0] -> tensor([0.0000, 1.3863])",
-    domain=RealToFloatingOperands,
-    on="special",
-    samples="x(2, 3), pos(2, 3); x(2, 3), 2.5; 1.5, pos(3)",
-)
+_positive("entr", "Return -x log(x), 0 at 0, and -inf below.")
 
 
 def _eps(op: str, argument: str, value: Any) -> float | None:
@@ -170,68 +121,40 @@ def _eps(op: str, argument: str, value: Any) -> float | None:
     return None if number < 0 else number
 
 
-Eps = Annotated[float, attribute(_eps, raises={"ArgumentTypeError": "When {x} is no number."})]
+Eps = Annotated[float, D.attribute(_eps, raises={"ArgumentTypeError": "When {x} is no number."})]
 
 
-@functor(
-    _EVERYWHERE,
-    out=True,
-    twin="flow Tensor",
-    samples="share(2, 3); np.array([0.05, 0.3, 0.97]), 0.1",
-)
+@functor("flow Tensor special", out=True, twin="flow Tensor", samples=_SHARES)
 def logit(input: RealToFloating, eps: Eps | None = None) -> Tensor:
     """Return log(x / (1 - x)), the inverse of `sigmoid`; nan outside of [0, 1].
 
     eps: bring x into [eps, 1 - eps] first; beyond, the derivative is 0.
-
-    >>> flow.logit(flow.tensor([0.5, 0.9]))
-    tensor([0.0000, 2.1972])
     """
 
 
-# --- Bessel functions and their like ------------------------------------------------------------
-
-i0 = _real(
+_MODIFIED = "Return the modified Bessel function of the first kind, of order"
+_everywhere(
     "i0",
-    "Return the modified Bessel function of the first kind, of order 0.",
-    "[0.0, 1.0] -> tensor([1.0000, 1.2661])",
+    f"{_MODIFIED} 0.",
+    f"{_UNIT}([1.0000, 1.2661])",
     on="flow Tensor special special.modified_bessel_i0",
     twin="flow Tensor",
 )
-i0e = _special(
-    "i0e",
-    "Return exp(-|x|) `i0`(x), without overflow.",
-    "[0.0, 1.0] -> tensor([1.0000, 0.4658])",
-)
-i1 = _special(
-    "i1",
-    "Return the modified Bessel function of the first kind, of order 1.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.5652])",
-    on="special special.modified_bessel_i1",
-)
-i1e = _special(
-    "i1e",
-    "Return exp(-|x|) `i1`(x), without overflow.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.2079])",
-)
-for _order in (0, 1):
-    _special(
-        f"bessel_j{_order}", f"Return the Bessel function of the first kind, of order {_order}."
+_special("i1", f"{_MODIFIED} 1.", on="special special.modified_bessel_i1")
+_special("i0e", "Return exp(-|x|) `i0`(x), without overflow.")
+_special("i1e", "Return exp(-|x|) `i1`(x), without overflow.")
+for _n in (0, 1):
+    _kind = f"kind, of order {_n}"
+    _special(f"bessel_j{_n}", f"Return the Bessel function of the first {_kind}.")
+    _positive(
+        f"bessel_y{_n}", f"Return the Bessel function of the second {_kind}; -inf at 0, nan below."
     )
     _positive(
-        f"bessel_y{_order}",
-        f"Return the Bessel function of the second kind, of order {_order}; -inf at 0, nan below.",
+        f"modified_bessel_k{_n}",
+        f"Return the modified Bessel function of the second {_kind}; inf at 0.",
     )
     _positive(
-        f"modified_bessel_k{_order}",
-        f"Return the modified Bessel function of the second kind, of order {_order}; inf at 0.",
+        f"scaled_modified_bessel_k{_n}",
+        f"Return exp(x) `modified_bessel_k{_n}`(x), without underflow.",
     )
-    _positive(
-        f"scaled_modified_bessel_k{_order}",
-        f"Return exp(x) `modified_bessel_k{_order}`(x), without underflow.",
-    )
-spherical_bessel_j0 = _special(
-    "spherical_bessel_j0",
-    "Return sin(x) / x, and 1 at 0; see `sinc`.",
-    "[0.0, 1.0] -> tensor([1.0000, 0.8415])",
-)
+_special("spherical_bessel_j0", "Return sin(x) / x, and 1 at 0; see `sinc`.")

@@ -8,61 +8,29 @@ from oneflow_lite.functors.declare import binary, unary
 from oneflow_lite.functors.domains import Floating, RealFloatingPair, RealToFloatingPair
 
 _floating = functools.partial(unary, domain=Floating, twin="flow Tensor")
+_inside = functools.partial(_floating, samples="unit(2, 3)")
 
 sin = _floating("sin", "Return the sine of each element.", "[0.0, 1.0] -> tensor([0.0000, 0.8415])")
-cos = _floating(
-    "cos", "Return the cosine of each element.", "[0.0, 1.0] -> tensor([1.0000, 0.5403])"
+cos = _floating("cos", "Return the cosine of each element.")
+tan = _floating("tan", "Return the tangent of each element.")
+asin = _inside(
+    "asin", "Return the angle in [-π/2, π/2] whose sine is x; nan outside [-1, 1].", alias="arcsin"
 )
-tan = _floating(
-    "tan", "Return the tangent of each element.", "[0.0, 1.0] -> tensor([0.0000, 1.5574])"
+acos = _inside(
+    "acos", "Return the angle in [0, π] whose cosine is x; nan outside [-1, 1].", alias="arccos"
 )
-asin = _floating(
-    "asin",
-    "Return the angle in [-π/2, π/2] whose sine is the element; nan outside [-1, 1].",
-    "[0.0, 1.0] -> tensor([0.0000, 1.5708])",
-    alias="arcsin",
-    samples="unit(2, 3)",
-)
-acos = _floating(
-    "acos",
-    "Return the angle in [0, π] whose cosine is the element; nan outside [-1, 1].",
-    "[1.0, 0.0] -> tensor([0.0000, 1.5708])",
-    alias="arccos",
-    samples="unit(2, 3)",
-)
-atan = _floating(
-    "atan",
-    "Return the angle in (-π/2, π/2) whose tangent is the element.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.7854])",
-    alias="arctan",
-)
-sinh = _floating(
-    "sinh", "Return the hyperbolic sine of each element.", "[0.0, 1.0] -> tensor([0.0000, 1.1752])"
-)
-cosh = _floating(
-    "cosh",
-    "Return the hyperbolic cosine of each element.",
-    "[0.0, 1.0] -> tensor([1.0000, 1.5431])",
-)
-asinh = _floating(
-    "asinh",
-    "Return the inverse hyperbolic sine of each element.",
-    "[0.0, 1.0] -> tensor([0.0000, 0.8814])",
-    alias="arcsinh",
-)
+atan = _floating("atan", "Return the angle in (-π/2, π/2) whose tangent is x.", alias="arctan")
+sinh = _floating("sinh", "Return the hyperbolic sine of each element.")
+cosh = _floating("cosh", "Return the hyperbolic cosine of each element.")
+asinh = _floating("asinh", "Return the inverse hyperbolic sine of each element.", alias="arcsinh")
 acosh = _floating(
     "acosh",
     "Return the inverse hyperbolic cosine of each element; nan below 1.",
-    "[1.0, 2.0] -> tensor([0.0000, 1.3170])",
     alias="arccosh",
     samples="pos(2, 3) + 1",
 )
-atanh = _floating(
-    "atanh",
-    "Return the inverse hyperbolic tangent of each element; nan outside [-1, 1].",
-    "[0.0, 0.5] -> tensor([0.0000, 0.5493])",
-    alias="arctanh",
-    samples="unit(2, 3)",
+atanh = _inside(
+    "atanh", "Return the inverse hyperbolic tangent of x; nan outside [-1, 1].", alias="arctanh"
 )
 sinc = _floating(
     "sinc",
@@ -70,7 +38,6 @@ sinc = _floating(
     "[0.0, 0.5] -> tensor([1.0000, 0.6366])",
     on="flow Tensor special",
 )
-
 atan2 = binary(
     "atan2",
     "Return the angle in [-π, π] of the point whose ordinate is `input` and abscissa `other`.",
@@ -79,10 +46,4 @@ atan2 = binary(
     alias="arctan2",
     twin=True,
 )
-hypot = binary(
-    "hypot",
-    "Return √(x² + y²), the hypotenuse of a right triangle, without overflow.",
-    "[3.0, 5.0] & [4.0, 12.0] -> tensor([ 5., 13.])",
-    domain=RealFloatingPair,
-    twin=True,
-)
+hypot = binary("hypot", "Return √(x² + y²) without overflow.", domain=RealFloatingPair, twin=True)
