@@ -102,11 +102,14 @@ def silu_grad(xp, dy, x, *, out=None):
 def elu(xp, x, *, alpha, scale, input_scale, out=None):
     """scale x for x > 0, else scale alpha (exp(input_scale x) - 1): elu, selu and celu in one."""
     t = at_most(xp, x, 0, out=out)
-    t *= input_scale
+    if input_scale != 1:
+        t *= input_scale
     t = xp.expm1(t, out=out)
-    t *= scale * alpha
+    if scale * alpha != 1:
+        t *= scale * alpha
     rest = at_least(xp, x, 0)
-    rest *= scale
+    if scale != 1:
+        rest *= scale
     t += rest
     return t
 
@@ -115,11 +118,13 @@ def elu(xp, x, *, alpha, scale, input_scale, out=None):
 @in_float32
 def elu_grad(xp, dy, x, *, alpha, scale, input_scale, out=None):
     t = at_most(xp, x, 0, out=out)
-    t *= input_scale
+    if input_scale != 1:
+        t *= input_scale
     t = xp.exp(t, out=out)
-    t *= scale * alpha * input_scale
+    if scale * alpha * input_scale != 1:
+        t *= scale * alpha * input_scale
     t *= dy
-    return select(xp, x <= 0, t, dy * scale, out=out)
+    return select(xp, x <= 0, t, dy if scale == 1 else dy * scale, out=out)
 
 
 @register_kernel("softplus", infer=like_first)

@@ -116,7 +116,7 @@ OPERATORS = [
              {"x": ((4, 3), (500, 64)), "y": ((5, 3), (500, 64))}),
     Operator("inv", "lib.linalg.inv(x)", _MATRIX),
     Operator("solve", "lib.linalg.solve(x, y)", {**_MATRIX, "y": ((4, 2), (200, 20))}),
-    Operator("det", "lib.linalg.det(x / 10)", _MATRIX),
+    Operator("det", "lib.linalg.det(x / 5)", _MATRIX),
     Operator("cholesky", "lib.linalg.cholesky(x @ x.mT + 9 * lib.eye(len(x)))", _MATRIX),
     Operator("svdvals", "lib.linalg.svdvals(x)", _MATRIX),
     Operator("eigh", "lib.linalg.eigh(x + x.mT)[0]", _MATRIX),
@@ -167,6 +167,7 @@ def numpy_steps(large: bool) -> dict[str, Callable[[], Any]]:
 
     x, table, s = array("x", "erf"), array("x", "sort"), scipy.special
     scale = np.float32(2 / np.sqrt(np.pi))
+    one, half = np.float32(1), np.float32(0.5)
 
     def sort() -> Any:
         order = table.argsort(1, kind="stable")
@@ -197,13 +198,19 @@ def numpy_steps(large: bool) -> dict[str, Callable[[], Any]]:
         "svdvals": svdvals,
         "eigh": eigh,
         "inv": inverse,
+        "sum": lambda: (x.sum(), np.broadcast_to(one, x.shape).copy()),
+        "sum, dim 1": lambda: (table.sum(1), np.broadcast_to(one, table.shape).copy()),
+        "elu": lambda: (np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+                        np.where(x > 0, one, np.exp(np.minimum(x, 0)))),
+        "hardswish": lambda: (x * np.clip(x / 6 + half, 0, 1),
+                              np.where(x > 3, one, (x > -3) * (x / 3 + half))),
         "exp": lambda: (y := np.exp(x), y * np.ones_like(x)),
         "tanh": lambda: (y := np.tanh(x), np.ones_like(x) * (1 - y * y)),
         "sin": lambda: (np.sin(x), np.ones_like(x) * np.cos(x)),
         "cos": lambda: (np.cos(x), np.ones_like(x) * -np.sin(x)),
         "log": lambda: (np.log(x), np.ones_like(x) / x),
         "pow 3": lambda: (x * x * x, 3 * np.ones_like(x) * x * x),
-    }
+    }  # fmt: skip
 
 
 def _best(step: Callable[[], Any], budget: float) -> float:
