@@ -231,9 +231,11 @@ def _by_inverse(of_one, formula):
             if inverse is None:
                 return in_order(xp, kernel(xp, *arrays))
             y = formula(xp, *arrays[:-1], transposed(inverse), linalg_det(xp, x)[..., None, None])
-            rough = abs(x).sum((-1, -2)) * abs(inverse).sum((-1, -2)) > _ILL / xp.finfo(x.dtype).eps
-            if x.size and rough.any():
-                y = xp.where(rough[..., None, None], kernel(xp, *arrays), y)
+            if x.size:
+                condition = abs(x).sum(-2).max(-1) * abs(inverse).sum(-2).max(-1)
+                rough = condition > _ILL / xp.finfo(x.dtype).eps
+                if rough.any():
+                    y = xp.where(rough[..., None, None], kernel(xp, *arrays), y)
             return in_order(xp, y)
 
         return chosen

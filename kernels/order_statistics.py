@@ -17,7 +17,7 @@ def _kth(x, *, k, dim, keepdim):
 
 def _picked(xp, x, index, dim, keepdim):
     """Return the elements at an index of size 1 along `dim`, and the index."""
-    y = xp.take_along_axis(x, index, dim)
+    y = take_along(xp, x, index, dim)
     return (y, index) if keepdim else (y.squeeze(dim), index.squeeze(dim))
 
 
@@ -54,7 +54,7 @@ def nanmedian(xp, x, *, dim, keepdim):
         return median(xp, x, dim=dim, keepdim=keepdim)
     count = (x == x).sum(dim, keepdims=True)
     rank = xp.maximum(count - 1, 0) // 2
-    index = xp.take_along_axis(argsort(xp, x, dim=dim), rank, dim)
+    index = take_along(xp, argsort(xp, x, dim=dim), rank, dim)
     return _picked(xp, x, index, dim, keepdim)
 
 
@@ -77,10 +77,10 @@ def mode(xp, x, *, dim, keepdim):
     if not x.ndim:
         return x.copy(), xp.zeros((), np.int64)
     order = argsort(xp, x, dim=dim)
-    values = xp.moveaxis(xp.take_along_axis(x, order, dim), dim, -1)
+    values = xp.moveaxis(take_along(xp, x, order, dim), dim, -1)
     places = xp.arange(values.shape[-1])
     begins = xp.zeros(values.shape, np.int64)
     begins[..., 1:] = xp.where(values[..., 1:] != values[..., :-1], places[1:], 0)
     length = places - running(xp, xp.maximum, begins, values.ndim - 1)  # of the run, so far
     last = xp.expand_dims(length.argmax(-1), dim)
-    return _picked(xp, x, xp.take_along_axis(order, last, dim), dim, keepdim)
+    return _picked(xp, x, take_along(xp, order, last, dim), dim, keepdim)

@@ -6,6 +6,7 @@ always stable, so that both devices and PyTorch agree on the indices.
 
 import numpy as np
 
+from oneflow_lite.kernels.index_arrays import take_along
 from oneflow_lite.kernels.infer_rules import order_of, ordered
 from oneflow_lite.registry import register_kernel
 
@@ -28,7 +29,7 @@ def sort(xp, x, *, dim, descending=False):
     if not x.ndim:
         return x.copy(), xp.zeros((), xp.int64)
     order = argsort(xp, x, dim=dim, descending=descending)
-    return xp.take_along_axis(x, order, dim), order
+    return take_along(xp, x, order, dim), order
 
 
 @register_kernel("topk")
@@ -43,17 +44,17 @@ def topk(xp, x, *, k, dim, largest=True, sorted=True):
     if k == 0 or 2 * k >= size:  # then a full sort costs no more than a selection
         order = argsort(xp, x, dim=dim, descending=largest)
         order = xp.ascontiguousarray(_first(order, k, dim))
-        return xp.take_along_axis(x, order, dim), order
+        return take_along(xp, x, order, dim), order
     if largest:
         chosen = xp.argpartition(x, size - k, axis=dim)
         chosen = chosen[(slice(None),) * dim + (slice(size - k, None),)]
     else:
         chosen = _first(xp.argpartition(x, k - 1, axis=dim), k, dim)
-    values = xp.take_along_axis(x, chosen, dim)
+    values = take_along(xp, x, chosen, dim)
     if not sorted:
         return values, xp.ascontiguousarray(chosen)
     order = argsort(xp, values, dim=dim, descending=largest)
-    return xp.take_along_axis(values, order, dim), xp.take_along_axis(chosen, order, dim)
+    return take_along(xp, values, order, dim), take_along(xp, chosen, order, dim)
 
 
 def _few_largest(x, k, dim):
