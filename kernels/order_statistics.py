@@ -5,6 +5,7 @@ NaN counts as the greatest value, as when sorting.
 
 import numpy as np
 
+from oneflow_lite.kernels.index_arrays import take_along
 from oneflow_lite.kernels.infer_rules import extreme_with_index, scalar_like
 from oneflow_lite.kernels.scan import running
 from oneflow_lite.kernels.sorting import argsort

@@ -43,7 +43,7 @@ def squeeze(xp, x, *, dim):
 
 @register_view("unsqueeze")
 def unsqueeze(xp, x, *, dim):
-    return xp.expand_dims(x, dim)
+    return x.reshape((*x.shape[:dim], 1, *x.shape[dim:]))  # quicker than expand_dims
 
 
 @register_view("expand")
