@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
 from oneflow_lite.functors.checks import check_shape, check_tensor, wrong
-from oneflow_lite.functors.declare import Declaration, Parameter, declare
+from oneflow_lite.functors.declare import Declaration, Function, Parameter, declare, document
 from oneflow_lite.functors.domains import AnyTensor, Count, Domain, Flag, attribute
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.out import fill_out, out_dtype, out_options
@@ -22,7 +22,6 @@ from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
 
-Author = TypeVar("Author", bound=Callable[..., Any])
 Options = tuple[Parameter, ...]
 
 
@@ -31,18 +30,11 @@ def tensor(
 ) -> Tensor:
     """Make a tensor by copying data.
 
-    Parameters
-    ----------
-    data : number, nested sequences, NumPy array or Tensor
-        Python floats take the default dtype, integers int64; arrays keep their dtype.
-    dtype, device : optional
-        Of the result.
-    requires_grad : bool
-        Whether autograd records operations on it.
+    data: a number, nested sequences, a NumPy array or a Tensor. Python floats take the default
+    dtype, integers int64; arrays keep their dtype.
+    dtype, device: of the result.
+    requires_grad: whether autograd records operations on it.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.tensor([[1.0, 2.5], [3.0, 4.0]])
     tensor([[1.0000, 2.5000],
             [3.0000, 4.0000]])
@@ -52,6 +44,9 @@ def tensor(
     made = make_constant(array if target is CPU else to_device(array, target))
     made.requires_grad = requires_grad
     return made
+
+
+tensor.__doc__ = document(Declaration(tensor))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -103,21 +98,20 @@ def keyword(name: str, hint: str = "Any", domain: Domain | None = None) -> Param
     return Parameter(name, "keyword", False, hint, domain, False)
 
 
-_FLAG = get_args(Flag)[1]
-NEW = (keyword("dtype"), keyword("device"), keyword("requires_grad", "bool", _FLAG))
+NEW = (keyword("dtype"), keyword("device"), keyword("requires_grad", "bool", get_args(Flag)[1]))
 LIKE = (*NEW, keyword("memory_format"))
 MADE = (*NEW, keyword("out", "Tensor | None"))
 
 
 def with_options(
     on: str = "flow", options: Options = MADE, name: str = "", summary: str = "", **words: Any
-) -> Callable[[Author], Author]:
+) -> Callable[[Function], Function]:
     """Declare a function whose author has `**options` in the place of these parameters.
 
     Functions that share an author have their name and their docstring from here.
     """
 
-    def decorator(author: Author) -> Author:
+    def decorator(author: Function) -> Function:
         if name:
             author.__name__ = author.__qualname__ = name
             author.__doc__ = summary
@@ -126,48 +120,46 @@ def with_options(
         declaration.parameters = (*own, *options)
         defaults = {p.name: False if p.hint == "bool" else None for p in options}
         author.__kwdefaults__ = {**(author.__kwdefaults__ or {}), **defaults}
-        return cast(Author, declare(declaration))
+        return cast(Function, declare(declaration))
 
     return decorator
 
 
-def made(
-    name: str, options: Any, op: str = "", whole: bool = False, floats: bool = False, **attrs: Any
-) -> Tensor:
-    """Dispatch an op that creates, with these attributes and options.
+def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) -> Tensor:
+    """Dispatch an op that creates; its attributes are among the options.
 
-    The dtype is the given one, that of `out`, int64 for `whole` numbers, or the default dtype; with
-    `floats` no integer one.
+    The dtype is the given one, that of `out`, int64 for `whole` numbers, or the default dtype.
     """
-    attrs.update(options)
     dtype, device = options["dtype"], options["device"]
-    requires_grad, out = attrs.pop("requires_grad"), attrs.pop("out", None)
+    requires_grad, out = options.pop("requires_grad"), options.pop("out", None)
     if out is not None:
         dtype, device = out_options(name, out, dtype, device)
     inferred = np.dtype(np.int64) if whole else default_float()
-    chosen = inferred if dtype is None else as_dtype(name, dtype)
-    if floats and chosen.kind not in "fc":
+    dtype = inferred if dtype is None else as_dtype(name, dtype)
+    if op in ("random_uniform", "random_normal") and dtype.kind not in "fc":
         mend = "use randint for integers"
-        raise wrong(name, "dtype", "a floating point dtype", chosen, mend, DTypeError)
-    attrs.update(dtype=chosen, device=as_device(device))
-    result: Tensor = dispatch(op_expr(op or name), (), attrs)
-    result.requires_grad = requires_grad
+        raise wrong(name, "dtype", "a floating point dtype", dtype, mend, DTypeError)
+    options["dtype"], options["device"] = dtype, as_device(device)
+    result: Tensor = dispatch(op_expr(op or name), (), options)
+    if requires_grad:
+        result.requires_grad = True
     return result if out is None else fill_out(name, out, result)
 
 
 def as_input(op: str, input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     """Return options whose dtype and device are those of a tensor, unless they are given."""
     check_memory_format(op, options.pop("memory_format", None))
-    for name in ("dtype", "device"):
-        if options[name] is None:
-            options[name] = getattr(input, name)
+    if options["dtype"] is None:
+        options["dtype"] = input.dtype
+    if options["device"] is None:
+        options["device"] = input.device
     return options
 
 
 def check_sizes(op: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     """Return sizes given as ints, as one sequence, or by keyword; raise where one is negative."""
     shape = check_shape(op, sizes if size is None else (size,))
-    if any(n < 0 for n in shape):
+    if shape and min(shape) < 0:
         at_least = "sizes of at least 0"
         raise wrong(op, "size", at_least, shape, f"pass {at_least}", ArgumentError)
     return shape
@@ -175,9 +167,7 @@ def check_sizes(op: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int,
 
 def check_real(op: str, argument: str, value: Any) -> Any:
     """Return a finite real number as a Python number; a 0-d tensor counts as its element."""
-    if isinstance(value, Tensor) and value.numel() == 1:
-        value = value.item()
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) or (isinstance(value, Tensor) and value.numel() == 1):
         value = value.item()
     if isinstance(value, (int, float)) and math.isfinite(value):
         return value
@@ -185,12 +175,10 @@ def check_real(op: str, argument: str, value: Any) -> Any:
     raise wrong(op, argument, "a finite real number", repr(value), "pass a Python number", kind)
 
 
-_IS_INFINITE = {"ArgumentError": "When it is not."}
+_IS_INFINITE = {"ArgumentError": "When {x} is not finite."}
 _FINITE = attribute(check_real, says="A finite number.", raises=_IS_INFINITE)
 Finite = Annotated[float, _FINITE]
 Bound = Annotated[Any, _FINITE]
-
-_SAMPLES = "fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32"
 
 
 def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) -> Any:
@@ -199,17 +187,19 @@ def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) ->
 
     @with_options("flow", (*more, *MADE), name, summary, samples=samples)
     def author(*sizes: Any, size: Any = None, **options: Any) -> Tensor:
-        return made(name, options, op, shape=check_sizes(name, sizes, size), **attrs)
+        options.update(attrs, shape=check_sizes(name, sizes, size))
+        return made(name, options, op)
 
     return author
 
 
-def like(name: str, summary: str, make: Any, op: str = "", samples: str = _SAMPLES) -> Any:
+def like(name: str, summary: str, make: Any, op: str = "") -> Any:
     """Declare a function that makes a tensor of another's shape, dtype and device.
 
     Where these are wanted as they are, it dispatches `op`: gradient rules call it often.
     """
     quick = op_expr(op) if op else None
+    samples = "" if name == "empty_like" else "fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32"
 
     @with_options("flow", (), name, summary, samples=samples)
     def author(
@@ -233,13 +223,15 @@ def like(name: str, summary: str, make: Any, op: str = "", samples: str = _SAMPL
     return author
 
 
-def _new(name: str, summary: str, make: Any, samples: str = "fixed(x(2)), 2, 3") -> Any:
+def _new(name: str, summary: str, op: str, **attrs: Any) -> Any:
     """Declare a method that makes a tensor of some size in the dtype and on the device of one."""
+    samples = "" if name == "new_empty" else "fixed(x(2)), 2, 3"
 
     @with_options("Tensor", NEW, name, summary, samples=samples)
     def author(input: Any, *size: Any, **options: Any) -> Tensor:
-        check_tensor(name, "input", input)
-        return make(check_shape(name, size), **as_input(name, input, options))
+        options = as_input(name, check_tensor(name, "input", input), options)
+        options.update(attrs, shape=check_sizes(name, size))
+        return made(name, options, op)
 
     return author
 
@@ -260,10 +252,14 @@ empty = sized("empty", "Return an uninitialised tensor.", "empty")
 _AS = "in the shape, dtype and device of"
 zeros_like = like("zeros_like", f"Return zeros {_AS} `input`.", zeros, "zeros_like")
 ones_like = like("ones_like", f"Return ones {_AS} `input`.", ones, "ones_like")
-empty_like = like("empty_like", f"Return an uninitialised tensor {_AS} another.", empty, samples="")
-new_zeros = _new("new_zeros", "Return zeros of a size, in the dtype and on the device.", zeros)
-new_ones = _new("new_ones", "Return ones of a size, in the dtype and on the device.", ones)
-new_empty = _new("new_empty", "Return an uninitialised tensor of a size.", empty, samples="")
+empty_like = like("empty_like", f"Return an uninitialised tensor {_AS} another.", empty)
+new_zeros = _new(
+    "new_zeros", "Return zeros of a size, in the dtype and on the device.", "full", value=0
+)
+new_ones = _new(
+    "new_ones", "Return ones of a size, in the dtype and on the device.", "full", value=1
+)
+new_empty = _new("new_empty", "Return an uninitialised tensor of a size.", "empty")
 
 
 @with_options(samples="(2, 3), 7; (2,), 0.5, dtype=float64")
@@ -282,8 +278,8 @@ def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
     chosen = scalar_dtype(fill_value) if dtype is None else as_dtype("full", dtype)
     if chosen.kind != "c":
         given = fill_value_of("full", "fill_value", fill_value, chosen)
-    options["dtype"] = chosen
-    return made("full", options, shape=check_sizes("full", (size,)), value=given)
+    options.update(dtype=chosen, shape=check_sizes("full", (size,)), value=given)
+    return made("full", options)
 
 
 @with_options(options=LIKE, samples="fixed(x(2, 3)), 7; fixed(i(2, 3)), 0.5, dtype=float32")
@@ -299,9 +295,11 @@ def new_full(input: AnyTensor, size: Any, fill_value: Any, **options: Any) -> Te
 
 
 def _filled(op: str, input: Tensor, size: Any, value: Any, options: dict[str, Any]) -> Tensor:
+    chosen = input.dtype if options["dtype"] is None else as_dtype(op, options["dtype"])
+    given = fill_value_of(op, "fill_value", value, chosen)
     options = as_input(op, input, options)
-    given = fill_value_of(op, "fill_value", value, as_dtype(op, options["dtype"]))
-    return made(op, options, "full", shape=check_shape(op, size), value=given)
+    options.update(shape=check_shape(op, size), value=given)
+    return made(op, options, "full")
 
 
 @with_options("Tensor", NEW, samples="fixed(x(2)), [1.5, 2.0]")
@@ -329,7 +327,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Te
     count = math.ceil((end - start) / step)
     if not whole:  # so that rounding adds no number
         end = start + count * step - step / 2 if count else start
-    return made("arange", options, whole=whole, start=start, end=end, step=step)
+    return made("arange", {**options, "start": start, "end": end, "step": step}, whole=whole)
 
 
 @with_options(samples="0, 1, 3; -2.5, 4, steps=5, dtype=float64; 0, 1, 0")
@@ -339,21 +337,18 @@ def linspace(start: Bound, end: Bound, steps: Count, **options: Any) -> Tensor:
     >>> flow.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    return made("linspace", options, start=float(start), end=float(end), steps=steps)
+    options.update(start=float(start), end=float(end), steps=steps)
+    return made("linspace", options)
 
 
 @with_options(samples="0, 2, 3; -1.5, 1, 4, 2.0, dtype=float64")
 def logspace(start: Bound, end: Bound, steps: Count, base: Bound = 10.0, **options: Any) -> Tensor:
-    """Return `steps` powers of `base`, with exponents at equal distances from `start` to `end`.
-
-    >>> flow.logspace(0, 2, 3)
-    tensor([  1.,  10., 100.])
-    """
-    bounds = {"start": float(start), "end": float(end), "base": float(base)}
-    return made("logspace", options, steps=steps, **bounds)
+    """Return `steps` powers of `base`, with exponents at equal distances from `start` to `end`."""
+    options.update(start=float(start), end=float(end), steps=steps, base=float(base))
+    return made("logspace", options)
 
 
 @with_options(samples="2; 2, 3, dtype=float64")
 def eye(n: Count, m: Count | None = None, **options: Any) -> Tensor:
     """Return the identity matrix of n rows and m (or n) columns."""
-    return made("eye", options, n=n, m=n if m is None else m)
+    return made("eye", {**options, "n": n, "m": n if m is None else m})

@@ -11,7 +11,7 @@ from oneflow_lite import tensor_methods
 from oneflow_lite.array_protocols import array_function, array_namespace, array_ufunc, operator
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
-from oneflow_lite.functors import arithmetic, inplace, shape
+from oneflow_lite.functors import arithmetic, shape
 from oneflow_lite.functors.matmul import matmul
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
@@ -25,29 +25,19 @@ def _words(text: str) -> dict[str, str]:
     return {name: other or name for name, _, other in entries}
 
 
-OPERATORS = _words(
-    """
+OPERATORS = _words("""
     abs add and=bitwise_and floordiv=floor_divide ge getitem gt invert=bitwise_not le
     lshift=bitwise_left_shift lt mod=remainder mul neg or=bitwise_or pos=positive pow
     rshift=bitwise_right_shift setitem sub truediv=div xor=bitwise_xor
-    """
-)
+""")
 NOT_BINARY = ("abs", "getitem", "invert", "neg", "pos", "setitem")
 AUGMENTED = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
 COMMUTATIVE = "add mul and or xor".split()
-REFLECTED: dict[str, Callable[..., Any]] = {
-    "rsub": arithmetic.rsub,
-    "rtruediv": arithmetic.rdiv,
-    "rfloordiv": arithmetic.rfloor_divide,
-    "rmod": arithmetic.rremainder,
-    "rpow": arithmetic.rpow,
-}
-CASTS = _words(
-    """
+REFLECTED = _words("rsub rtruediv=rdiv rfloordiv=rfloor_divide rmod=rremainder rpow")
+CASTS = _words("""
     bfloat16 bool byte=uint8 char=int8 cdouble=complex128 cfloat=complex64 double=float64
     float=float32 half=float16 int=int32 long=int64 short=int16
-    """
-)
+""")
 
 
 def _backward(
@@ -126,8 +116,8 @@ def matrix_transpose(self: Tensor) -> Tensor:
 
 def _part(name: str) -> property:
     """Return the property of the real or the imaginary parts, which can be written."""
-    view = FUNCTORS.get(name)
-    return property(view, lambda self, value: inplace.copy_(view(self), value))
+    view, write = FUNCTORS.get(name), FUNCTORS.get("copy_")
+    return property(view, lambda self, value: write(view(self), value))
 
 
 def _operators() -> dict[str, Any]:
@@ -135,11 +125,12 @@ def _operators() -> dict[str, Any]:
     others = {name: binary.pop(name) for name in NOT_BINARY}
     binary.update({f"r{name}": binary[name] for name in COMMUTATIVE})
     binary.update({f"i{name}": FUNCTORS.get(f"{OPERATORS[name]}_") for name in AUGMENTED})
-    binary.update(REFLECTED, matmul=_matmul, rmatmul=_rmatmul)
+    binary.update({name: getattr(arithmetic, own) for name, own in REFLECTED.items()})
+    binary.update(matmul=_matmul, rmatmul=_rmatmul)
     table = {f"__{name}__": function for name, function in others.items()}
-    plain = {"add": "add", "radd": "add", "mul": "mul", "rmul": "mul"}
     for name, function in binary.items():
-        table[f"__{name}__"] = operator(function, op_expr(plain[name]) if name in plain else None)
+        plain = name in ("add", "radd", "mul", "rmul")
+        table[f"__{name}__"] = operator(function, op_expr(name.lstrip("r")) if plain else None)
     return table
 
 

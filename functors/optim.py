@@ -32,8 +32,7 @@ def sgd_update(
     (Sutskever et al., 2013, in the form of PyTorch).
 
     param, grad: of one shape and dtype.
-    momentum_buffer: the running sum of gradients, zeros before the first step; None without
-    momentum.
+    momentum_buffer: the sum of gradients, zeros before the first step; None without momentum.
     step: 0-d, the number of steps taken; counted only where there is dampening, whose first step
     differs from the others.
     lr, momentum, dampening, weight_decay: 0-d, of dtype float64; None stands for zero and saves the
@@ -41,7 +40,6 @@ def sgd_update(
     nesterov, maximize: variants of the update.
 
     >>> import oneflow_lite as flow
-    >>> from oneflow_lite.functors.optim import sgd_update
     >>> param, lr = flow.tensor([1.0, 2.0]), flow.tensor(0.5, dtype=flow.float64)
     >>> sgd_update(param, flow.tensor([1.0, 1.0]), None, None, lr, None, None, None)
     tensor([0.5000, 1.5000])
@@ -76,12 +74,10 @@ def adam_update(
     max_exp_avg_sq: the largest `exp_avg_sq` so far (AMSGrad); None without it.
     step: 0-d, the number of steps taken; the update counts this one.
     lr, beta1, beta2, eps, weight_decay: 0-d, of dtype float64; `weight_decay` None stands for zero.
-    decoupled_weight_decay: whether the decay shrinks the parameter (AdamW) rather than joining the
-    gradient.
+    decoupled_weight_decay: shrink the parameter (AdamW) rather than add the decay to the gradient.
     maximize: whether to go up instead of down.
 
     >>> import oneflow_lite as flow
-    >>> from oneflow_lite.functors.optim import adam_update
     >>> param, mean, square, step = (flow.tensor(x) for x in ([1.0], [0.0], [0.0], 0.0))
     >>> options = [flow.tensor(x, dtype=flow.float64) for x in (0.1, 0.9, 0.999, 1e-8)]
     >>> adam_update(param, flow.tensor([3.0]), mean, square, None, step, *options, None)

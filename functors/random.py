@@ -48,8 +48,7 @@ class Generator:
 
     def seed(self) -> int:
         """Begin from a seed drawn from the system, and return it."""
-        self.manual_seed(int.from_bytes(os.urandom(7)))
-        return self._seed
+        return self.manual_seed(int.from_bytes(os.urandom(7)))._seed
 
     def initial_seed(self) -> int:
         """Return the seed that the stream was begun from."""
@@ -114,7 +113,7 @@ _IS_NONE = {"ArgumentError": "When {x} is not between 0 and 1."}
 _SHARE = D.attribute(check_probability, says="A probability, from 0 to 1.", raises=_IS_NONE)
 _IS_NEGATIVE = {"ArgumentError": "When {x} is negative."}
 _IS_NOT_POSITIVE = {"ArgumentError": "When {x} is not positive."}
-
+Inexact = D.FloatingOrComplex
 Source = Annotated[Any, _SOURCE]
 Probability = Annotated[float, _SHARE]
 Spread = Annotated[float, D.attribute(check_spread, raises=_IS_NEGATIVE)]
@@ -130,10 +129,9 @@ rand = creation.sized(
     """,
     "random_uniform",
     SOURCE,
-    floats=True,
 )
 _OF_NORMAL = "Return numbers drawn from the normal distribution with mean 0, variance 1."
-randn = creation.sized("randn", _OF_NORMAL, "random_normal", SOURCE, floats=True)
+randn = creation.sized("randn", _OF_NORMAL, "random_normal", SOURCE)
 _AS = "of the shape and dtype of `input`."
 rand_like = creation.like("rand_like", f"Return uniform numbers {_AS}", rand)
 randn_like = creation.like("randn_like", f"Return normal numbers {_AS}", randn)
@@ -149,8 +147,8 @@ def randint(low: Any, high: Any = None, size: Any = None, **options: Any) -> Ten
     if size is None:
         high, size = None, high
     low, high = _interval("randint", low, high)
-    attrs = {"low": low, "high": high, "shape": creation.check_sizes("randint", (size,))}
-    return made("randint", options, "random_integers", whole=True, **attrs)
+    options.update(low=low, high=high, shape=creation.check_sizes("randint", (size,)))
+    return made("randint", options, "random_integers", whole=True)
 
 
 def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
@@ -170,18 +168,18 @@ def randint_like(input: D.AnyTensor, low: Any, high: Any = None, **options: Any)
     """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
     options = creation.as_input("randint_like", input, options)
     low, high = _interval("randint_like", low, high)
-    attrs = {"low": low, "high": high, "shape": input.shape}
-    return made("randint_like", options, "random_integers", **attrs)
+    options.update(low=low, high=high, shape=input.shape)
+    return made("randint_like", options, "random_integers")
 
 
 @with_options("flow", SOURCE + MADE, samples="40")
 def randperm(n: D.Count, **options: Any) -> Tensor:
     """Return the integers from 0 to n - 1 in random order."""
-    return made("randperm", options, "random_permutation", whole=True, n=n)
+    return made("randperm", {**options, "n": n}, "random_permutation", whole=True)
 
 
 @functor("", samples="x(60), 0.5")
-def dropout_mask(input: D.FloatingOrComplex, p: D.Number, generator: Source = None) -> Tensor:
+def dropout_mask(input: Inexact, p: D.Number, generator: Source = None) -> Tensor:
     """Return 0 with probability `p` and 1 / (1 - p) otherwise, per element; no gradient."""
     return dispatch1(op_expr("dropout_mask"), input.detach(), {"p": p, "generator": generator})
 
@@ -209,10 +207,9 @@ def binomial(
     """Return how many of `count` trials succeed, each with the probability `prob`."""
 
 
-_OF_WEIGHTS = "fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True"
-
-
-@with_options("flow Tensor", SOURCE, out=True, samples=_OF_WEIGHTS)
+@with_options(
+    "flow Tensor", SOURCE, out=True, samples="fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True"
+)
 def multinomial(
     input: D.RealFloating, num_samples: D.Positive, replacement: D.Flag = False, **options: Any
 ) -> Tensor:
@@ -239,10 +236,7 @@ def multinomial(
     return dispatch1(op_expr(op), input, attrs)
 
 
-_OF_MEANS = """
-    fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2)); 1.0, 2.0, (2, 3)
-    fixed(x(3))
-"""
+_OF_MEANS = "fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2)); 1.0, 2.0, (2, 3)"
 
 
 @with_options("flow", SOURCE + NEW, out=True, samples=_OF_MEANS)
@@ -263,7 +257,7 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, **options: Any) -> Tenso
     if not isinstance(mean, Tensor):
         mean = check_real(op, "mean", mean)
         if not isinstance(std, Tensor):
-            return _normal_numbers(mean, std, size, **options)
+            return _normal_numbers(mean, std, size, options)
     name, given = ("mean", mean) if isinstance(mean, Tensor) else ("std", std)
     kind = require_floating(op, given, name).real.dtype
     if not isinstance(mean, Tensor):
@@ -274,24 +268,18 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, **options: Any) -> Tenso
     return dispatch(op_expr(op), inputs, {"generator": options["generator"]})
 
 
-def _normal_numbers(
-    mean: Any, std: float, size: Any, requires_grad: bool, **options: Any
-) -> Tensor:
+def _normal_numbers(mean: Any, std: float, size: Any, options: dict[str, Any]) -> Tensor:
     if size is None:
         got, mend = "two numbers", "pass size=(...)"
         raise wrong("normal", "size", "a size for numbers", got, mend, ArgumentTypeError)
+    requires_grad = options.pop("requires_grad")
     numbers = randn(size, **options)
     result = numbers * std + (mean * (1 + 1j) if numbers.is_complex() else mean)
     return result.requires_grad_(requires_grad)
 
 
-# --- Filled in place ------------------------------------------------------------------------------
-
-
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), -2, 3")
-def uniform_(
-    input: D.FloatingOrComplex, from_: Finite = 0.0, to: Finite = 1.0, **options: Any
-) -> Tensor:
+def uniform_(input: Inexact, from_: Finite = 0.0, to: Finite = 1.0, **options: Any) -> Tensor:
     """Fill a tensor, in place, with numbers drawn uniformly from [from_, to).
 
     ArgumentError: when `from_` is above `to`.
@@ -303,9 +291,7 @@ def uniform_(
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), 1.0, 2")
-def normal_(
-    input: D.FloatingOrComplex, mean: Finite = 0.0, std: Spread = 1.0, **options: Any
-) -> Tensor:
+def normal_(input: Inexact, mean: Finite = 0.0, std: Spread = 1.0, **options: Any) -> Tensor:
     """Fill a tensor, in place, with normal numbers."""
 
 
@@ -374,11 +360,11 @@ def cauchy_(
 
 @with_options("", SOURCE, samples="fixed(x(2, 3)), 0.0, 1.0, -1.0, 2.0")
 def trunc_normal_(
-    input: D.FloatingOrComplex, mean: Finite, std: Finite, low: Finite, high: Finite, **options: Any
+    input: Inexact, mean: Finite, std: Finite, low: Finite, high: Finite, **options: Any
 ) -> Tensor:
     """Fill a tensor, in place, with normal numbers cut off outside [low, high]."""
 
 
 @with_options("", SOURCE, samples="fixed(x(2, 3)), 1.0")
-def orthogonal_(input: D.FloatingOrComplex, gain: Finite, **options: Any) -> Tensor:
+def orthogonal_(input: Inexact, gain: Finite, **options: Any) -> Tensor:
     """Fill a tensor, in place, with a (semi-)orthogonal matrix times `gain`."""
