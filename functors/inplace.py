@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import ShapeError
-from oneflow_lite.functors.checks import cast, check_tensor
+from oneflow_lite.functors.checks import cast, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor
 from oneflow_lite.functors.fill_value import fill_value
 from oneflow_lite.functors.shape import expand, transfer
 from oneflow_lite.functors.writes import check_target
-from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.scalars import scalar_tensor
@@ -19,7 +18,6 @@ from oneflow_lite.tensor import Tensor
 
 _COPY_ = op_expr("copy_")
 _FILL_ = op_expr("fill_")
-_CLONE = op_expr("clone")
 
 
 @register_functor("copy_")
@@ -45,17 +43,14 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
         number = fill_value(op, "value", value, input.dtype)
         value = scalar_tensor(number, input.dtype, input.device)
     elif value.ndim:
-        raise ShapeError(
-            f"{op}(): argument 'value': expected a number or a 0-d tensor, got shape "
-            f"{value.shape}; use copy_() for tensors"
-        )
+        raise wrong(op, "value", "a number or a 0-d tensor", value, "use copy_() for tensors")
     return dispatch(_FILL_, (input, cast(value, input.dtype)))
 
 
 @functor("flow", samples="x(2, 3), 1.5; x(2, 3), x()")
 def fill(input: AnyTensor, value: Any) -> Tensor:
     """Return a tensor of the same shape and dtype with one number in every element."""
-    return _fill("fill", dispatch1(_CLONE, input), value)
+    return _fill("fill", input.clone(), value)
 
 
 @register_functor("zero_")

@@ -8,90 +8,36 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import tensor_methods
-from oneflow_lite.array_protocols import (
-    array_function,
-    array_namespace,
-    array_ufunc,
-    operator,
-)
+from oneflow_lite.array_protocols import array_function, array_namespace, array_ufunc, operator
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
-from oneflow_lite.functors import arithmetic, inplace, shape
+from oneflow_lite.functors import arithmetic, shape
 from oneflow_lite.functors.matmul import matmul
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
-OPERATORS = {
-    "abs": "abs",
-    "add": "add",
-    "and": "bitwise_and",
-    "floordiv": "floor_divide",
-    "ge": "ge",
-    "getitem": "getitem",
-    "gt": "gt",
-    "invert": "bitwise_not",
-    "le": "le",
-    "lshift": "bitwise_left_shift",
-    "lt": "lt",
-    "mod": "remainder",
-    "mul": "mul",
-    "neg": "neg",
-    "or": "bitwise_or",
-    "pos": "positive",
-    "pow": "pow",
-    "rshift": "bitwise_right_shift",
-    "setitem": "setitem",
-    "sub": "sub",
-    "truediv": "div",
-    "xor": "bitwise_xor",
-}
 
+def _words(text: str) -> dict[str, str]:
+    """Read `name`, or `name=other` for what goes by another name."""
+    entries = (word.partition("=") for word in text.split())
+    return {name: other or name for name, _, other in entries}
+
+
+OPERATORS = _words("""
+    abs add and=bitwise_and floordiv=floor_divide ge getitem gt invert=bitwise_not le
+    lshift=bitwise_left_shift lt mod=remainder mul neg or=bitwise_or pos=positive pow
+    rshift=bitwise_right_shift setitem sub truediv=div xor=bitwise_xor
+""")
 NOT_BINARY = ("abs", "getitem", "invert", "neg", "pos", "setitem")
-
-REFLECTED: dict[str, Callable[..., Any]] = {
-    "radd": FUNCTORS.get("add"),
-    "rmul": FUNCTORS.get("mul"),
-    "rsub": arithmetic.rsub,
-    "rtruediv": arithmetic.rdiv,
-    "rand": FUNCTORS.get("bitwise_and"),
-    "ror": FUNCTORS.get("bitwise_or"),
-    "rxor": FUNCTORS.get("bitwise_xor"),
-    "rfloordiv": arithmetic.rfloor_divide,
-    "rmod": arithmetic.rremainder,
-    "rpow": arithmetic.rpow,
-}
-
-AUGMENTED = {
-    "iadd": "add_",
-    "isub": "sub_",
-    "imul": "mul_",
-    "itruediv": "div_",
-    "ifloordiv": "floor_divide_",
-    "imod": "remainder_",
-    "ipow": "pow_",
-    "iand": "bitwise_and_",
-    "ior": "bitwise_or_",
-    "ixor": "bitwise_xor_",
-    "ilshift": "bitwise_left_shift_",
-    "irshift": "bitwise_right_shift_",
-}
-
-CASTS = {
-    "bfloat16": "bfloat16",
-    "bool": "bool",
-    "byte": "uint8",
-    "char": "int8",
-    "cdouble": "complex128",
-    "cfloat": "complex64",
-    "double": "float64",
-    "float": "float32",
-    "half": "float16",
-    "int": "int32",
-    "long": "int64",
-    "short": "int16",
-}
+AUGMENTED = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+COMMUTATIVE = "add mul and or xor".split()
+REFLECTED = _words("rsub rtruediv=rdiv rfloordiv=rfloor_divide rmod=rremainder rpow")
+CASTS = _words("""
+    bfloat16 bool byte=uint8 char=int8 cdouble=complex128 cfloat=complex64 double=float64
+    float=float32 half=float16 int=int32 long=int64 short=int16
+""")
 
 
 def _backward(
@@ -101,10 +47,7 @@ def _backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Accumulate the gradients of this tensor into the `.grad` of the leaves.
-
-    See `autograd.backward`.
-    """
+    """Accumulate the gradients of this tensor in the leaves' `.grad`; see `autograd.backward`."""
     backward(self, gradient, retain_graph, create_graph, inputs)
 
 
@@ -171,26 +114,23 @@ def matrix_transpose(self: Tensor) -> Tensor:
     return shape.transpose(self, -2, -1)
 
 
-def set_real(self: Tensor, value: Any) -> None:
-    """Write the real parts."""
-    inplace.copy_(shape.real(self), value)
-
-
-def set_imag(self: Tensor, value: Any) -> None:
-    """Write the imaginary parts."""
-    inplace.copy_(shape.imag(self), value)
+def _part(name: str) -> property:
+    """Return the property of the real or the imaginary parts, which can be written."""
+    view, write = FUNCTORS.get(name), FUNCTORS.get("copy_")
+    return property(view, lambda self, value: write(view(self), value))
 
 
 def _operators() -> dict[str, Any]:
     binary: dict[str, Any] = {name: FUNCTORS.get(op) for name, op in OPERATORS.items()}
-    binary.update(REFLECTED)
-    binary.update({name: FUNCTORS.get(twin) for name, twin in AUGMENTED.items()})
-    binary.update(matmul=_matmul, rmatmul=_rmatmul)
     others = {name: binary.pop(name) for name in NOT_BINARY}
+    binary.update({f"r{name}": binary[name] for name in COMMUTATIVE})
+    binary.update({f"i{name}": FUNCTORS.get(f"{OPERATORS[name]}_") for name in AUGMENTED})
+    binary.update({name: getattr(arithmetic, own) for name, own in REFLECTED.items()})
+    binary.update(matmul=_matmul, rmatmul=_rmatmul)
     table = {f"__{name}__": function for name, function in others.items()}
-    plain = {"add": "add", "radd": "add", "mul": "mul", "rmul": "mul"}
     for name, function in binary.items():
-        table[f"__{name}__"] = operator(function, op_expr(plain[name]) if name in plain else None)
+        plain = name in ("add", "radd", "mul", "rmul")
+        table[f"__{name}__"] = operator(function, op_expr(name.lstrip("r")) if plain else None)
     return table
 
 
@@ -205,18 +145,12 @@ METHODS: dict[str, Any] = {
     "__array_namespace__": array_namespace,
     "__array_ufunc__": array_ufunc,
     "backward": _backward,
-    "copy_": inplace.copy_,
-    "fill_": inplace.fill_,
-    "zero_": inplace.zero_,
-    "to": shape.to,
-    "cpu": cpu,
-    "cuda": cuda,
-    "to_device": to_device,
-    "type_as": type_as,
+    **{name: FUNCTORS.get(name) for name in ("copy_", "fill_", "zero_", "to")},
+    **{method.__name__: method for method in (cpu, cuda, to_device, type_as)},
     "H": property(shape.conjugate_transpose),
     "T": property(reversed_dims),
     "mH": property(shape.adjoint),
     "mT": property(matrix_transpose),
-    "real": property(FUNCTORS.get("real"), set_real),
-    "imag": property(FUNCTORS.get("imag"), set_imag),
+    "real": _part("real"),
+    "imag": _part("imag"),
 }

@@ -25,46 +25,27 @@ def sgd_update(
     nesterov: bool = False,
     maximize: bool = False,
 ) -> Tensor:
-    """Take one step of stochastic gradient descent, in place.
+    """Take one step of stochastic gradient descent, in place, and return `param`.
 
-    Parameters
-    ----------
-    param, grad : Tensor
-        Of one shape and dtype.
-    momentum_buffer : Tensor or None
-        The running sum of gradients, zeros before the first step; None without momentum.
-    step : Tensor or None
-        0-d, the number of steps taken; counted only where there is dampening, whose first step
-        differs from the others.
-    lr, momentum, dampening, weight_decay : Tensor or None
-        0-d, of dtype float64; None stands for zero and saves the work (not for `lr`).
-    nesterov, maximize : bool
-        Variants of the update.
-
-    Returns
-    -------
-    Tensor
-        `param`.
-
-    Notes
-    -----
     g = grad + weight_decay * param; b = momentum * b + (1 - dampening) * g, where the first step
     sets b = g; param -= lr * b, with Nesterov's variant param -= lr * (g + momentum * b)
     (Sutskever et al., 2013, in the form of PyTorch).
 
-    Examples
-    --------
+    param, grad: of one shape and dtype.
+    momentum_buffer: the sum of gradients, zeros before the first step; None without momentum.
+    step: 0-d, the number of steps taken; counted only where there is dampening, whose first step
+    differs from the others.
+    lr, momentum, dampening, weight_decay: 0-d, of dtype float64; None stands for zero and saves the
+    work (not for `lr`).
+    nesterov, maximize: variants of the update.
+
     >>> import oneflow_lite as flow
-    >>> from oneflow_lite.functors.optim import sgd_update
     >>> param, lr = flow.tensor([1.0, 2.0]), flow.tensor(0.5, dtype=flow.float64)
     >>> sgd_update(param, flow.tensor([1.0, 1.0]), None, None, lr, None, None, None)
     tensor([0.5000, 1.5000])
     """
-    return dispatch(
-        SGD_UPDATE,
-        (param, grad, momentum_buffer, step, lr, momentum, dampening, weight_decay),
-        {"nesterov": nesterov, "maximize": maximize},
-    )
+    inputs = (param, grad, momentum_buffer, step, lr, momentum, dampening, weight_decay)
+    return dispatch(SGD_UPDATE, inputs, {"nesterov": nesterov, "maximize": maximize})
 
 
 @register_functor("adam_update")
@@ -84,57 +65,25 @@ def adam_update(
     decoupled_weight_decay: bool = False,
     maximize: bool = False,
 ) -> Tensor:
-    """Take one step of Adam or AdamW, in place.
+    """Take one step of Adam or AdamW, in place, and return `param`.
 
-    Parameters
-    ----------
-    param, grad : Tensor
-        Of one shape and dtype.
-    exp_avg, exp_avg_sq : Tensor
-        Running means of the gradient and its square, zeros before the first step.
-    max_exp_avg_sq : Tensor or None
-        The largest `exp_avg_sq` so far (AMSGrad); None without it.
-    step : Tensor
-        0-d, the number of steps taken; the update counts this one.
-    lr, beta1, beta2, eps, weight_decay : Tensor or None
-        0-d, of dtype float64; `weight_decay` None stands for zero.
-    decoupled_weight_decay : bool
-        Whether the decay shrinks the parameter (AdamW) rather than joining the gradient.
-    maximize : bool
-        Whether to go up instead of down.
-
-    Returns
-    -------
-    Tensor
-        `param`.
-
-    Notes
-    -----
     Kingma and Ba, 2015 (Adam); Reddi et al., 2018 (AMSGrad); Loshchilov and Hutter, 2019 (AdamW).
 
-    Examples
-    --------
+    param, grad: of one shape and dtype.
+    exp_avg, exp_avg_sq: running means of the gradient and its square, zeros before the first step.
+    max_exp_avg_sq: the largest `exp_avg_sq` so far (AMSGrad); None without it.
+    step: 0-d, the number of steps taken; the update counts this one.
+    lr, beta1, beta2, eps, weight_decay: 0-d, of dtype float64; `weight_decay` None stands for zero.
+    decoupled_weight_decay: shrink the parameter (AdamW) rather than add the decay to the gradient.
+    maximize: whether to go up instead of down.
+
     >>> import oneflow_lite as flow
-    >>> from oneflow_lite.functors.optim import adam_update
     >>> param, mean, square, step = (flow.tensor(x) for x in ([1.0], [0.0], [0.0], 0.0))
     >>> options = [flow.tensor(x, dtype=flow.float64) for x in (0.1, 0.9, 0.999, 1e-8)]
     >>> adam_update(param, flow.tensor([3.0]), mean, square, None, step, *options, None)
     tensor([0.9000])
     """
-    return dispatch(
-        ADAM_UPDATE,
-        (
-            param,
-            grad,
-            exp_avg,
-            exp_avg_sq,
-            max_exp_avg_sq,
-            step,
-            lr,
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        ),
-        {"decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize},
-    )
+    state = (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step)
+    options = (lr, beta1, beta2, eps, weight_decay)
+    attrs = {"decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize}
+    return dispatch(ADAM_UPDATE, (*state, *options), attrs)
