@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.functors.domains import Flag, attribute
-from oneflow_lite.functors.pooling import AVG_POOL
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors.domains import Flag
 from oneflow_lite.functors.spatial import (
-    SIZE_WORDS,
     FloatingPlanes,
     RealPlanes,
     check_sizes,
     number_of,
+    sizes,
     spatially,
 )
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-ADAPTIVE_AVG_POOL = op_expr("adaptive_avg_pool")
-ADAPTIVE_MAX_POOL = op_expr("adaptive_max_pool")
 
 
 def grid_size(op: str, argument: str, value: Any, input: Tensor) -> tuple[int, ...]:
@@ -32,15 +27,8 @@ def grid_size(op: str, argument: str, value: Any, input: Tensor) -> tuple[int, .
     return check_sizes(op, argument, value, spatial, 0)
 
 
-GridSize = Annotated[
-    Any,
-    attribute(
-        grid_size,
-        ", {first}",
-        says="How many windows each dimension gets, or one number for all; None keeps its size.",
-        **SIZE_WORDS,
-    ),
-]
+_SAYS = "How many windows each dimension gets, or one number for all; None keeps its size."
+GridSize = Annotated[Any, sizes(_SAYS, ", {first}", grid_size)]
 
 
 @spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1")
@@ -54,16 +42,10 @@ def adaptive_avg_pool_nd(input: FloatingPlanes, output_size: GridSize) -> Tensor
     """
     size = input.shape[-len(output_size) :]
     if not all(n and m % n == 0 for m, n in zip(size, output_size, strict=True)):
-        return dispatch(ADAPTIVE_AVG_POOL, (input,), {"output_size": output_size})
+        return F.adaptive_avg_pool(input, output_size=output_size)
     step = tuple([m // n for m, n in zip(size, output_size, strict=True)])
-    attrs = {
-        "kernel_size": step,
-        "stride": step,
-        "padding": (0,) * len(step),
-        "output_size": output_size,
-        "divisor": math.prod(step),
-    }
-    return dispatch(AVG_POOL, (input,), attrs)
+    windows = {"kernel_size": step, "stride": step, "padding": (0,) * len(step)}
+    return F.avg_pool(input, **windows, output_size=output_size, divisor=math.prod(step))
 
 
 @spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1, True", indices=True)
@@ -77,9 +59,5 @@ def adaptive_max_pool_nd(
     >>> flow.nn.functional.adaptive_max_pool2d(flow.arange(9.).reshape(1, 3, 3), (1, 2))
     tensor([[[7., 8.]]])
     """
-    pooled = dispatch(ADAPTIVE_MAX_POOL, (input,), {"output_size": output_size})
+    pooled = F.adaptive_max_pool(input, output_size=output_size)
     return pooled if return_indices else pooled[0]
-
-
-adaptive_avg_pool1d, adaptive_avg_pool2d, _ = adaptive_avg_pool_nd
-adaptive_max_pool1d, adaptive_max_pool2d, _ = adaptive_max_pool_nd

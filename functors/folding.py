@@ -20,11 +20,7 @@ IM2COL = op_expr("im2col")
 
 @functor("functional", samples="x(1, 2, 3, 4), 2; x(2, 3, 4), (2, 1), (1, 2), (1, 0), (2, 1)")
 def functional_unfold(
-    input: FloatingOrComplex,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    input: FloatingOrComplex, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
     """Return the windows of images as columns.
 

@@ -5,33 +5,26 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ShapeError
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors.checks import check_int, check_ndim, require_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
-from oneflow_lite.functors.padding import pad
 from oneflow_lite.functors.spatial import (
     FloatingPlanes,
+    Ints,
     Padding,
     RealPlanes,
     Sizes,
     Stride,
-    channels,
     check_ratios,
     check_sizes,
     spatially,
 )
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
-AVG_POOL = op_expr("avg_pool")
-FRACTIONAL_MAX_POOL = op_expr("fractional_max_pool")
-MAX_POOL = op_expr("max_pool")
-MAX_UNPOOL = op_expr("max_unpool")
-
-Ints = tuple[int, ...]
+AVG_POOL, MAX_POOL = op_expr("avg_pool"), op_expr("max_pool")
 
 
 @spatially(
@@ -61,7 +54,8 @@ def max_pool_nd(
     >>> flow.max_pool1d(flow.tensor([[1., 3., 2., 5.]]), 2, return_indices=True)
     (tensor([[3., 5.]]), tensor([[1, 3]]))
     """
-    windows = _windows("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
+    op = f"max_pool{len(dilation)}d"
+    windows = _windows(op, input, kernel_size, stride, padding, dilation, ceil_mode)
     pooled = dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
     return pooled if return_indices else pooled[0]
 
@@ -84,15 +78,13 @@ def avg_pool1d(
     >>> flow.avg_pool1d(flow.tensor([[1., 3., 2., 6.]]), 2)
     tensor([[2., 4.]])
     """
-    return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return avg_pool_nd(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-@spatially(
-    "functional",
-    numbers=(2, 3),
-    out=True,
-    samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3",
-)
+_CALLS = "x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3"
+
+
+@spatially("functional", least=2, out=True, samples=_CALLS)
 def avg_pool_nd(
     input: FloatingPlanes,
     kernel_size: Sizes,
@@ -110,30 +102,13 @@ def avg_pool_nd(
     >>> flow.nn.functional.avg_pool2d(flow.tensor([[[1., 3.], [2., 6.]]]), 2)
     tensor([[[3.]]])
     """
-    op = f"avg_pool{len(kernel_size)}d"
+    op, once = f"avg_pool{len(kernel_size)}d", (1,) * len(kernel_size)
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
-        raise ShapeError(
-            f"{op}(): argument 'divisor_override': expected a number other than 0, got 0; leave it "
-            "out to divide by the number of elements"
-        )
-    return _avg_pool(
-        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-def _avg_pool(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Any = None,
-    padding: Ints = (),
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor: int | None = None,
-) -> Tensor:
-    once = (1,) * len(kernel_size)
-    padding = padding or (0,) * len(once)
-    attrs = _windows("avg_pool", input, kernel_size, stride, padding, once, ceil_mode)
-    attrs["divisor"] = divisor or _divisor(input.shape[-len(once) :], count_include_pad, **attrs)
+        mend = "leave it out to divide by the number of elements"
+        raise wrong(op, "divisor_override", "a number other than 0", 0, mend)
+    attrs = _windows(op, input, kernel_size, stride, padding, once, ceil_mode)
+    size = input.shape[-len(once) :]
+    attrs["divisor"] = divisor_override or _divisor(size, count_include_pad, **attrs)
     return dispatch1(AVG_POOL, input, attrs)
 
 
@@ -152,13 +127,19 @@ def lp_pool_nd(
     >>> flow.nn.functional.lp_pool1d(flow.tensor([[3., 4., 6., 8.]]), 2, 2)
     tensor([[ 5., 10.]])
     """
+    spatial = len(kernel_size)
     if math.isinf(norm_type):
-        sign = math.copysign(1, norm_type)
-        sizes, pool = input.abs() * sign, max_pool_nd[len(kernel_size) - 1]
-        largest: Tensor = pool(sizes, kernel_size, stride, ceil_mode=ceil_mode)
-        return largest * sign
-    means = _avg_pool(input**norm_type, kernel_size, stride, (), ceil_mode)
+        sign, pool = math.copysign(1, norm_type), getattr(F, f"max_pool{spatial}d")
+        return pool(input.abs() * sign, kernel_size, stride, ceil_mode=ceil_mode) * sign
+    means = getattr(F, f"avg_pool{spatial}d")(input**norm_type, kernel_size, stride, 0, ceil_mode)
     return (means * math.prod(kernel_size)) ** (1 / norm_type)
+
+
+def channels(op: str, input: Tensor, argument: str = "input") -> Tensor:
+    """Return a floating tensor (N, C, *) of three dimensions or more."""
+    if require_floating(op, input, argument).ndim > 2:
+        return input
+    return check_ndim(op, input, (3, 4, 5), argument)
 
 
 @functor("functional", samples="x(1, 4, 3), 3; x(1, 3, 2, 2), 2, 0.5, 1.5, 2.0")
@@ -183,75 +164,54 @@ def local_response_norm(
     if not math.prod(shape):
         return input.clone()
     squares = (input * input).reshape(shape[0], 1, shape[1], -1)
-    squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
-    means = _avg_pool(squares, (size, 1), (1, 1)).reshape(shape)
+    squares = F.pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    means = F.avg_pool2d(squares, (size, 1), 1).reshape(shape)
     return input / (means * alpha + k) ** beta
 
 
 def _windows(
-    name: str,
+    op: str,
     input: Tensor,
     kernel_size: Ints,
     stride: Any,
     padding: Ints,
     dilation: Ints,
-    ceil_mode: bool,
+    ceil: bool,
 ) -> dict[str, Any]:
     """Return the attributes that say where the windows lie."""
-    spatial = len(dilation)
-    op = f"{name}{spatial}d"
-    stride = stride or kernel_size
-    output_size = []
-    for n, k, s, p, d in zip(
-        input.shape[-spatial:], kernel_size, stride, padding, dilation, strict=True
-    ):
+    size, stride, counts = input.shape[-len(dilation) :], stride or kernel_size, []
+    for n, k, s, p, d in zip(size, kernel_size, stride, padding, dilation, strict=True):
         extent = d * (k - 1) + 1
         if p > extent // 2:
-            raise ShapeError(
-                f"{op}(): argument 'padding': expected at most half of the window, {extent // 2}, "
-                f"got {p}; pad less, or pad the input with flow.nn.functional.pad"
-            )
+            expected = f"at most half of the window, {extent // 2}"
+            mend = "pad less, or pad the input with flow.nn.functional.pad"
+            raise wrong(op, "padding", expected, p, mend)
         room = n + 2 * p - extent
-        count = -(-room // s) + 1 if ceil_mode else room // s + 1
-        if ceil_mode and (count - 1) * s >= n + p:
+        count = -(-room // s) + 1 if ceil else room // s + 1
+        if ceil and (count - 1) * s >= n + p:
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
-            raise ShapeError(
-                f"{op}(): argument 'kernel_size': expected windows that fit into the input, shape "
-                f"{input.shape}, got {kernel_size} with padding {padding}; use a smaller window or "
-                "more padding"
+            expected = f"windows that fit into the input, shape {input.shape}"
+            got, mend = (
+                f"{kernel_size} with padding {padding}",
+                "use a smaller window or more padding",
             )
-        output_size.append(count)
-    return {
-        "kernel_size": kernel_size,
-        "stride": stride,
-        "padding": padding,
-        "output_size": tuple(output_size),
-    }
+            raise wrong(op, "kernel_size", expected, got, mend)
+        counts.append(count)
+    windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+    return {**windows, "output_size": tuple(counts)}
 
 
-def _divisor(
-    size: Ints,
-    count_include_pad: bool,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    output_size: Ints,
-) -> Any:
+def _divisor(size: Ints, count_include_pad: bool, **windows: Ints) -> Any:
     """Return how many elements the windows have: one number, or tuples whose products count."""
     counts = []
-    for n, k, s, p, out in zip(size, kernel_size, stride, padding, output_size, strict=True):
+    for n, k, s, p, out in zip(size, *windows.values(), strict=True):
+        low, high = (-p, n + p) if count_include_pad else (0, n)
         starts = range(-p, out * s - p, s)
-        if count_include_pad:
-            counts.append(tuple([min(i + k, n + p) - i for i in starts]))
-        else:
-            counts.append(tuple([min(i + k, n) - max(i, 0) for i in starts]))
+        counts.append(tuple([min(i + k, high) - max(i, low) for i in starts]))
     if any(len(set(each)) > 1 for each in counts):
         return tuple(counts)
     return math.prod(each[0] for each in counts)
-
-
-# --- The way back, and windows at random places ---------------------------------------------------
 
 
 @spatially(
@@ -283,29 +243,24 @@ def max_unpool_nd(
     >>> flow.nn.functional.max_unpool1d(y, indices, 2)
     tensor([[0., 3., 0., 5.]])
     """
-    spatial = len(kernel_size)
+    spatial, stride = len(kernel_size), stride or kernel_size
     op = f"max_unpool{spatial}d"
-    stride = stride or kernel_size
     if indices.shape != input.shape:
-        raise ShapeError(
-            f"{op}(): argument 'indices': expected shape {input.shape}, that of the input, got "
-            f"shape {indices.shape}; pass what max pooling returned"
-        )
+        expected = f"shape {input.shape}, that of the input"
+        raise wrong(op, "indices", expected, indices, "pass what max pooling returned")
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
         size = check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
-        raise ShapeError(
-            f"{op}(): argument 'output_size': expected {fitting}, give or take less than the "
-            f"stride {stride}, got {output_size}; pass the size before pooling"
-        )
-    return dispatch(MAX_UNPOOL, (input, indices), {"output_size": size})
+        expected = f"{fitting}, give or take less than the stride {stride}"
+        raise wrong(op, "output_size", expected, output_size, "pass the size before pooling")
+    return F.max_unpool(input, indices, output_size=size)
 
 
 @spatially(
     "functional",
-    numbers=(2, 3),
+    least=2,
     samples=(
         "x(1, S), 2, (2, 3), _random_samples=fixed(np.full((1, 1, 2), 0.6))",
         "x(2, S), (1, 1, 2), (2, 1, 2), _random_samples=fixed(np.full((1, 2, 3), 0.3))",
@@ -337,26 +292,18 @@ def fractional_max_pool_nd(
     op, lead = f"fractional_max_pool{spatial}d", input.shape[:-spatial]
     size = input.shape[-spatial:]
     if output_size is None:
-        ratios = check_ratios(op, output_ratio, spatial)
+        ratios = check_ratios(op, "output_ratio", output_ratio, spatial)
         output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
     output_size = check_sizes(op, "output_size", output_size, spatial)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
-        raise ShapeError(
-            f"{op}(): argument 'output_size': expected windows of {kernel_size} that begin at "
-            f"different places of {size}, got {output_size}; ask for fewer or smaller windows"
-        )
+        expected = f"windows of {kernel_size} that begin at different places of {size}"
+        raise wrong(op, "output_size", expected, output_size, "ask for fewer or smaller windows")
     samples = _random_samples
     if samples is None:
-        samples = FUNCTORS.get("rand")(*lead, spatial, dtype=input.dtype, device=input.device)
+        samples = F.rand(*lead, spatial, dtype=input.dtype, device=input.device)
     elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
-        raise ShapeError(
-            f"{op}(): argument '_random_samples': expected shape {(*lead, spatial)}, got shape "
-            f"{samples.shape}; leave them out to draw them"
-        )
+        expected, mend = f"shape {(*lead, spatial)}", "leave them out to draw them"
+        raise wrong(op, "_random_samples", expected, samples, mend)
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
-    pooled = dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
+    pooled = F.fractional_max_pool(input, samples, **attrs)
     return pooled if return_indices else pooled[0]
-
-
-max_pool1d, max_pool2d, max_pool3d = max_pool_nd
-avg_pool2d, avg_pool3d = avg_pool_nd

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.adaptive_pooling import adaptive_avg_pool_nd
 from oneflow_lite.functors.checks import check_ndim, real
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, choice, tensor
@@ -102,14 +102,14 @@ def interpolate(
     _demand(either, "size", "either it or scale_factor", (size, scale_factor))
     scales: tuple[float | None, ...] = (None,) * spatial
     if scale_factor is not None:
-        given = check_ratios("interpolate", scale_factor, spatial, "scale_factor")
+        given = check_ratios("interpolate", "scale_factor", scale_factor, spatial)
         size = [int(n * each) for n, each in zip(input.shape[2:], given, strict=True)]
         scales = scales if recompute_scale_factor else given
     else:
         _demand(not recompute_scale_factor, "recompute_scale_factor", "a scale_factor", "size")
     size = check_sizes("interpolate", "size", size, spatial)
     if way == "area":
-        return adaptive_avg_pool_nd[spatial - 1](input, size)
+        return getattr(F, f"adaptive_avg_pool{spatial}d")(input, size)
     attrs = {
         "output_size": size,
         "mode": way,
