@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ShapeError
+from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Positive
 from oneflow_lite.tensor import Tensor
@@ -75,8 +75,5 @@ def _copy(moved: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _check(op: str, input: Tensor, dim: int, factor: int) -> None:
     if input.ndim < 3 or input.shape[dim] % factor:
-        raise ShapeError(
-            f"{op}(): argument 'input': expected three dimensions or more, and a multiple of "
-            f"{factor} in dimension {dim}, got shape {input.shape}; reshape it, or choose another "
-            "factor"
-        )
+        expected = f"three dimensions or more, and a multiple of {factor} in dimension {dim}"
+        raise wrong(op, "input", expected, input, "reshape it, or choose another factor")

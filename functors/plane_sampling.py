@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.checks import check_int, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, RealFloating, choice
+from oneflow_lite.functors.domains import Flag, RealFloating, attribute, choice
 from oneflow_lite.functors.spatial import same_dtype
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
-
-PLANE_SAMPLE = op_expr("plane_sample")
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
@@ -58,18 +54,29 @@ def grid_sample(
     return _sampled("grid_sample", input, grid, mode, padding_mode, align_corners, (4, 5))
 
 
-def _numbered(name: str, ndims: tuple[int, ...], sample: str) -> Any:
+def mode_number(op: str, argument: str, number: Any) -> int:
+    """Return the number of a mode."""
+    if number in range(3):
+        return int(number)
+    raise wrong(op, argument, "0, 1 or 2", repr(number), "pass one of them", ArgumentError)
+
+
+ModeNumber = Annotated[
+    int, attribute(mode_number, raises={"ArgumentError": "When {x} is not 0, 1 or 2."})
+]
+
+
+def _numbered(name: str, ndims: tuple[int, ...], samples: str) -> Any:
     """Declare the function that PyTorch has below grid_sample, with numbers for words."""
 
     def author(
         input: RealFloating,
         grid: RealFloating,
-        interpolation_mode: int,
-        padding_mode: int,
+        interpolation_mode: ModeNumber,
+        padding_mode: ModeNumber,
         align_corners: Flag,
     ) -> Tensor:
-        mode = _word(name, "interpolation_mode", interpolation_mode, _MODES)
-        padding = _word(name, "padding_mode", padding_mode, _PADDINGS)
+        mode, padding = _MODES[interpolation_mode], _PADDINGS[padding_mode]
         return _sampled(name, input, grid, mode, padding, align_corners, ndims)
 
     author.__name__ = name
@@ -77,22 +84,13 @@ def _numbered(name: str, ndims: tuple[int, ...], sample: str) -> Any:
         "Do what `nn.functional.grid_sample` does, with the numbers of its modes: 0 bilinear, "
         "1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."
     )
-    return functor("flow", samples=sample)(author)
+    return functor("flow", samples=samples)(author)
 
 
 grid_sampler = _numbered("grid_sampler", (4, 5), "x(1, 1, 3, 4), unit(1, 2, 2, 2), 0, 0, False")
 grid_sampler_2d = _numbered("grid_sampler_2d", (4,), "x(1, 1, 3, 4), x(1, 2, 2, 2), 2, 1, True")
-grid_sampler_3d = _numbered(
-    "grid_sampler_3d", (5,), "x(1, 1, 2, 3, 2), unit(1, 1, 2, 2, 3), 0, 1, True"
-)
-
-
-def _word(op: str, argument: str, number: int, words: tuple[str, ...]) -> str:
-    if number in range(3):
-        return words[number]
-    raise ArgumentError(
-        f"{op}(): argument '{argument}': expected 0, 1 or 2, got {number!r}; pass one of them"
-    )
+_VOLUME = "x(1, 1, 2, 3, 2), unit(1, 1, 2, 2, 3), 0, 1, True"
+grid_sampler_3d = _numbered("grid_sampler_3d", (5,), _VOLUME)
 
 
 def _sampled(
@@ -100,36 +98,23 @@ def _sampled(
     input: Tensor,
     grid: Tensor,
     mode: str,
-    padding_mode: str,
-    align_corners: bool | None,
-    ndims: tuple[int, ...],
+    padding: str,
+    aligned: Any,
+    ndims: Sequence[int],
 ) -> Tensor:
     spatial = input.ndim - 2
-    if (
-        input.ndim not in ndims
-        or grid.ndim != input.ndim
-        or grid.shape[-1] != spatial
-        or grid.shape[0] != input.shape[0]
-        or 0 in input.shape[2:]
-    ):
-        raise ShapeError(
-            f"{op}(): argument 'grid': expected shape (N, *positions, {spatial}) for an input (N, "
-            f"C, *size) of {' or '.join(map(str, ndims))} dimensions with elements, got shape "
-            f"{grid.shape}, input {input.shape}; make them go together"
-        )
+    fits = input.ndim in ndims and grid.ndim == input.ndim and 0 not in input.shape[2:]
+    if not fits or (grid.shape[0], grid.shape[-1]) != (input.shape[0], spatial):
+        of = f"of {' or '.join(map(str, ndims))} dimensions with elements"
+        expected = f"shape (N, *positions, {spatial}) for an input (N, C, *size) {of}"
+        got = f"shape {grid.shape}, input {input.shape}"
+        raise wrong(op, "grid", expected, got, "make them go together")
     same_dtype(op, input, grid=grid)
     if mode == "bicubic" and spatial != 2:
-        raise ArgumentError(
-            f"{op}(): argument 'mode': expected 'bilinear' or 'nearest' for volumes, got {mode!r}; "
-            "choose another mode"
-        )
-    attrs = {
-        "interpolation_mode": mode,
-        "padding_mode": padding_mode,
-        "align_corners": bool(align_corners),
-        "orders": (0,) * spatial,
-    }
-    return dispatch(PLANE_SAMPLE, (input, grid), attrs)
+        expected, mend = "'bilinear' or 'nearest' for volumes", "choose another mode"
+        raise wrong(op, "mode", expected, repr(mode), mend, ArgumentError)
+    attrs = {"interpolation_mode": mode, "padding_mode": padding, "align_corners": bool(aligned)}
+    return F.plane_sample(input, grid, **attrs, orders=(0,) * spatial)
 
 
 @functor(
@@ -154,18 +139,15 @@ def affine_grid(
     size = tuple([check_int("affine_grid", "size", n, 1) for n in size])
     spatial = len(size) - 2
     if spatial not in (2, 3) or theta.shape != (size[0], spatial, spatial + 1):
-        raise ShapeError(
-            "affine_grid(): argument 'theta': expected shape (N, 2, 3) for a size of 4 numbers, "
-            f"(N, 3, 4) for one of 5, got shape {theta.shape} and size {size}; make them go "
-            "together"
-        )
+        expected = "shape (N, 2, 3) for a size of 4 numbers, (N, 3, 4) for one of 5"
+        got = f"shape {theta.shape} and size {size}"
+        raise wrong("affine_grid", "theta", expected, got, "make them go together")
     like = {"dtype": theta.dtype, "device": theta.device}
-    linspace, ones, stack = (FUNCTORS.get(name) for name in ("linspace", "ones", "stack"))
     parts = []
     for axis, n in enumerate(size[2:]):
-        end = 1.0 if align_corners else 1 - 1 / n
-        line = linspace(-end, end, n, **like) if n > 1 else linspace(0.0, 0.0, 1, **like)
+        end = 1.0 if align_corners and n > 1 else 1 - 1 / n
+        line = F.linspace(0.0 - end, end, n, **like)  # one element is 0.0, not -0.0
         parts.append(line.reshape(-1, *(1,) * (spatial - 1 - axis)).expand(size[2:]))
-    points = stack([*reversed(parts), ones(size[2:], **like)], dim=-1)
+    points = F.stack([*reversed(parts), F.ones(size[2:], **like)], dim=-1)
     grid = points.reshape(1, -1, spatial + 1) @ theta.transpose(1, 2)
     return grid.reshape(size[0], *size[2:], spatial)

@@ -6,15 +6,11 @@ from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.checks import check_ndim, real
+from oneflow_lite.functors.checks import check_ndim, real, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, choice, tensor
 from oneflow_lite.functors.spatial import check_ratios, check_sizes
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-RESAMPLE = op_expr("resample")
 
 # The map of each mode, and the numbers of spatial dimensions that it is for.
 _MODES = {
@@ -33,27 +29,21 @@ def images(op: str, input: Tensor, argument: str = "input") -> Tensor:
     """Return a tensor (N, C, *size) of real floating numbers or bytes."""
     if real(op, input, argument).dtype.kind in "f" or input.dtype.char == "B":
         return check_ndim(op, input, (3, 4, 5), argument)
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected a real floating dtype, or uint8, got "
-        f"{input.dtype}; convert it with .float()"
-    )
+    expected, mend = "a real floating dtype, or uint8", "convert it with .float()"
+    raise wrong(op, argument, expected, input.dtype, mend, DTypeError)
 
 
-Images = Annotated[
-    Tensor,
-    tensor(
-        images,
-        "",
-        "Of shape (N, C, *size) with one to three sizes; floating or uint8.",
-        "x(1, 2, 3, 4)",
-        DTypeError="When {x} is of another dtype.",
-        ShapeError="When {x} has other dimensions.",
-    ),
-]
+_SHAPED = "Of shape (N, C, *size) with one to three sizes; floating or uint8."
+_RAISES = {
+    "DTypeError": "When {x} is of another dtype.",
+    "ShapeError": "When {x} has other dimensions.",
+}
+Images = Annotated[Tensor, tensor(images, "", _SHAPED, "x(1, 2, 3, 4)", **_RAISES)]
+Mode = Annotated[str, choice(*_MODES)]
 
 
 @functor(
-    "functional",
+    "functional functional.upsample",
     samples="""
         x(1, 2, 3), 5; x(1, 1, 3, 2), scale_factor=2.0
         x(1, 1, 2, 3, 2), (3, 2, 4), mode="trilinear"
@@ -66,12 +56,12 @@ def interpolate(
     input: Images,
     size: Any = None,
     scale_factor: Any = None,
-    mode: Annotated[str, choice(*_MODES)] = "nearest",
+    mode: Mode = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: Flag = False,
 ) -> Tensor:
-    """Resize sequences, images or volumes.
+    """Resize sequences, images or volumes; `upsample` is the older name.
 
     size: int or one for each dimension: the size of the result; this or `scale_factor` is needed.
     scale_factor: number or one for each dimension: the size of the result over that of the input.
@@ -110,34 +100,14 @@ def interpolate(
     size = check_sizes("interpolate", "size", size, spatial)
     if way == "area":
         return getattr(F, f"adaptive_avg_pool{spatial}d")(input, size)
-    attrs = {
-        "output_size": size,
-        "mode": way,
-        "align_corners": bool(align_corners),
-        "scales": scales,
-        "antialias": antialias,
-    }
-    return dispatch1(RESAMPLE, input, attrs)
+    options = {"align_corners": bool(align_corners), "scales": scales, "antialias": antialias}
+    return F.resample(input, output_size=size, mode=way, **options)
 
 
 def _demand(holds: Any, argument: str, expected: str, got: Any) -> None:
     if not holds:
-        raise ArgumentError(
-            f"interpolate(): argument '{argument}': expected {expected}, got {got!r}; see "
-            "help(flow.nn.functional.interpolate) for what goes together"
-        )
-
-
-@functor("functional", samples='x(1, 1, 3, 2), 4; x(1, 1, 3, 2), None, 2, "bilinear"')
-def upsample(
-    input: Images,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: Annotated[str, choice(*_MODES)] = "nearest",
-    align_corners: bool | None = None,
-) -> Tensor:
-    """Do what `interpolate` does: its older name."""
-    return interpolate(input, size, scale_factor, mode, align_corners)
+        mend = "see help(flow.nn.functional.interpolate) for what goes together"
+        raise wrong("interpolate", argument, expected, repr(got), mend, ArgumentError)
 
 
 @functor("functional", samples="x(1, 1, 3, 2), 4; x(1, 1, 3, 2), None, 2")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_shape
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.checks import check_int, check_shape, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Int
 from oneflow_lite.interpreter import dispatch1
@@ -35,9 +35,9 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     entries = shape[dimension] if shape else 1
     if not 0 <= size <= entries:
         expected = f"0 to {entries} for dimension {dimension} of shape {shape}"
-        raise bad_argument(ArgumentError, "unfold", "size", expected, size, "take smaller windows")
+        raise wrong("unfold", "size", expected, size, "take smaller windows", ArgumentError)
     if step < 1:
-        raise bad_argument(ArgumentError, "unfold", "step", "at least 1", step, "use 1")
+        raise wrong("unfold", "step", "at least 1", step, "use 1", ArgumentError)
     return dispatch1(_UNFOLD, input, {"dimension": dimension, "size": size, "step": step})
 
 
@@ -71,10 +71,11 @@ def strided_geometry(
     """Check a geometry, and return it as the op takes it."""
     sizes, steps = check_shape(op, (size,), "size"), check_shape(op, (stride,), "stride")
     if len(sizes) != len(steps) or min((*sizes, *steps), default=0) < 0:
-        expected = "one number for each size, none of them negative"
-        raise bad_argument(
-            ArgumentError, op, "stride", expected, steps, "name a stride for each size"
+        expected, mend = (
+            "one number for each size, none of them negative",
+            "name a stride for each size",
         )
+        raise wrong(op, "stride", expected, steps, mend, ArgumentError)
     start = 0  # counted from the first element of the tensor
     if storage_offset is not None:
         start = check_int(op, "storage_offset", storage_offset, 0) - input.storage_offset()

@@ -145,7 +145,7 @@ FUNCTORS = {
         constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
     """,
     "reduce": "all any count_nonzero logsumexp mean nanmean nansum prod sum",
-    "resampling": "interpolate upsample upsample_bilinear upsample_nearest",
+    "resampling": "interpolate upsample_bilinear upsample_nearest",
     "scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp",
     "scatter": """
         gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
@@ -533,7 +533,7 @@ PLACES = {
         relu_ rms_norm rrelu rrelu_ scaled_dot_product_attention selu selu_ sigmoid silu
         smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink softsign tanh
         tanhshrink threshold threshold_ triplet_margin_loss triplet_margin_with_distance_loss
-        unfold=functional_unfold upsample upsample_bilinear upsample_nearest
+        unfold=functional_unfold upsample=interpolate upsample_bilinear upsample_nearest
     """,
     "linalg": """
         cholesky cholesky_ex=linalg_cholesky_ex cond=linalg_cond cross=linalg_cross det
