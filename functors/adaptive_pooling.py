@@ -6,33 +6,26 @@ import math
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import spatial as S
 from oneflow_lite.functors.domains import Flag
-from oneflow_lite.functors.spatial import (
-    FloatingPlanes,
-    RealPlanes,
-    check_sizes,
-    number_of,
-    sizes,
-    spatially,
-)
 from oneflow_lite.tensor import Tensor
 
 
 def grid_size(op: str, argument: str, value: Any, input: Tensor) -> tuple[int, ...]:
     """Return the sizes of the result; None keeps one of the input's."""
-    spatial = number_of(op)
+    spatial = S.number_of(op)
     if isinstance(value, (tuple, list)) and len(value) == spatial:
         size = input.shape[-spatial:]
         value = [n if wanted is None else wanted for n, wanted in zip(size, value, strict=True)]
-    return check_sizes(op, argument, value, spatial, 0)
+    return S.check_sizes(op, argument, value, spatial, 0)
 
 
 _SAYS = "How many windows each dimension gets, or one number for all; None keeps its size."
-GridSize = Annotated[Any, sizes(_SAYS, ", {first}", grid_size)]
+GridSize = Annotated[Any, S.sizes(_SAYS, ", {first}", grid_size)]
 
 
-@spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1")
-def adaptive_avg_pool_nd(input: FloatingPlanes, output_size: GridSize) -> Tensor:
+@S.spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1")
+def adaptive_avg_pool_nd(input: S.FloatingPlanes, output_size: GridSize) -> Tensor:
     """Return the means of windows that are as equal as they can be.
 
     Window i of L' holds the elements ⌊i·L / L'⌋ to ⌈(i + 1)·L / L'⌉ - 1 of L.
@@ -48,9 +41,11 @@ def adaptive_avg_pool_nd(input: FloatingPlanes, output_size: GridSize) -> Tensor
     return F.avg_pool(input, **windows, output_size=output_size, divisor=math.prod(step))
 
 
-@spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1, True", indices=True)
+@S.spatially(
+    "functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1, True", indices=True
+)
 def adaptive_max_pool_nd(
-    input: RealPlanes, output_size: GridSize, return_indices: Flag = False
+    input: S.RealPlanes, output_size: GridSize, return_indices: Flag = False
 ) -> Any:
     """Return the maxima of the windows of `adaptive_avg_pool1d` and its like.
 

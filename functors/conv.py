@@ -5,19 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import spatial as S
 from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, tensor
-from oneflow_lite.functors.spatial import (
-    Ints,
-    Padding,
-    Planes,
-    Sizes,
-    number_of,
-    same_dtype,
-    sizes,
-    spatially,
-)
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -27,7 +18,7 @@ CONV, CONV_INPUT_GRAD = op_expr("conv"), op_expr("conv_input_grad")
 
 def filters(op: str, weight: Tensor, argument: str = "weight") -> Tensor:
     """Return a tensor (O, I, *size)."""
-    return check_ndim(op, weight, (number_of(op) + 2,), argument)
+    return check_ndim(op, weight, (S.number_of(op) + 2,), argument)
 
 
 Filters = Annotated[
@@ -35,10 +26,10 @@ Filters = Annotated[
     tensor(filters, "", "Of the input's dtype.", ShapeError="When {x} has other dimensions."),
 ]
 _TYPES = 'int, tuple of ints, "same" or "valid"'
-NamedPadding = Annotated[Any, sizes("", ", 0", quick="isinstance({x}, str)", type=_TYPES)]
+NamedPadding = Annotated[Any, S.sizes("", ", 0", quick="isinstance({x}, str)", type=_TYPES)]
 
 
-@spatially(
+@S.spatially(
     "flow functional",
     samples=(
         """x(2, 5), x(2, 2, 3), x(2); x(1, 2, 5), x(2, 1, 2), None, 2, 1, 2, 2
@@ -49,12 +40,12 @@ NamedPadding = Annotated[Any, sizes("", ", 0", quick="isinstance({x}, str)", typ
     ),
 )
 def conv_nd(
-    input: Planes,
+    input: S.Planes,
     weight: Filters,
     bias: Tensor | None = None,
-    stride: Sizes = 1,
+    stride: S.Sizes = 1,
     padding: NamedPadding = 0,
-    dilation: Sizes = 1,
+    dilation: S.Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
     """Correlate sequences, images or volumes with filters.
@@ -92,7 +83,7 @@ def conv_nd(
     return dispatch(CONV, (input.unsqueeze(0), weight, bias), attrs).squeeze(0)
 
 
-@spatially(
+@S.spatially(
     "flow functional",
     samples=(
         "x(2, 4), x(2, 2, 3), x(2); x(1, 2, 3), x(2, 1, 2), x(2), 2, 1, 1, 2, 2",
@@ -102,14 +93,14 @@ def conv_nd(
     ),
 )
 def conv_transpose_nd(
-    input: Planes,
+    input: S.Planes,
     weight: Filters,
     bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    output_padding: Padding = 0,
+    stride: S.Sizes = 1,
+    padding: S.Padding = 0,
+    output_padding: S.Padding = 0,
     groups: int = 1,
-    dilation: Sizes = 1,
+    dilation: S.Sizes = 1,
 ) -> Tensor:
     """Spread each element over a window of the result: the transposed map of a convolution.
 
@@ -184,12 +175,12 @@ def _check_channels(
     if bias is not None and check_tensor(op, "bias", bias).shape != (made,):
         expected = f"shape {(made,)}, one element for each output channel"
         raise wrong(op, "bias", expected, bias, "match the output channels")
-    same_dtype(op, input, weight=weight, bias=bias)
+    S.same_dtype(op, input, weight=weight, bias=bias)
 
 
 def _pad_by_name(
-    op: str, input: Tensor, padding: str, kernel_size: Ints, stride: Ints, dilation: Ints
-) -> tuple[Tensor, Ints]:
+    op: str, input: Tensor, padding: str, kernel_size: S.Ints, stride: S.Ints, dilation: S.Ints
+) -> tuple[Tensor, S.Ints]:
     """Return the input, and the padding that is left for the op to add on both sides."""
     if padding == "valid":
         return input, (0,) * len(stride)

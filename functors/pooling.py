@@ -6,20 +6,10 @@ import math
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import spatial as S
 from oneflow_lite.functors.checks import check_int, check_ndim, require_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
-from oneflow_lite.functors.spatial import (
-    FloatingPlanes,
-    Ints,
-    Padding,
-    RealPlanes,
-    Sizes,
-    Stride,
-    check_ratios,
-    check_sizes,
-    spatially,
-)
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -27,17 +17,17 @@ from oneflow_lite.tensor import Tensor
 AVG_POOL, MAX_POOL = op_expr("avg_pool"), op_expr("max_pool")
 
 
-@spatially(
+@S.spatially(
     "functional flow",
     samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, ceil_mode=True; x(1, S), 2, 1, return_indices=True",
     indices=True,
 )
 def max_pool_nd(
-    input: RealPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
+    input: S.RealPlanes,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
+    dilation: S.Sizes = 1,
     ceil_mode: Flag = False,
     return_indices: Flag = False,
 ) -> Any:
@@ -62,10 +52,10 @@ def max_pool_nd(
 
 @functor("flow functional", samples="x(2, 5), 2; x(1, 2, 5), 3, 2, 1, True, False")
 def avg_pool1d(
-    input: FloatingPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
+    input: S.FloatingPlanes,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
     ceil_mode: Flag = False,
     count_include_pad: Flag = True,
 ) -> Tensor:
@@ -84,12 +74,12 @@ def avg_pool1d(
 _CALLS = "x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3"
 
 
-@spatially("functional", least=2, out=True, samples=_CALLS)
+@S.spatially("functional", least=2, out=True, samples=_CALLS)
 def avg_pool_nd(
-    input: FloatingPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
+    input: S.FloatingPlanes,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
     ceil_mode: Flag = False,
     count_include_pad: Flag = True,
     divisor_override: int | None = None,
@@ -112,12 +102,12 @@ def avg_pool_nd(
     return dispatch1(AVG_POOL, input, attrs)
 
 
-@spatially("functional", samples="pos(2, S), 2, 2; pos(1, 2, S), 3.0, 2, 1, True")
+@S.spatially("functional", samples="pos(2, S), 2, 2; pos(1, 2, S), 3.0, 2, 1, True")
 def lp_pool_nd(
-    input: FloatingPlanes,
+    input: S.FloatingPlanes,
     norm_type: Number,
-    kernel_size: Sizes,
-    stride: Stride = None,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
     ceil_mode: Flag = False,
 ) -> Tensor:
     """Return (Σ xᵖ)^(1/p) of each window, p being `norm_type`; the largest |x| for infinity.
@@ -172,10 +162,10 @@ def local_response_norm(
 def _windows(
     op: str,
     input: Tensor,
-    kernel_size: Ints,
+    kernel_size: S.Ints,
     stride: Any,
-    padding: Ints,
-    dilation: Ints,
+    padding: S.Ints,
+    dilation: S.Ints,
     ceil: bool,
 ) -> dict[str, Any]:
     """Return the attributes that say where the windows lie."""
@@ -202,7 +192,7 @@ def _windows(
     return {**windows, "output_size": tuple(counts)}
 
 
-def _divisor(size: Ints, count_include_pad: bool, **windows: Ints) -> Any:
+def _divisor(size: S.Ints, count_include_pad: bool, **windows: S.Ints) -> Any:
     """Return how many elements the windows have: one number, or tuples whose products count."""
     counts = []
     for n, k, s, p, out in zip(size, *windows.values(), strict=True):
@@ -214,7 +204,7 @@ def _divisor(size: Ints, count_include_pad: bool, **windows: Ints) -> Any:
     return math.prod(each[0] for each in counts)
 
 
-@spatially(
+@S.spatially(
     "functional",
     samples=(
         "x(1, 3), np.array([[1, 2, 4]]), 2; x(1, 1, 2), np.array([[[4, 0]]]), 3, 2, 0, (6,)",
@@ -223,11 +213,11 @@ def _divisor(size: Ints, count_include_pad: bool, **windows: Ints) -> Any:
     ),
 )
 def max_unpool_nd(
-    input: RealPlanes,
+    input: S.RealPlanes,
     indices: Integer,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
     output_size: Any = None,
 ) -> Tensor:
     """Put maxima back where they stood before max pooling, among zeros.
@@ -251,14 +241,14 @@ def max_unpool_nd(
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
-        size = check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
+        size = S.check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
         expected = f"{fitting}, give or take less than the stride {stride}"
         raise wrong(op, "output_size", expected, output_size, "pass the size before pooling")
     return F.max_unpool(input, indices, output_size=size)
 
 
-@spatially(
+@S.spatially(
     "functional",
     least=2,
     samples=(
@@ -268,8 +258,8 @@ def max_unpool_nd(
     indices=True,
 )
 def fractional_max_pool_nd(
-    input: RealPlanes,
-    kernel_size: Sizes,
+    input: S.RealPlanes,
+    kernel_size: S.Sizes,
     output_size: Any = None,
     output_ratio: Any = None,
     return_indices: Flag = False,
@@ -292,9 +282,9 @@ def fractional_max_pool_nd(
     op, lead = f"fractional_max_pool{spatial}d", input.shape[:-spatial]
     size = input.shape[-spatial:]
     if output_size is None:
-        ratios = check_ratios(op, "output_ratio", output_ratio, spatial)
+        ratios = S.check_ratios(op, "output_ratio", output_ratio, spatial)
         output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
-    output_size = check_sizes(op, "output_size", output_size, spatial)
+    output_size = S.check_sizes(op, "output_size", output_size, spatial)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
         expected = f"windows of {kernel_size} that begin at different places of {size}"
         raise wrong(op, "output_size", expected, output_size, "ask for fewer or smaller windows")
