@@ -17,7 +17,7 @@ def grid_size(op: str, argument: str, value: Any, input: Tensor) -> tuple[int, .
     if isinstance(value, (tuple, list)) and len(value) == spatial:
         size = input.shape[-spatial:]
         value = [n if wanted is None else wanted for n, wanted in zip(size, value, strict=True)]
-    return S.check_sizes(op, argument, value, spatial, 0)
+    return S.check_sizes(op, argument, value, 0)
 
 
 _SAYS = "How many windows each dimension gets, or one number for all; None keeps its size."

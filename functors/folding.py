@@ -9,11 +9,11 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.functors.checks import check_ndim, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import FloatingOrComplex
-from oneflow_lite.functors.spatial import check_sizes, sizes
+from oneflow_lite.functors.spatial import sizes
 from oneflow_lite.tensor import Tensor
 
-Pair = Annotated[Any, sizes("One for both dimensions, or two, as in `conv2d`.", ", 2", check_sizes)]
-Zeros = Annotated[Any, sizes("How much is added on both sides.", ", 2, 0", check_sizes)]
+Pair = Annotated[Any, sizes("One for both dimensions, or two, as in `conv2d`.", ", 1, 2")]
+Zeros = Annotated[Any, sizes("How much is added on both sides.", ", 0, 2")]
 
 
 @functor("functional", samples="x(1, 2, 3, 4), 2; x(2, 3, 4), (2, 1), (1, 2), (1, 0), (2, 1)")

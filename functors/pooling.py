@@ -241,7 +241,7 @@ def max_unpool_nd(
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
-        size = S.check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
+        size = S.check_sizes(op, "output_size", tuple(output_size)[-spatial:])
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
         expected = f"{fitting}, give or take less than the stride {stride}"
         raise wrong(op, "output_size", expected, output_size, "pass the size before pooling")
@@ -284,7 +284,7 @@ def fractional_max_pool_nd(
     if output_size is None:
         ratios = S.check_ratios(op, "output_ratio", output_ratio, spatial)
         output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
-    output_size = S.check_sizes(op, "output_size", output_size, spatial)
+    output_size = S.check_sizes(op, "output_size", output_size)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
         expected = f"windows of {kernel_size} that begin at different places of {size}"
         raise wrong(op, "output_size", expected, output_size, "ask for fewer or smaller windows")

@@ -97,7 +97,7 @@ def interpolate(
         scales = scales if recompute_scale_factor else given
     else:
         _demand(not recompute_scale_factor, "recompute_scale_factor", "a scale_factor", "size")
-    size = check_sizes("interpolate", "size", size, spatial)
+    size = check_sizes("interpolate", "size", size, spatial=spatial)
     if way == "area":
         return getattr(F, f"adaptive_avg_pool{spatial}d")(input, size)
     options = {"align_corners": bool(align_corners), "scales": scales, "antialias": antialias}

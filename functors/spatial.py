@@ -23,8 +23,8 @@ from oneflow_lite.tensor import Tensor
 Ints = tuple[int, ...]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# What S stands for in the samples of one, two and three dimensions.
-_SAMPLE_SIZES = ("", "5", "4, 5", "3, 2, 4")
+# What S and K stand for in the samples of one, two and three dimensions.
+_SAMPLE_WORDS = {"S": ("", "5", "4, 5", "3, 2, 4"), "K": ("", "2", "1, 2", "2, 1, 2")}
 
 
 def spatially(
@@ -33,8 +33,8 @@ def spatially(
     """Declare `name1d`, `name2d` and `name3d` by one author, `name_nd`, which stays as it is.
 
     `least` is the lowest number. `on` and `samples` are one for all, or one for each; in samples,
-    S stands for the sizes of a plane. The example goes to the functor that it calls. With `indices`
-    each functor has a double that returns the indices: `max_pool2d_with_indices`.
+    S stands for the sizes of a plane, K for those of a filter. The example goes to the functor that
+    it calls. With `indices` each has a double that returns them, too: `max_pool2d_with_indices`.
     """
 
     def decorator(author: Function) -> Function:
@@ -42,7 +42,8 @@ def spatially(
         for k, n in enumerate(range(least, 4)):
             name, where = author.__name__.replace("_nd", f"{n}d"), on[min(k, len(on) - 1)]
             calls = samples if isinstance(samples, str) else samples[k]
-            options = {"samples": re.sub(r"\bS\b", _SAMPLE_SIZES[n], calls), "out": out}
+            calls = re.sub(r"\b[SK]\b", lambda found, n=n: _SAMPLE_WORDS[found[0]][n], calls)
+            options = {"samples": calls, "out": out}
             document = text + (mark + example) * (f"{name}(" in example)
             made = functor(where, **options)(_clone(author, name, document))
             author.__globals__[name] = made
@@ -83,8 +84,9 @@ def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
             raise wrong(op, name, expected, other.dtype, mend, DTypeError)
 
 
-def check_sizes(op: str, argument: str, value: Any, spatial: int, minimum: int = 1) -> Ints:
+def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: int = 0) -> Ints:
     """Return one int of at least `minimum` for each spatial dimension, from one or a sequence."""
+    spatial = spatial or number_of(op)
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     given = given * spatial if len(given) == 1 else given
     expected = f"an int of at least {minimum}" + f", or {spatial} of them" * (spatial > 1)
@@ -107,18 +109,13 @@ def check_ratios(op: str, argument: str, value: Any, spatial: int) -> tuple[floa
     return ratios * spatial if len(ratios) == 1 else ratios
 
 
-def spatial_sizes(op: str, argument: str, value: Any, minimum: int = 1) -> Ints:
-    """Return as many sizes as the name of the functor says."""
-    return check_sizes(op, argument, value, number_of(op), minimum)
-
-
 def lone_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
     """Return a tensor (N, C, *size) or (C, *size)."""
     spatial = number_of(op)
     return checks.check_ndim(op, input, (spatial + 1, spatial + 2), argument)
 
 
-def planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
+def planes(op: str, input: Tensor) -> Tensor:
     """Return numbers in planes (N, C, *size) or (C, *size) that are not empty."""
     if 0 in lone_planes(op, input).shape[-1 - number_of(op) :]:
         expected, mend = "no size of 0 except that of the batch", "pass channels that hold elements"
@@ -128,29 +125,17 @@ def planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
     return input
 
 
-def real_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return planes of real numbers."""
-    return planes(op, checks.real(op, input, argument))
+def planes_of(check: Callable[..., Any], says: str) -> Domain:
+    """Return the domain of planes that hold what `check` lets pass."""
+    line = f"{{x}} = planes(NAME, {check.__name__}(NAME, {{x}}))"
+    raises = {
+        "DTypeError": "When {x} is of the wrong kind.",
+        "ShapeError": "When {x} has other dimensions or no elements.",
+    }
+    return Domain(f"{says}, {_SHAPED}", line, "", raises, (planes, check), "one", None, "x(2, 3)")
 
 
-def floating_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return planes of floating or complex numbers."""
-    return planes(op, checks.require_floating(op, input, argument))
-
-
-_SHAPED = "of shape (N, C, *size), or (C, *size) for one sample alone."
-_EMPTY = {
-    "DTypeError": "When {x} is of the wrong kind.",
-    "ShapeError": "When {x} has other dimensions or no elements.",
-}
-Planes = Annotated[Tensor, tensor(lone_planes, "", f"O{_SHAPED[1:]}")]
-RealPlanes = Annotated[Tensor, tensor(real_planes, "", f"Real, {_SHAPED}", **_EMPTY)]
-FloatingPlanes = Annotated[
-    Tensor, tensor(floating_planes, "", f"Floating or complex, {_SHAPED}", **_EMPTY)
-]
-
-
-def sizes(says: str, extra: str = "", check: Any = spatial_sizes, **more: Any) -> Domain:
+def sizes(says: str, extra: str = "", check: Any = check_sizes, **more: Any) -> Domain:
     """Return a domain of ints, one for each dimension or one for all."""
     raises = {
         "ArgumentTypeError": "When {x} is no whole number.",
@@ -160,6 +145,10 @@ def sizes(says: str, extra: str = "", check: Any = spatial_sizes, **more: Any) -
     return attribute(check, extra, **words)
 
 
+_SHAPED = "of shape (N, C, *size), or (C, *size) for one sample alone."
+Planes = Annotated[Tensor, tensor(lone_planes, "", f"O{_SHAPED[1:]}")]
+RealPlanes = Annotated[Tensor, planes_of(checks.real, "Real")]
+FloatingPlanes = Annotated[Tensor, planes_of(checks.require_floating, "Floating or complex")]
 _OMITTED = "{x} is None or {x} in ((), [])"
 Sizes = Annotated[Any, sizes("One for each dimension, or one for all.")]
 Stride = Annotated[Any, sizes("The step of the window; its own size by default.", quick=_OMITTED)]
