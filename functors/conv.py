@@ -8,7 +8,7 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.functors import spatial as S
 from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Int, tensor
+from oneflow_lite.functors.domains import AnyTensor, Domain, Int, tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -21,18 +21,20 @@ def filters(op: str, weight: Tensor, argument: str = "weight") -> Tensor:
     return check_ndim(op, weight, (S.number_of(op) + 2,), argument)
 
 
-Filters = Annotated[
-    Tensor,
-    tensor(filters, "", "Of the input's dtype.", ShapeError="When {x} has other dimensions."),
-]
-_TYPES = 'int, tuple of ints, "same" or "valid"'
-NamedPadding = Annotated[Any, S.sizes("", ", 0", quick="isinstance({x}, str)", type=_TYPES)]
+_UNLIKE = {
+    "DTypeError": "When the dtypes differ.",
+    "ShapeError": "When shapes, sizes or groups do not fit.",
+}
+_WORDS = 'int, tuple of ints, "same" or "valid"'
+Filters = Annotated[Tensor, tensor(filters, "", "Of the input's dtype.", **_UNLIKE)]
+NamedPadding = Annotated[Any, S.sizes("", ", 0", quick="isinstance({x}, str)", type=_WORDS)]
+Groups = Annotated[int, Domain("Blocks of channels that are treated apart.")]
 
 
 @S.spatially(
     "flow functional",
     samples="""
-        x(2, S), x(2, 2, K), x(2); x(1, 2, S), x(2, 1, K), None, 2, 1, 2, 2
+        x(2, S), x(2, 2, K), x(2); x(2, 2, S), x(2, 1, K), None, 2, 1, 2, 2
         x(1, S), x(1, 1, K), padding="same"
     """,
 )
@@ -43,25 +45,21 @@ def conv_nd(
     stride: S.Sizes = 1,
     padding: NamedPadding = 0,
     dilation: S.Sizes = 1,
-    groups: int = 1,
+    groups: Groups = 1,
 ) -> Tensor:
     """Correlate sequences, images or volumes with filters.
 
     y[n, o, s] = Σ_c Σ_k weight[o, c, k] input[n, c, s·stride + k·dilation - padding] + bias[o]
 
-    weight: of shape (O, C / groups, *kernel), and of the input's dtype.
-    bias: of shape (O,).
+    weight, bias: of shape (O, C / groups, *kernel) and (O,), and of the input's dtype.
     stride, dilation: the step of the filter, and the spacing of its elements.
     padding: zeros added on both sides; "same" keeps the sizes (with an odd total, the last zero
       goes to the end) and needs stride 1, "valid" is 0.
-    groups: blocks of channels that are correlated apart.
     returns: (N, O, *size) or (O, *size), of ⌊(L + 2·padding - dilation·(K - 1) - 1) / stride⌋ + 1.
-    DTypeError: when the dtypes differ.
-    ShapeError: when shapes, sizes or groups do not fit.
 
-    >>> flow.conv2d(flow.arange(9.).reshape(1, 1, 3, 3), flow.ones(1, 1, 2, 2))
-    tensor([[[[ 8., 12.],
-              [20., 24.]]]])
+    >>> flow.conv2d(flow.arange(9.).reshape(1, 3, 3), flow.ones(1, 1, 2, 2))
+    tensor([[[ 8., 12.],
+             [20., 24.]]])
     """
     spatial = len(stride)
     op, kernel_size = f"conv{spatial}d", weight.shape[2:]
@@ -91,23 +89,16 @@ def conv_transpose_nd(
     stride: S.Sizes = 1,
     padding: S.Padding = 0,
     output_padding: S.Padding = 0,
-    groups: int = 1,
+    groups: Groups = 1,
     dilation: S.Sizes = 1,
 ) -> Tensor:
-    """Spread each element over a window of the result: the transposed map of a convolution.
+    """Spread each element over a window of the result: the gradient of a convolution by its input.
 
-    It is the gradient by its input of `conv1d`, `conv2d` or `conv3d` with these filters.
-
-    weight: of shape (C, O / groups, *kernel), and of the input's dtype.
-    bias: of shape (O,).
+    weight, bias: of shape (C, O / groups, *kernel) and (O,), and of the input's dtype.
     padding: what is cut off on both sides of the result.
-    output_padding: what is added at its end, less than the stride or the dilation: several sizes
-      convolve to one.
-    groups: blocks of channels that are treated apart.
+    output_padding: what is added at its end, less than the stride or the dilation.
     returns: (N, O, *size) or (O, *size), of (L - 1)·stride - 2·padding + dilation·(K - 1) +
       output_padding + 1.
-    DTypeError: when the dtypes differ.
-    ShapeError: when shapes, sizes or groups do not fit.
 
     >>> flow.conv_transpose1d(flow.tensor([[1., 10.]]), flow.tensor([[[1., 2., 3.]]]), stride=2)
     tensor([[ 1.,  2., 13., 20., 30.]])

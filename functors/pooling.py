@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.functors import spatial as S
-from oneflow_lite.functors.checks import check_int, check_ndim, require_floating, wrong
+from oneflow_lite.functors.checks import check_int, check_ndim, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
+from oneflow_lite.functors.domains import Flag, FloatingOrComplex, Integer, Number, Positive
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -71,10 +71,12 @@ def avg_pool1d(
     return avg_pool_nd(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-_CALLS = "x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3"
-
-
-@S.spatially("functional", least=2, out=True, samples=_CALLS)
+@S.spatially(
+    "functional",
+    least=2,
+    out=True,
+    samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3",
+)
 def avg_pool_nd(
     input: S.FloatingPlanes,
     kernel_size: S.Sizes,
@@ -88,9 +90,6 @@ def avg_pool_nd(
 
     padding, ceil_mode, count_include_pad: as in `avg_pool1d`.
     divisor_override: divides the sums in place of the number of elements.
-
-    >>> flow.nn.functional.avg_pool2d(flow.tensor([[[1., 3.], [2., 6.]]]), 2)
-    tensor([[[3.]]])
     """
     op, once = f"avg_pool{len(kernel_size)}d", (1,) * len(kernel_size)
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
@@ -125,16 +124,9 @@ def lp_pool_nd(
     return (means * math.prod(kernel_size)) ** (1 / norm_type)
 
 
-def channels(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return a floating tensor (N, C, *) of three dimensions or more."""
-    if require_floating(op, input, argument).ndim > 2:
-        return input
-    return check_ndim(op, input, (3, 4, 5), argument)
-
-
 @functor("functional", samples="x(1, 4, 3), 3; x(1, 3, 2, 2), 2, 0.5, 1.5, 2.0")
 def local_response_norm(
-    input: Annotated[Tensor, tensor(channels, "", "Floating, of shape (N, C, *).", "x(1, 4, 3)")],
+    input: FloatingOrComplex,
     size: Positive,
     alpha: Number = 1e-4,
     beta: Number = 0.75,
@@ -142,15 +134,16 @@ def local_response_norm(
 ) -> Tensor:
     """Divide by (k + α·mean of x² over `size` neighbouring channels)^β.
 
+    input: of shape (N, C, *).
     alpha, beta, k: the constants of the formula.
     ShapeError: when the input has fewer than three dimensions.
 
-    >>> flow.nn.functional.local_response_norm(flow.ones(1, 3, 1), 3, 9.0, 1.0)
-    tensor([[[0.1429],
-             [0.1000],
-             [0.1429]]])
+    >>> flow.nn.functional.local_response_norm(flow.ones(1, 3, 1), 3, 9.0, 1.0).flatten()
+    tensor([0.1429, 0.1000, 0.1429])
     """
     shape = input.shape
+    if len(shape) < 3:
+        check_ndim("local_response_norm", input, (3, 4, 5))
     if not math.prod(shape):
         return input.clone()
     squares = (input * input).reshape(shape[0], 1, shape[1], -1)
@@ -160,13 +153,7 @@ def local_response_norm(
 
 
 def _windows(
-    op: str,
-    input: Tensor,
-    kernel_size: S.Ints,
-    stride: Any,
-    padding: S.Ints,
-    dilation: S.Ints,
-    ceil: bool,
+    op: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> dict[str, Any]:
     """Return the attributes that say where the windows lie."""
     size, stride, counts = input.shape[-len(dilation) :], stride or kernel_size, []
@@ -182,11 +169,8 @@ def _windows(
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
             expected = f"windows that fit into the input, shape {input.shape}"
-            got, mend = (
-                f"{kernel_size} with padding {padding}",
-                "use a smaller window or more padding",
-            )
-            raise wrong(op, "kernel_size", expected, got, mend)
+            mend = "use a smaller window or more padding"
+            raise wrong(op, "kernel_size", expected, f"{kernel_size} with padding {padding}", mend)
         counts.append(count)
     windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
     return {**windows, "output_size": tuple(counts)}
@@ -279,8 +263,7 @@ def fractional_max_pool_nd(
     tensor([[[15.]]])
     """
     spatial = len(kernel_size)
-    op, lead = f"fractional_max_pool{spatial}d", input.shape[:-spatial]
-    size = input.shape[-spatial:]
+    op, size = f"fractional_max_pool{spatial}d", input.shape[-spatial:]
     if output_size is None:
         ratios = S.check_ratios(op, "output_ratio", output_ratio, spatial)
         output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
@@ -288,12 +271,12 @@ def fractional_max_pool_nd(
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
         expected = f"windows of {kernel_size} that begin at different places of {size}"
         raise wrong(op, "output_size", expected, output_size, "ask for fewer or smaller windows")
-    samples = _random_samples
+    wanted, samples = (*input.shape[:-spatial], spatial), _random_samples
     if samples is None:
-        samples = F.rand(*lead, spatial, dtype=input.dtype, device=input.device)
-    elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
-        expected, mend = f"shape {(*lead, spatial)}", "leave them out to draw them"
-        raise wrong(op, "_random_samples", expected, samples, mend)
+        samples = F.rand(*wanted, dtype=input.dtype, device=input.device)
+    elif samples.shape not in (wanted, (1, *wanted)):
+        mend = "leave them out to draw them"
+        raise wrong(op, "_random_samples", f"shape {wanted}", samples, mend)
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
     pooled = F.fractional_max_pool(input, samples, **attrs)
     return pooled if return_indices else pooled[0]
