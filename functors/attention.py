@@ -167,7 +167,7 @@ def multi_head_attention_forward(
     dropout_p, training: with which probability weights are set to 0 in training.
     out_proj_weight, out_proj_bias: (E, E) and (E,).
     key_padding_mask: (N, S) or (S,): True for keys to leave out, or numbers that are added.
-    attn_mask: (L, S) or (N · num_heads, L, S): True for what is left out, or numbers.
+    attn_mask: (L, S) or (N · num_heads, L, S): likewise.
     need_weights, average_attn_weights: return the weights too, and as the mean of all heads.
     use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight: the projections apart.
     static_k, static_v: (N · num_heads, S, E / num_heads), in the place of projected ones.

@@ -12,17 +12,13 @@ from oneflow_lite.functors.domains import FloatingOrComplex
 from oneflow_lite.functors.spatial import sizes
 from oneflow_lite.tensor import Tensor
 
-Pair = Annotated[Any, sizes("One for both dimensions, or two, as in `conv2d`.", ", 1, 2")]
-Zeros = Annotated[Any, sizes("How much is added on both sides.", ", 0, 2")]
+Two = Annotated[Any, sizes("One for both dimensions, or two, as in `conv2d`.", ", 1, 2")]
+Pad = Annotated[Any, sizes("How much is added on both sides.", ", 0, 2")]
 
 
 @functor("functional", samples="x(1, 2, 3, 4), 2; x(2, 3, 4), (2, 1), (1, 2), (1, 0), (2, 1)")
 def functional_unfold(
-    input: FloatingOrComplex,
-    kernel_size: Pair,
-    dilation: Pair = 1,
-    padding: Zeros = 0,
-    stride: Pair = 1,
+    input: FloatingOrComplex, kernel_size: Two, dilation: Two = 1, padding: Pad = 0, stride: Two = 1
 ) -> Tensor:
     """Return the windows of images as columns.
 
@@ -46,11 +42,11 @@ def functional_unfold(
 @functor("functional", samples="x(1, 8, 6), (3, 4), 2; x(2, 3), (2, 4), (1, 2), (2, 1), 0, (2, 1)")
 def fold(
     input: FloatingOrComplex,
-    output_size: Pair,
-    kernel_size: Pair,
-    dilation: Pair = 1,
-    padding: Zeros = 0,
-    stride: Pair = 1,
+    output_size: Two,
+    kernel_size: Two,
+    dilation: Two = 1,
+    padding: Pad = 0,
+    stride: Two = 1,
 ) -> Tensor:
     """Add columns back to the windows of images: the transposed map of `nn.functional.unfold`.
 

@@ -25,9 +25,8 @@ def pixel_shuffle(input: AnyTensor, upscale_factor: Positive) -> Tensor:
     _check("pixel_shuffle", input, -3, r * r)
     *lead, channels, height, width = input.shape
     blocks = input.reshape(*lead, channels // (r * r), r, r, height, width)
-    n = len(lead)
-    moved = blocks.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return _copy(moved, (*lead, channels // (r * r), height * r, width * r))
+    size = (*lead, channels // (r * r), height * r, width * r)
+    return _copy(blocks.movedim((-4, -3), (-3, -1)), size)
 
 
 @functor("flow functional", samples="x(1, 1, 4, 2), 2; x(2, 3, 6), 3; x(2, 1, 2), 1")
@@ -45,9 +44,8 @@ def pixel_unshuffle(input: AnyTensor, downscale_factor: Positive) -> Tensor:
     _check("pixel_unshuffle", input, -1, r)
     *lead, channels, height, width = input.shape
     blocks = input.reshape(*lead, channels, height // r, r, width // r, r)
-    n = len(lead)
-    moved = blocks.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return _copy(moved, (*lead, channels * r * r, height // r, width // r))
+    size = (*lead, channels * r * r, height // r, width // r)
+    return _copy(blocks.movedim((-3, -1), (-4, -3)), size)
 
 
 @functor("flow functional", samples="x(1, 4, 3), 2; x(2, 6, 1, 2), 3; x(1, 2, 3), 1")

@@ -12,17 +12,13 @@ from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-_UNFOLD = op_expr("unfold")
-AS_STRIDED = op_expr("as_strided")
+_UNFOLD, AS_STRIDED = op_expr("unfold"), op_expr("as_strided")
 
 
 @functor("Tensor", samples="x(5), 0, 3, 2; x(2, 4), -1, 2, 1; x(2, 4), 0, 1, 5")
 def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     """Return a view of all windows of `size` entries of one dimension, `step` entries apart.
 
-    dimension: along which the windows slide.
-    size: entries in a window; at most as many as the dimension has.
-    step: entries from the beginning of one window to that of the next.
     returns: the dimension counts the windows, (n - size) // step + 1 of them, and a new last
         dimension the entries of each. Where windows overlap it cannot be written in place.
     ArgumentError: when `size` is negative or larger than the dimension, or `step` not positive.
@@ -65,17 +61,12 @@ def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = N
     return dispatch1(AS_STRIDED, input, geometry)
 
 
-def strided_geometry(
-    op: str, input: Tensor, size: Any, stride: Any, storage_offset: Any
-) -> dict[str, Any]:
+def strided_geometry(op: str, input: Tensor, size: Any, stride: Any, storage_offset: Any) -> Any:
     """Check a geometry, and return it as the op takes it."""
     sizes, steps = check_shape(op, (size,), "size"), check_shape(op, (stride,), "stride")
     if len(sizes) != len(steps) or min((*sizes, *steps), default=0) < 0:
-        expected, mend = (
-            "one number for each size, none of them negative",
-            "name a stride for each size",
-        )
-        raise wrong(op, "stride", expected, steps, mend, ArgumentError)
+        expected = "one number for each size, none of them negative"
+        raise wrong(op, "stride", expected, steps, "name a stride for each size", ArgumentError)
     start = 0  # counted from the first element of the tensor
     if storage_offset is not None:
         start = check_int(op, "storage_offset", storage_offset, 0) - input.storage_offset()
