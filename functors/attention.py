@@ -68,9 +68,8 @@ def scaled_dot_product_attention(
 
     query: (*, H, L, E).
     key, value: (*, H, S, E) and (*, H, S, V); the leading dimensions broadcast.
-    attn_mask: broadcasts to (*, H, L, S). Of truth values those take part that are True; numbers
-    are added to the scores.
-    dropout_p: with which probability weights are set to 0, whether in training or not.
+    attn_mask: of a shape like (*, H, L, S): True for what takes part, or numbers that are added.
+    dropout_p: with which probability weights are set to 0, in training or not.
     is_causal: let query i look at the first i keys only; without `attn_mask`.
     scale: in the place of 1 / √E.
     enable_gqa: let each head of key and value serve several heads of the query, one behind another.
@@ -78,10 +77,9 @@ def scaled_dot_product_attention(
     DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not fit.
 
-    >>> q = k = flow.tensor([[10.0, 0.0], [0.0, 10.0]])
-    >>> flow.nn.functional.scaled_dot_product_attention(q, k, flow.tensor([[1.0], [2.0]]))
-    tensor([[1.],
-            [2.]])
+    >>> k = flow.tensor([[10.0, 0.0], [0.0, 10.0]])
+    >>> flow.nn.functional.scaled_dot_product_attention(k[1:], k, flow.tensor([[1.0], [2.0]]))
+    tensor([[2.]])
     """
     op = "scaled_dot_product_attention"
     for name, x in (("query", query), ("key", key), ("value", value)):
@@ -209,16 +207,15 @@ def multi_head_attention_forward(
         raise wrong(op, "bias_k", "bias_v beside it", None, "pass both or neither", ArgumentError)
     if bias_k is not None and (static_k is not None or static_v is not None):
         raise wrong(op, "static_k", "no bias beside it", "both", "leave one out", ArgumentError)
-    size, lines, extra = features // num_heads, batch * num_heads, 0
+    size, lines = features // num_heads, batch * num_heads
+    extra = int(bias_k is not None) + int(add_zero_attn)  # keys that no mask speaks of
     if bias_k is not None:
         k, v = (F.cat([x, F.expand(b, 1, batch, features)]) for x, b in ((k, bias_k), (v, bias_v)))
-        extra += 1
     q, k, v = (x.reshape(x.shape[0], lines, size).transpose(0, 1) for x in (q, k, v))
     k, v = k if static_k is None else static_k, v if static_v is None else static_v
     if add_zero_attn:
         nothing = F.zeros(lines, 1, size, dtype=q.dtype, device=q.device)
         k, v = F.cat([k, nothing], 1), F.cat([v, nothing], 1)
-        extra += 1
     mask, keys = None, k.shape[1] - extra
     if attn_mask is not None:
         mask = _added(op, "attn_mask", attn_mask, q, False)
@@ -232,14 +229,12 @@ def multi_head_attention_forward(
         if padding.shape != (batch, keys):
             expected = f"shape ({batch}, {keys})"
             raise wrong(op, "key_padding_mask", expected, key_padding_mask, "match the keys")
-        padding = padding.reshape(batch, 1, 1, keys).expand(batch, num_heads, 1, keys)
-        padding = padding.reshape(lines, 1, keys)
+        padding = padding.unsqueeze(1).repeat_interleave(num_heads, 0)
         mask = padding if mask is None else mask + padding
     if mask is not None and extra:
         mask = F.pad(mask, (0, extra))
     y, shares = _attend(q, k, v, mask, dropout_p if training else 0.0, 1 / math.sqrt(size))
-    y = y.transpose(0, 1).reshape(steps, batch, features)
-    y = F.linear(y, out_proj_weight, out_proj_bias)
+    y = F.linear(y.transpose(0, 1).reshape(query.shape), out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not need_weights:
         return y, None

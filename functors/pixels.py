@@ -50,9 +50,7 @@ def pixel_unshuffle(input: AnyTensor, downscale_factor: Positive) -> Tensor:
 
 @functor("flow functional", samples="x(1, 4, 3), 2; x(2, 6, 1, 2), 3; x(1, 2, 3), 1")
 def channel_shuffle(input: AnyTensor, groups: Positive) -> Tensor:
-    """Deal the channels of (N, C, *) out to `groups` in turn.
-
-    Zhang et al., ShuffleNet, 2018.
+    """Deal the channels of (N, C, *) out to `groups` in turn (Zhang et al., ShuffleNet, 2018).
 
     ShapeError: when there are fewer than three dimensions, or the channels cannot be dealt.
 

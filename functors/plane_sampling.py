@@ -22,8 +22,7 @@ _PADDINGS = ("zeros", "border", "reflection")
     samples="""
         x(1, 2, 3, 4), unit(1, 2, 2, 2); x(1, 1, 2, 3, 2), unit(1, 1, 2, 2, 3), "bilinear", "border"
         x(1, 1, 3, 4), x(1, 2, 2, 2), "bicubic", "reflection", True
-        x(1, 1, 3, 4), x(1, 2, 2, 2), "bilinear", "zeros"
-        x(1, 1, 3, 4), unit(1, 1, 2, 2), "nearest"
+        x(1, 1, 3, 4), x(1, 2, 2, 2); x(1, 1, 3, 4), unit(1, 1, 2, 2), "nearest"
     """,
 )
 def grid_sample(
@@ -33,9 +32,7 @@ def grid_sample(
     padding_mode: Annotated[str, choice(*_PADDINGS)] = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Read images or volumes at the positions of a grid.
-
-    Jaderberg et al., Spatial Transformer Networks, 2015.
+    """Read images or volumes at a grid (Jaderberg et al., Spatial Transformer Networks, 2015).
 
     input: of shape (N, C, H, W) or (N, C, D, H, W).
     grid: of shape (N, *positions, 2) or (N, *positions, 3), and of the input's dtype: x, y (and z)
@@ -61,9 +58,8 @@ def mode_number(op: str, argument: str, number: Any) -> int:
     raise wrong(op, argument, "0, 1 or 2", repr(number), "pass one of them", ArgumentError)
 
 
-ModeNumber = Annotated[
-    int, attribute(mode_number, raises={"ArgumentError": "When {x} is not 0, 1 or 2."})
-]
+_OTHER = {"ArgumentError": "When {x} is not 0, 1 or 2."}
+ModeNumber = Annotated[int, attribute(mode_number, raises=_OTHER)]
 
 
 def _numbered(name: str, ndims: tuple[int, ...], samples: str) -> Any:
@@ -76,14 +72,15 @@ def _numbered(name: str, ndims: tuple[int, ...], samples: str) -> Any:
         padding_mode: ModeNumber,
         align_corners: Flag,
     ) -> Tensor:
+        """Do what `nn.functional.grid_sample` does, with the numbers of its modes.
+
+        interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic.
+        padding_mode: 0 zeros, 1 border, 2 reflection.
+        """
         mode, padding = _MODES[interpolation_mode], _PADDINGS[padding_mode]
         return _sampled(name, input, grid, mode, padding, align_corners, ndims)
 
     author.__name__ = name
-    author.__doc__ = (
-        "Do what `nn.functional.grid_sample` does, with the numbers of its modes: 0 bilinear, "
-        "1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."
-    )
     return functor("flow", samples=samples)(author)
 
 
@@ -94,13 +91,7 @@ grid_sampler_3d = _numbered("grid_sampler_3d", (5,), _VOLUME)
 
 
 def _sampled(
-    op: str,
-    input: Tensor,
-    grid: Tensor,
-    mode: str,
-    padding: str,
-    aligned: Any,
-    ndims: Sequence[int],
+    op: str, input: Tensor, grid: Tensor, mode: str, padding: str, aligned: Any, ndims: Any
 ) -> Tensor:
     spatial = input.ndim - 2
     fits = input.ndim in ndims and grid.ndim == input.ndim and 0 not in input.shape[2:]

@@ -249,9 +249,7 @@ def fractional_max_pool_nd(
     return_indices: Flag = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of windows that lie at random places, `output_size` in each dimension.
-
-    B. Graham, Fractional Max-Pooling, 2014.
+    """Return the maxima of windows at random places (B. Graham, Fractional Max-Pooling, 2014).
 
     output_size: int or tuple of ints; this or `output_ratio` is needed.
     output_ratio: the size of the result over that of the input, a number or one for each dimension.

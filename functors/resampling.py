@@ -69,8 +69,7 @@ def interpolate(
       volumes; "area" averages.
     align_corners: whether the centres of the first and last elements stay where they are (True), or
       their edges (False, the default); not for "nearest" and "area".
-    recompute_scale_factor: whether positions are computed with the quotient of the sizes instead of
-      `scale_factor`.
+    recompute_scale_factor: compute positions with the quotient of the sizes, not `scale_factor`.
     antialias: whether all that a shrunk element covers has a part in it; only for images, with
       "bilinear", "bicubic" and "lanczos".
     ArgumentError: when options do not go together.
