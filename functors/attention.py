@@ -66,15 +66,13 @@ def scaled_dot_product_attention(
 
     Vaswani et al., Attention Is All You Need, 2017.
 
-    query: (*, H, L, E).
-    key, value: (*, H, S, E) and (*, H, S, V); the leading dimensions broadcast.
+    query, key, value: (*, H, L, E), (*, H, S, E), (*, H, S, V) of one dtype; * and H broadcast.
     attn_mask: of a shape like (*, H, L, S): True for what takes part, or numbers that are added.
     dropout_p: with which probability weights are set to 0, in training or not.
     is_causal: let query i look at the first i keys only; without `attn_mask`.
     scale: in the place of 1 / √E.
     enable_gqa: let each head of key and value serve several heads of the query, one behind another.
     ArgumentError: when `is_causal` meets a mask, or `dropout_p` is no probability.
-    DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not fit.
 
     >>> k = flow.tensor([[10.0, 0.0], [0.0, 10.0]])

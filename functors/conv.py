@@ -16,8 +16,7 @@ from oneflow_lite.tensor import Tensor
 CONV, CONV_INPUT_GRAD = op_expr("conv"), op_expr("conv_input_grad")
 
 
-def filters(op: str, weight: Tensor, argument: str = "weight") -> Tensor:
-    """Return a tensor (O, I, *size)."""
+def _filters(op: str, weight: Tensor, argument: str) -> Tensor:
     return check_ndim(op, weight, (S.number_of(op) + 2,), argument)
 
 
@@ -26,7 +25,7 @@ _UNLIKE = {
     "ShapeError": "When shapes, sizes or groups do not fit.",
 }
 _WORDS = 'int, tuple of ints, "same" or "valid"'
-Filters = Annotated[Tensor, tensor(filters, "", "Of the input's dtype.", **_UNLIKE)]
+Filters = Annotated[Tensor, tensor(_filters, "", "Of the input's dtype.", **_UNLIKE)]
 NamedPadding = Annotated[Any, S.sizes("", ", 0", quick="isinstance({x}, str)", type=_WORDS)]
 Groups = Annotated[int, Domain("Blocks of channels that are treated apart.")]
 
@@ -127,9 +126,8 @@ def conv_transpose_nd(
 
 @functor("flow functional", samples="x(4, 2, 3), x(2, 3, 2), x(2), 1; x(3, 1, 2), x(3, 2, 1), x(1)")
 def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0) -> Tensor:
-    """Correlate sequences (T, N, C) with filters (K, C, O).
+    """Correlate sequences (T, N, C) with filters (K, C, O), and add a bias (O,).
 
-    bias: of shape (O,).
     pad: zeros added on both sides.
     ShapeError: when shapes do not fit.
 

@@ -96,9 +96,8 @@ def embedding_bag(
     """Return the sum, mean or maximum of the rows that each bag names; an empty bag gives 0.
 
     input: row numbers: each row of (B, N) is a bag; in one dimension bags begin at the `offsets`.
-    weight: of shape (number of rows, size of a row).
     offsets: (B,), from 0 on, for an input of one dimension.
-    max_norm, norm_type, scale_grad_by_freq, sparse: as in `embedding`.
+    weight, max_norm, norm_type, scale_grad_by_freq, sparse: as in `embedding`.
     per_sample_weights: of the input's shape; multiplies the rows before they are summed.
     include_last_offset: whether the last offset is the end of the last bag.
     padding_idx: a row that does not count, and gets no gradient.

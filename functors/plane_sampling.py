@@ -42,7 +42,6 @@ def grid_sample(
     align_corners: whether -1 and 1 are the centres of the first and last elements (True), or their
       outer edges (False, the default).
     returns: (N, C, *positions).
-    ArgumentError: when "bicubic" is asked for volumes.
     ShapeError: when the shapes do not go together.
 
     >>> flow.nn.functional.grid_sample(flow.tensor([[[[1., 3.]]]]), flow.zeros(1, 1, 1, 2))
@@ -51,15 +50,14 @@ def grid_sample(
     return _sampled("grid_sample", input, grid, mode, padding_mode, align_corners, (4, 5))
 
 
-def mode_number(op: str, argument: str, number: Any) -> int:
-    """Return the number of a mode."""
+def _mode_number(op: str, argument: str, number: Any) -> int:
     if number in range(3):
         return int(number)
     raise wrong(op, argument, "0, 1 or 2", repr(number), "pass one of them", ArgumentError)
 
 
 _OTHER = {"ArgumentError": "When {x} is not 0, 1 or 2."}
-ModeNumber = Annotated[int, attribute(mode_number, raises=_OTHER)]
+ModeNumber = Annotated[int, attribute(_mode_number, raises=_OTHER)]
 
 
 def _numbered(name: str, ndims: tuple[int, ...], samples: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.functors import spatial as S
@@ -186,6 +186,49 @@ def _divisor(size: S.Ints, count_include_pad: bool, **windows: S.Ints) -> Any:
     if any(len(set(each)) > 1 for each in counts):
         return tuple(counts)
     return math.prod(each[0] for each in counts)
+
+
+def _grid_size(op: str, argument: str, value: Any, input: Tensor) -> S.Ints:
+    spatial = S.number_of(op)
+    if isinstance(value, (tuple, list)) and len(value) == spatial:
+        size = input.shape[-spatial:]
+        value = [n if wanted is None else wanted for n, wanted in zip(size, value, strict=True)]
+    return S.check_sizes(op, argument, value, 0)
+
+
+_SAYS = "How many windows each dimension gets, or one number for all; None keeps its size."
+GridSize = Annotated[Any, S.sizes(_SAYS, ", {first}", _grid_size)]
+
+
+@S.spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1")
+def adaptive_avg_pool_nd(input: S.FloatingPlanes, output_size: GridSize) -> Tensor:
+    """Return the means of windows that are as equal as they can be.
+
+    Window i of L' holds the elements ⌊i·L / L'⌋ to ⌈(i + 1)·L / L'⌉ - 1 of L.
+
+    >>> flow.adaptive_avg_pool1d(flow.tensor([[1., 2., 6.]]), 2)
+    tensor([[1.5000, 4.0000]])
+    """
+    size = input.shape[-len(output_size) :]
+    if not all(n and m % n == 0 for m, n in zip(size, output_size, strict=True)):
+        return F.adaptive_avg_pool(input, output_size=output_size)
+    step = tuple([m // n for m, n in zip(size, output_size, strict=True)])
+    windows = {"kernel_size": step, "stride": step, "padding": (0,) * len(step)}
+    return F.avg_pool(input, **windows, output_size=output_size, divisor=math.prod(step))
+
+
+@S.spatially(
+    "functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1, True", indices=True
+)
+def adaptive_max_pool_nd(
+    input: S.RealPlanes, output_size: GridSize, return_indices: Flag = False
+) -> Any:
+    """Return the maxima of the windows of `adaptive_avg_pool1d` and its like.
+
+    return_indices: whether the positions of the maxima are returned too, counted in C order.
+    """
+    pooled = F.adaptive_max_pool(input, output_size=output_size)
+    return pooled if return_indices else pooled[0]
 
 
 @S.spatially(

@@ -25,8 +25,7 @@ _MODES = {
 }
 
 
-def images(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return a tensor (N, C, *size) of real floating numbers or bytes."""
+def _images(op: str, input: Tensor, argument: str) -> Tensor:
     if real(op, input, argument).dtype.kind in "f" or input.dtype.char == "B":
         return check_ndim(op, input, (3, 4, 5), argument)
     expected, mend = "a real floating dtype, or uint8", "convert it with .float()"
@@ -38,7 +37,7 @@ _RAISES = {
     "DTypeError": "When {x} is of another dtype.",
     "ShapeError": "When {x} has other dimensions.",
 }
-Images = Annotated[Tensor, tensor(images, "", _SHAPED, "x(1, 2, 3, 4)", **_RAISES)]
+Images = Annotated[Tensor, tensor(_images, "", _SHAPED, "x(1, 2, 3, 4)", **_RAISES)]
 Mode = Annotated[str, choice(*_MODES)]
 
 
