@@ -52,7 +52,7 @@ def grid_sample(
 
 def _mode_number(op: str, argument: str, number: Any) -> int:
     if number in range(3):
-        return int(number)
+        return number
     raise wrong(op, argument, "0, 1 or 2", repr(number), "pass one of them", ArgumentError)
 
 
@@ -116,14 +116,12 @@ def affine_grid(
     """Return the grid by which `grid_sample` maps images or volumes affinely.
 
     theta: matrices of shape (N, 2, 3) for images, (N, 3, 4) for volumes.
-    size: the shape (N, C, *size) of the result of `grid_sample`.
-    align_corners: as in `grid_sample`.
+    size, align_corners: of the result (N, C, *size) of `grid_sample`, and as there.
     returns: (N, *size, 2 or 3).
     ShapeError: when theta and size do not go together.
 
-    >>> flow.nn.functional.affine_grid(flow.eye(2, 3)[None], (1, 1, 1, 2))
-    tensor([[[[-0.5000,  0.0000],
-              [ 0.5000,  0.0000]]]])
+    >>> flow.nn.functional.affine_grid(flow.eye(2, 3)[None], (1, 1, 1, 2)).flatten()
+    tensor([-0.5000,  0.0000,  0.5000,  0.0000])
     """
     size = tuple([check_int("affine_grid", "size", n, 1) for n in size])
     spatial = len(size) - 2
@@ -132,11 +130,10 @@ def affine_grid(
         got = f"shape {theta.shape} and size {size}"
         raise wrong("affine_grid", "theta", expected, got, "make them go together")
     like = {"dtype": theta.dtype, "device": theta.device}
-    parts = []
-    for axis, n in enumerate(size[2:]):
-        end = 1.0 if align_corners and n > 1 else 1 - 1 / n
-        line = F.linspace(0.0 - end, end, n, **like)  # one element is 0.0, not -0.0
-        parts.append(line.reshape(-1, *(1,) * (spatial - 1 - axis)).expand(size[2:]))
-    points = F.stack([*reversed(parts), F.ones(size[2:], **like)], dim=-1)
+    ends = [1.0 if align_corners and n > 1 else 1 - 1 / n for n in size[2:]]
+    # One position alone is at 0.0, not at -0.0.
+    lines = [F.linspace(0.0 - end, end, n, **like) for end, n in zip(ends, size[2:], strict=True)]
+    axes = F.meshgrid(*lines, indexing="ij")
+    points = F.stack([*reversed(axes), F.ones(size[2:], **like)], dim=-1)
     grid = points.reshape(1, -1, spatial + 1) @ theta.transpose(1, 2)
     return grid.reshape(size[0], *size[2:], spatial)
