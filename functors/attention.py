@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.arithmetic import where
 from oneflow_lite.functors.checks import check_tensor, wrong
-from oneflow_lite.functors.creation import full, ones, zeros
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Number, Positive, RealFloating
-from oneflow_lite.functors.dropout import dropout
-from oneflow_lite.functors.matmul import linear, matmul
-from oneflow_lite.functors.padding import pad
 from oneflow_lite.functors.random import Probability
-from oneflow_lite.functors.reduce import mean
-from oneflow_lite.functors.shape import expand, reshape, transpose, unsqueeze
-from oneflow_lite.functors.softmax import softmax
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 
@@ -29,30 +20,27 @@ def _added(op: str, name: str, mask: Tensor, like: Tensor, kept: bool) -> Tensor
     if mask.dtype.kind != "b":
         expected = f"bool or {like.dtype}, that of the query"
         raise wrong(op, name, expected, mask.dtype, "convert it with .to(dtype)", DTypeError)
-    zero, never = (full((), x, dtype=like.dtype, device=like.device) for x in (0.0, -math.inf))
-    return where(mask, zero, never) if kept else where(mask, never, zero)
+    zero, never = (F.full((), x, dtype=like.dtype, device=like.device) for x in (0.0, -math.inf))
+    return F.where(mask, zero, never) if kept else F.where(mask, never, zero)
 
 
 def _causal(query: Tensor, key: Tensor) -> Tensor:
     """Return what lets query i look at the first i keys only."""
-    shape = (query.shape[-2], key.shape[-2])
-    return FUNCTORS.get("tril")(ones(shape, dtype="bool", device=query.device))
+    return F.ones(query.shape[-2], key.shape[-2], dtype="bool", device=query.device).tril()
 
 
 def _attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, scale: float
 ) -> tuple[Tensor, Tensor]:
     """Return softmax(query keyᵀ scale + mask) value and the weights; 0 where all is masked."""
-    scores = matmul(query * scale, transpose(key, -2, -1))
+    scores = F.matmul(query * scale, key.transpose(-2, -1))
     if mask is not None:
         alive = (mask != -math.inf).any(-1, True)
-        scores = scores + where(alive, mask, 0.0)
-    weights = softmax(scores, -1)
-    if mask is not None:
-        weights = where(alive, weights, 0.0)
-    if p:
-        weights = dropout(weights, p)
-    return matmul(weights, value), weights
+        scores = scores + F.where(alive, mask, 0.0)
+    weights = F.softmax(scores, -1)
+    weights = weights if mask is None else F.where(alive, weights, 0.0)
+    weights = F.dropout(weights, p) if p else weights
+    return F.matmul(weights, value), weights
 
 
 @functor(
@@ -78,22 +66,18 @@ def scaled_dot_product_attention(
 
     Vaswani et al., Attention Is All You Need, 2017.
 
-    query: (*, H, L, E).
-    key, value: (*, H, S, E) and (*, H, S, V); the leading dimensions broadcast.
-    attn_mask: broadcasts to (*, H, L, S). Of truth values those take part that are True; numbers
-    are added to the scores.
-    dropout_p: with which probability weights are set to 0, whether in training or not.
+    query, key, value: (*, H, L, E), (*, H, S, E), (*, H, S, V) of one dtype; * and H broadcast.
+    attn_mask: of a shape like (*, H, L, S): True for what takes part, or numbers that are added.
+    dropout_p: with which probability weights are set to 0, in training or not.
     is_causal: let query i look at the first i keys only; without `attn_mask`.
     scale: in the place of 1 / √E.
     enable_gqa: let each head of key and value serve several heads of the query, one behind another.
     ArgumentError: when `is_causal` meets a mask, or `dropout_p` is no probability.
-    DTypeError: when the dtypes differ.
     ShapeError: when the shapes do not fit.
 
-    >>> q = k = flow.tensor([[10.0, 0.0], [0.0, 10.0]])
-    >>> flow.nn.functional.scaled_dot_product_attention(q, k, flow.tensor([[1.0], [2.0]]))
-    tensor([[1.],
-            [2.]])
+    >>> k = flow.tensor([[10.0, 0.0], [0.0, 10.0]])
+    >>> flow.nn.functional.scaled_dot_product_attention(k[1:], k, flow.tensor([[1.0], [2.0]]))
+    tensor([[2.]])
     """
     op = "scaled_dot_product_attention"
     for name, x in (("query", query), ("key", key), ("value", value)):
@@ -108,13 +92,9 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         raise wrong(op, "is_causal", "no mask beside it", True, "put it in the mask", ArgumentError)
     if enable_gqa:
-        key, value = (
-            _for_each_head(op, "key", key, query),
-            _for_each_head(op, "value", value, query),
-        )
-    mask = attn_mask
-    if is_causal:
-        mask = _causal(query, key)
+        key = _for_each_head(op, "key", key, query)
+        value = _for_each_head(op, "value", value, query)
+    mask = _causal(query, key) if is_causal else attn_mask
     if mask is not None:
         mask = _added(op, "attn_mask", mask, query, True)
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
@@ -125,9 +105,9 @@ def _for_each_head(op: str, name: str, x: Tensor, query: Tensor) -> Tensor:
     """Repeat the heads of key or value, so that there are as many as the query has."""
     heads, have = (t.shape[-3] if t.ndim > 2 else 0 for t in (query, x))
     if not have or heads % have:
-        mend = "give a divisor of them"
-        raise wrong(op, name, f"a number of heads that divides {heads}", x, mend)
-    return x if heads == have else FUNCTORS.get("repeat_interleave")(x, heads // have, -3)
+        expected = f"a number of heads that divides {heads}"
+        raise wrong(op, name, expected, x, "give a divisor of them")
+    return x if heads == have else x.repeat_interleave(heads // have, -3)
 
 
 _BIASED = "unit(1, 1, 2), unit(1, 1, 2), True, 0.0, unit(2, 2), None, attn_mask=fixed(x(2, 3))"
@@ -176,19 +156,17 @@ def multi_head_attention_forward(
 
     query: (L, N, E) or (L, E).
     key, value: (S, N, E) or (S, E); other features with separate weights.
-    embed_dim_to_check: E.
-    num_heads: a divisor of E.
+    embed_dim_to_check: E, a multiple of `num_heads`.
     in_proj_weight, in_proj_bias: (3 E, E) and (3 E,): those of query, key and value in a row.
     bias_k, bias_v: (1, 1, E), one more key and value.
     add_zero_attn: whether one more key and value are zeros.
     dropout_p, training: with which probability weights are set to 0 in training.
     out_proj_weight, out_proj_bias: (E, E) and (E,).
     key_padding_mask: (N, S) or (S,): True for keys to leave out, or numbers that are added.
-    need_weights: whether the weights are returned, too.
-    attn_mask: (L, S) or (N · num_heads, L, S): True for what is left out, or numbers.
+    attn_mask: (L, S) or (N · num_heads, L, S): likewise.
+    need_weights, average_attn_weights: return the weights too, and as the mean of all heads.
     use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight: the projections apart.
     static_k, static_v: (N · num_heads, S, E / num_heads), in the place of projected ones.
-    average_attn_weights: whether the weights returned are the mean of all heads.
     is_causal: a hint that `attn_mask` is causal.
     ArgumentError: when `is_causal` lacks a mask, or arguments contradict each other.
     ShapeError: when a shape does not fit.
@@ -198,11 +176,11 @@ def multi_head_attention_forward(
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim != (3 if batched else 2):
             raise wrong(op, name, "(L, N, E), or (L, E) for all three", x, "give one batch size")
-    same = query is key and key is value
+    together = query is key and key is value and not use_separate_proj_weight
     if not batched:
-        query, key, value = (unsqueeze(x, 1) for x in (query, key, value))
+        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         if key_padding_mask is not None:
-            key_padding_mask = unsqueeze(key_padding_mask, 0)
+            key_padding_mask = F.unsqueeze(key_padding_mask, 0)
     steps, batch, features = query.shape
     if features != embed_dim_to_check or features % num_heads:
         expected = f"{embed_dim_to_check} features, a multiple of num_heads = {num_heads}"
@@ -212,64 +190,52 @@ def multi_head_attention_forward(
     if is_causal and attn_mask is None:
         mend = "pass the causal mask as attn_mask"
         raise wrong(op, "is_causal", "a mask beside it", None, mend, ArgumentError)
-    heads, size, lines = num_heads, features // num_heads, batch * num_heads
-    weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
     if not use_separate_proj_weight:
         check_tensor(op, "in_proj_weight", in_proj_weight)
-        weights = None if same else FUNCTORS.get("chunk")(in_proj_weight, 3)
-    if in_proj_weight is not None and weights is None:
-        projected = FUNCTORS.get("chunk")(linear(query, in_proj_weight, in_proj_bias), 3, -1)
+    if together:
+        q, k, v = F.chunk(F.linear(query, in_proj_weight, in_proj_bias), 3, -1)
     else:
-        biases = (None,) * 3 if in_proj_bias is None else FUNCTORS.get("chunk")(in_proj_bias, 3)
+        apart = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights = apart if use_separate_proj_weight else F.chunk(in_proj_weight, 3)
         for name, weight in zip("qkv", weights, strict=True):
             check_tensor(op, f"{name}_proj_weight", weight)
-        given = zip((query, key, value), weights, biases, strict=True)
-        projected = [linear(x, weight, bias) for x, weight, bias in given]
+        biases = (None,) * 3 if in_proj_bias is None else F.chunk(in_proj_bias, 3)
+        q, k, v = map(F.linear, (query, key, value), weights, biases)
     if (bias_k is None) != (bias_v is None):
-        mend = "pass both or neither"
-        raise wrong(op, "bias_k", "bias_v beside it", None, mend, ArgumentError)
-    extra, cat = 0, FUNCTORS.get("cat")
-    q, k, v = projected
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None or static_v is not None:
-            raise wrong(op, "static_k", "no bias beside it", "both", "leave one out", ArgumentError)
-        k, v = (
-            cat([x, expand(bias, (1, batch, features))]) for x, bias in ((k, bias_k), (v, bias_v))
-        )
-        extra += 1
-    q, k, v = (transpose(reshape(x, (x.shape[0], lines, size)), 0, 1) for x in (q, k, v))
+        raise wrong(op, "bias_k", "bias_v beside it", None, "pass both or neither", ArgumentError)
+    if bias_k is not None and (static_k is not None or static_v is not None):
+        raise wrong(op, "static_k", "no bias beside it", "both", "leave one out", ArgumentError)
+    size, lines = features // num_heads, batch * num_heads
+    extra = int(bias_k is not None) + int(add_zero_attn)  # keys that no mask speaks of
+    if bias_k is not None:
+        k, v = (F.cat([x, F.expand(b, 1, batch, features)]) for x, b in ((k, bias_k), (v, bias_v)))
+    q, k, v = (x.reshape(x.shape[0], lines, size).transpose(0, 1) for x in (q, k, v))
     k, v = k if static_k is None else static_k, v if static_v is None else static_v
     if add_zero_attn:
-        nothing = zeros((lines, 1, size), dtype=q.dtype, device=q.device)
-        k, v = cat([k, nothing], 1), cat([v, nothing], 1)
-        extra += 1
-    mask = None
+        nothing = F.zeros(lines, 1, size, dtype=q.dtype, device=q.device)
+        k, v = F.cat([k, nothing], 1), F.cat([v, nothing], 1)
+    mask, keys = None, k.shape[1] - extra
     if attn_mask is not None:
         mask = _added(op, "attn_mask", attn_mask, q, False)
-        if mask.shape not in ((steps, k.shape[1] - extra), (lines, steps, k.shape[1] - extra)):
-            expected = f"shape ({steps}, {k.shape[1] - extra}), or one for each head"
+        if mask.shape not in ((steps, keys), (lines, steps, keys)):
+            expected = f"shape ({steps}, {keys}), or one for each head"
             raise wrong(op, "attn_mask", expected, attn_mask, "match queries and keys")
     if is_causal and key_padding_mask is None and not need_weights:
         mask, extra = _added(op, "attn_mask", _causal(q, k), q, True), 0
     if key_padding_mask is not None:
         padding = _added(op, "key_padding_mask", key_padding_mask, q, False)
-        if padding.shape != (batch, k.shape[1] - extra):
-            expected = f"shape ({batch}, {k.shape[1] - extra})"
+        if padding.shape != (batch, keys):
+            expected = f"shape ({batch}, {keys})"
             raise wrong(op, "key_padding_mask", expected, key_padding_mask, "match the keys")
-        padding = expand(reshape(padding, (batch, 1, 1, -1)), (batch, heads, 1, padding.shape[1]))
-        padding = reshape(padding, (lines, 1, -1))
+        padding = padding.unsqueeze(1).repeat_interleave(num_heads, 0)
         mask = padding if mask is None else mask + padding
     if mask is not None and extra:
-        mask = pad(mask, (0, extra))
-    p = dropout_p if training else 0.0
-    y, shares = _attend(q, k, v, mask, p, 1 / math.sqrt(size))
-    y = linear(
-        reshape(transpose(y, 0, 1), (steps, batch, features)), out_proj_weight, out_proj_bias
-    )
+        mask = F.pad(mask, (0, extra))
+    y, shares = _attend(q, k, v, mask, dropout_p if training else 0.0, 1 / math.sqrt(size))
+    y = F.linear(y.transpose(0, 1).reshape(query.shape), out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not need_weights:
         return y, None
-    shares = reshape(shares, (batch, heads, steps, k.shape[1]))
-    if average_attn_weights:
-        shares = mean(shares, 1)
+    shares = shares.reshape(batch, num_heads, steps, k.shape[1])
+    shares = shares.mean(1) if average_attn_weights else shares
     return y, shares if batched else shares[0]

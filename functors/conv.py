@@ -4,89 +4,61 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ShapeError
-from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import spatial as S
+from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Int, attribute, tensor
-from oneflow_lite.functors.padding import pad
-from oneflow_lite.functors.shape import squeeze, unsqueeze
-from oneflow_lite.functors.spatial import (
-    SIZE_WORDS,
-    Padding,
-    Planes,
-    Sizes,
-    number_of,
-    same_dtype,
-    spatial_sizes,
-    spatially,
-)
+from oneflow_lite.functors.domains import AnyTensor, Domain, Int, tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-CONV = op_expr("conv")
-CONV_INPUT_GRAD = op_expr("conv_input_grad")
-
-Ints = tuple[int, ...]
+CONV, CONV_INPUT_GRAD = op_expr("conv"), op_expr("conv_input_grad")
 
 
-def filters(op: str, weight: Tensor, argument: str = "weight") -> Tensor:
-    """Return a tensor (O, I, *size)."""
-    return check_ndim(op, weight, (number_of(op) + 2,), argument)
+def _filters(op: str, weight: Tensor, argument: str) -> Tensor:
+    return check_ndim(op, weight, (S.number_of(op) + 2,), argument)
 
 
-def named_padding(op: str, argument: str, value: Any) -> Any:
-    """Return sizes, or a word."""
-    return value if isinstance(value, str) else spatial_sizes(op, argument, value, 0)
+_UNLIKE = {
+    "DTypeError": "When the dtypes differ.",
+    "ShapeError": "When shapes, sizes or groups do not fit.",
+}
+_WORDS = 'int, tuple of ints, "same" or "valid"'
+Filters = Annotated[Tensor, tensor(_filters, "", "Of the input's dtype.", **_UNLIKE)]
+NamedPadding = Annotated[Any, S.sizes("", ", 0", quick="isinstance({x}, str)", type=_WORDS)]
+Groups = Annotated[int, Domain("Blocks of channels that are treated apart.")]
 
 
-Filters = Annotated[
-    Tensor,
-    tensor(filters, "", "Of the input's dtype.", ShapeError="When {x} has other dimensions."),
-]
-NamedPadding = Annotated[
-    Any,
-    attribute(named_padding, **{**SIZE_WORDS, "type": 'int, tuple of ints, "same" or "valid"'}),
-]
-
-
-@spatially(
+@S.spatially(
     "flow functional",
-    samples=(
-        """x(2, 5), x(2, 2, 3), x(2); x(1, 2, 5), x(2, 1, 2), None, 2, 1, 2, 2
-        x(1, 4), x(1, 1, 2), padding="same" """,
-        "x(1, 3, 4), x(2, 1, 2, 2), x(2); x(2, 2, 3, 3), x(2, 1, 2, 2), None, 2, 1, 2, 2",
-        """x(1, 2, 2, 3), x(1, 1, 2, 2, 2), x(1)
-        x(1, 2, 2, 2, 2), x(2, 1, 1, 2, 1), x(2), 1, (0, 1, 0), 1, 2""",
-    ),
+    samples="""
+        x(2, S), x(2, 2, K), x(2); x(2, 2, S), x(2, 1, K), None, 2, 1, 2, 2
+        x(1, S), x(1, 1, K), padding="same"
+    """,
 )
 def conv_nd(
-    input: Planes,
+    input: S.Planes,
     weight: Filters,
     bias: Tensor | None = None,
-    stride: Sizes = 1,
+    stride: S.Sizes = 1,
     padding: NamedPadding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
+    dilation: S.Sizes = 1,
+    groups: Groups = 1,
 ) -> Tensor:
     """Correlate sequences, images or volumes with filters.
 
     y[n, o, s] = Σ_c Σ_k weight[o, c, k] input[n, c, s·stride + k·dilation - padding] + bias[o]
 
-    weight: of shape (O, C / groups, *kernel), and of the input's dtype.
-    bias: of shape (O,).
+    weight, bias: of shape (O, C / groups, *kernel) and (O,), and of the input's dtype.
     stride, dilation: the step of the filter, and the spacing of its elements.
     padding: zeros added on both sides; "same" keeps the sizes (with an odd total, the last zero
       goes to the end) and needs stride 1, "valid" is 0.
-    groups: blocks of channels that are correlated apart.
-    returns: (N, O, *size) or (O, *size), each size ⌊(L + 2·padding - dilation·(K - 1) - 1) /
-      stride⌋ + 1.
-    DTypeError: when the dtypes differ.
-    ShapeError: when shapes, sizes or groups do not fit.
+    returns: (N, O, *size) or (O, *size), of ⌊(L + 2·padding - dilation·(K - 1) - 1) / stride⌋ + 1.
 
-    >>> flow.conv2d(flow.arange(9.).reshape(1, 1, 3, 3), flow.ones(1, 1, 2, 2))
-    tensor([[[[ 8., 12.],
-              [20., 24.]]]])
+    >>> flow.conv2d(flow.arange(9.).reshape(1, 3, 3), flow.ones(1, 1, 2, 2))
+    tensor([[[ 8., 12.],
+             [20., 24.]]])
     """
     spatial = len(stride)
     op, kernel_size = f"conv{spatial}d", weight.shape[2:]
@@ -95,50 +67,37 @@ def conv_nd(
         input, padding = _pad_by_name(op, input, padding, kernel_size, stride, dilation)
     for size, p, k, d in zip(input.shape[-spatial:], padding, kernel_size, dilation, strict=True):
         if size + 2 * p < d * (k - 1) + 1:
-            raise ShapeError(
-                f"{op}(): argument 'weight': expected filters that fit into the padded input, "
-                f"shape {input.shape} with padding {padding}, got shape {weight.shape} with "
-                f"dilation {dilation}; use smaller filters or more padding"
-            )
+            expected = f"filters that fit into the padded input, shape {input.shape} with padding"
+            got = f"shape {weight.shape} with dilation {dilation}"
+            mend = "use smaller filters or more padding"
+            raise wrong(op, "weight", f"{expected} {padding}", got, mend)
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if input.ndim == spatial + 2:
         return dispatch(CONV, (input, weight, bias), attrs)
-    return squeeze(dispatch(CONV, (unsqueeze(input, 0), weight, bias), attrs), 0)
+    return dispatch(CONV, (input.unsqueeze(0), weight, bias), attrs).squeeze(0)
 
 
-@spatially(
+@S.spatially(
     "flow functional",
-    samples=(
-        "x(2, 4), x(2, 2, 3), x(2); x(1, 2, 3), x(2, 1, 2), x(2), 2, 1, 1, 2, 2",
-        "x(1, 2, 3), x(1, 2, 2, 2), x(2); x(1, 2, 2, 2), x(2, 1, 2, 2), None, 2, 1, 1, 2, 2",
-        """x(1, 2, 1, 2), x(1, 1, 2, 2, 1), x(1)
-        x(1, 2, 1, 1, 2), x(2, 1, 1, 2, 1), None, 2, 0, 1, 2""",
-    ),
+    samples="x(2, S), x(2, 2, K), x(2); x(1, 2, S), x(2, 1, K), x(2), 2, 1, 1, 2, 2",
 )
 def conv_transpose_nd(
-    input: Planes,
+    input: S.Planes,
     weight: Filters,
     bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    output_padding: Padding = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
+    stride: S.Sizes = 1,
+    padding: S.Padding = 0,
+    output_padding: S.Padding = 0,
+    groups: Groups = 1,
+    dilation: S.Sizes = 1,
 ) -> Tensor:
-    """Spread each element over a window of the result: the transposed map of a convolution.
+    """Spread each element over a window of the result: the gradient of a convolution by its input.
 
-    It is the gradient by its input of `conv1d`, `conv2d` or `conv3d` with these filters.
-
-    weight: of shape (C, O / groups, *kernel), and of the input's dtype.
-    bias: of shape (O,).
+    weight, bias: of shape (C, O / groups, *kernel) and (O,), and of the input's dtype.
     padding: what is cut off on both sides of the result.
-    output_padding: what is added at its end, less than the stride or the dilation: several sizes
-      convolve to one.
-    groups: blocks of channels that are treated apart.
-    returns: (N, O, *size) or (O, *size), each size (L - 1)·stride - 2·padding + dilation·(K - 1) +
+    output_padding: what is added at its end, less than the stride or the dilation.
+    returns: (N, O, *size) or (O, *size), of (L - 1)·stride - 2·padding + dilation·(K - 1) +
       output_padding + 1.
-    DTypeError: when the dtypes differ.
-    ShapeError: when shapes, sizes or groups do not fit.
 
     >>> flow.conv_transpose1d(flow.tensor([[1., 10.]]), flow.tensor([[[1., 2., 3.]]]), stride=2)
     tensor([[ 1.,  2., 13., 20., 30.]])
@@ -152,29 +111,23 @@ def conv_transpose_nd(
     ):
         size.append((n - 1) * s - 2 * p + d * (k - 1) + more + 1)
         if more >= max(s, d):
-            raise ShapeError(
-                f"{op}(): argument 'output_padding': expected less than the stride {s} or the "
-                f"dilation {d}, got {more}; stride more, or pad less"
-            )
+            expected = f"less than the stride {s} or the dilation {d}"
+            raise wrong(op, "output_padding", expected, more, "stride more, or pad less")
         if size[-1] < 1:
-            raise ShapeError(
-                f"{op}(): argument 'padding': expected a result that is not empty, got {p}; cut "
-                "off less"
-            )
+            raise wrong(op, "padding", "a result that is not empty", p, "cut off less")
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     attrs["input_size"] = tuple(size)
-    whole = input if input.ndim == spatial + 2 else unsqueeze(input, 0)
+    whole = input if input.ndim == spatial + 2 else input.unsqueeze(0)
     y = dispatch(CONV_INPUT_GRAD, (whole, weight), attrs)
     if bias is not None:
         y = y + bias.reshape(-1, *(1,) * spatial)
-    return y if whole is input else squeeze(y, 0)
+    return y if whole is input else y.squeeze(0)
 
 
 @functor("flow functional", samples="x(4, 2, 3), x(2, 3, 2), x(2), 1; x(3, 1, 2), x(3, 2, 1), x(1)")
 def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0) -> Tensor:
-    """Correlate sequences (T, N, C) with filters (K, C, O).
+    """Correlate sequences (T, N, C) with filters (K, C, O), and add a bias (O,).
 
-    bias: of shape (O,).
     pad: zeros added on both sides.
     ShapeError: when shapes do not fit.
 
@@ -183,7 +136,7 @@ def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0)
     """
     check_ndim("conv_tbc", input, (3,))
     check_ndim("conv_tbc", weight, (3,), "weight")
-    y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    y = F.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return y.permute(2, 0, 1)
 
 
@@ -193,42 +146,29 @@ def _check_channels(
     """Check what goes into a block of filters and comes out of it; `back`: the other way round."""
     outer, inner = weight.shape[0], weight.shape[1]
     if check_int(op, "groups", groups) < 1 or outer % groups:
-        which = "input" if back else "output"
-        raise ShapeError(
-            f"{op}(): argument 'groups': expected a positive divisor of the {outer} {which} "
-            f"channels, got {groups}; change the groups, or the filters"
-        )
+        expected = f"a positive divisor of the {outer} {'input' if back else 'output'} channels"
+        raise wrong(op, "groups", expected, groups, "change the groups, or the filters")
     wanted, made = (outer, inner * groups) if back else (inner * groups, outer)
     channels = input.shape[1 - weight.ndim]
     if channels != wanted:
-        raise ShapeError(
-            f"{op}(): argument 'input': expected {wanted} channels, for weight of shape "
-            f"{weight.shape} and groups={groups}, got {channels} channels; match the channels"
-        )
+        expected = f"{wanted} channels, for weight of shape {weight.shape} and groups={groups}"
+        raise wrong(op, "input", expected, f"{channels} channels", "match the channels")
     if bias is not None and check_tensor(op, "bias", bias).shape != (made,):
-        raise ShapeError(
-            f"{op}(): argument 'bias': expected shape {(made,)}, one element for each output "
-            f"channel, got shape {bias.shape}; match the output channels"
-        )
-    same_dtype(op, input, weight=weight, bias=bias)
+        expected = f"shape {(made,)}, one element for each output channel"
+        raise wrong(op, "bias", expected, bias, "match the output channels")
+    S.same_dtype(op, input, weight=weight, bias=bias)
 
 
 def _pad_by_name(
-    op: str, input: Tensor, padding: str, kernel_size: Ints, stride: Ints, dilation: Ints
-) -> tuple[Tensor, Ints]:
+    op: str, input: Tensor, padding: str, kernel_size: S.Ints, stride: S.Ints, dilation: S.Ints
+) -> tuple[Tensor, S.Ints]:
     """Return the input, and the padding that is left for the op to add on both sides."""
     if padding == "valid":
         return input, (0,) * len(stride)
     if padding != "same" or any(step != 1 for step in stride):
-        raise ShapeError(
-            f"{op}(): argument 'padding': expected 'same' with stride 1, 'valid', or ints, got "
-            f"{padding!r} with stride {stride}; give the padding in numbers"
-        )
+        got, mend = f"{padding!r} with stride {stride}", "give the padding in numbers"
+        raise wrong(op, "padding", "'same' with stride 1, 'valid', or ints", got, mend)
     totals = [d * (k - 1) for k, d in zip(kernel_size, dilation, strict=True)]
     if any(total % 2 for total in totals):
-        ends = [size for total in reversed(totals) for size in (0, total % 2)]
-        input = pad(input, tuple(ends))
+        input = F.pad(input, [size for total in reversed(totals) for size in (0, total % 2)])
     return input, tuple([total // 2 for total in totals])
-
-
-conv1d, conv2d, _ = conv_nd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.checks import check_int, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice
 from oneflow_lite.functors.fill_value import fill_value
@@ -40,8 +40,7 @@ def pad(
     mode: what is added: a number, the entries mirrored at the first and last, the first and last
       themselves, or the entries from the other end.
     value: what "constant" adds; 0 by default.
-    ShapeError: when `pad` has an odd length or too many numbers, or asks for more than there is to
-      mirror, to repeat or to cut.
+    ShapeError: when `pad` has an odd length or too many numbers, or asks for more than there is.
     ArgumentError: when `mode` is unknown, or `value` is given for another mode than "constant".
 
     >>> x = flow.tensor([[1., 2., 3.]])
@@ -50,23 +49,25 @@ def pad(
     """
     sizes = _check_pad(input._data.shape, pad)
     if mode != "constant" and value:
-        raise ArgumentError(
-            f"pad(): argument 'value': expected none for mode {mode!r}, got {value}; leave it out"
-        )
+        expected = f"none for mode {mode!r}"
+        raise wrong("pad", "value", expected, f"{value}", "leave it out", ArgumentError)
     cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
     if mode == "constant" or not any(grows):
-        return _dispatch(input, sizes, value=value or 0)
+        return _padded(input, sizes, value=value or 0)
     # What is cut off can still be mirrored or repeated, but not from the other end.
     if mode == "circular" and any(cuts):
-        input = _dispatch(input, cuts)
-    _check_enough(input._data.shape, grows, mode)
-    input = _dispatch(input, grows, mode)
-    return _dispatch(input, cuts) if mode != "circular" and any(cuts) else input
+        input = _padded(input, cuts)
+    for i, n in enumerate(grows):
+        size = input._data.shape[-1 - i // 2]
+        most = max({"reflect": size - 1, "circular": size}.get(mode, n if size else 0), 0)
+        if n > most:
+            expected = f"at most {most} for a dimension of size {size} in mode {mode!r}"
+            raise wrong("pad", "pad", expected, n, "pad less, or with another mode")
+    input = _padded(input, grows, mode)
+    return _padded(input, cuts) if mode != "circular" and any(cuts) else input
 
 
-def _dispatch(
-    input: Tensor, sizes: tuple[int, ...], mode: str = "constant", value: float = 0
-) -> Tensor:
+def _padded(input: Tensor, sizes: Any, mode: str = "constant", value: float = 0) -> Tensor:
     number = fill_value("pad", "value", value, input._data.dtype)
     return dispatch1(PAD, input, {"pad": sizes, "mode": mode, "value": number})
 
@@ -75,29 +76,12 @@ def _check_pad(shape: tuple[int, ...], pad: Any) -> tuple[int, ...]:
     given = pad if isinstance(pad, (tuple, list)) else (pad,)
     sizes = tuple(check_int("pad", "pad", n) for n in given)
     if len(sizes) % 2 or len(sizes) > 2 * len(shape):
-        raise ShapeError(
-            f"pad(): argument 'pad': expected (before, after) for at most {len(shape)} "
-            f"dimensions of shape {shape}, got {len(sizes)} numbers; pass two numbers for each "
-            "dimension, the last one first"
-        )
+        expected = f"(before, after) for at most {len(shape)} dimensions of shape {shape}"
+        mend = "pass two numbers for each dimension, the last one first"
+        raise wrong("pad", "pad", expected, f"{len(sizes)} numbers", mend)
     for i in range(0, len(sizes), 2):
-        size = shape[len(shape) - 1 - i // 2]
-        before, after = min(sizes[i], 0), min(sizes[i + 1], 0)
-        if size + before + after < 0 or size + sizes[i] + sizes[i + 1] < 0:
-            raise ShapeError(
-                f"pad(): argument 'pad': expected to cut at most the {size} entries of a "
-                f"dimension of shape {shape}, got {sizes[i : i + 2]}; cut fewer"
-            )
+        size = shape[-1 - i // 2]
+        if size + min(sizes[i], 0) + min(sizes[i + 1], 0) < 0:
+            expected = f"to cut at most the {size} entries of a dimension of shape {shape}"
+            raise wrong("pad", "pad", expected, sizes[i : i + 2], "cut fewer")
     return sizes
-
-
-def _check_enough(shape: tuple[int, ...], grows: tuple[int, ...], mode: str) -> None:
-    """Check that a dimension has as many entries as are copied from it."""
-    for i, n in enumerate(grows):
-        size = shape[len(shape) - 1 - i // 2]
-        most = {"reflect": size - 1, "circular": size}.get(mode, n if size else 0)
-        if n > max(most, 0):
-            raise ShapeError(
-                f"pad(): argument 'pad': expected at most {max(most, 0)} for a dimension of "
-                f"size {size} in mode {mode!r}, got {n}; pad less, or with another mode"
-            )

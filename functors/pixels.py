@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ShapeError
+from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Positive
 from oneflow_lite.tensor import Tensor
@@ -25,9 +25,8 @@ def pixel_shuffle(input: AnyTensor, upscale_factor: Positive) -> Tensor:
     _check("pixel_shuffle", input, -3, r * r)
     *lead, channels, height, width = input.shape
     blocks = input.reshape(*lead, channels // (r * r), r, r, height, width)
-    n = len(lead)
-    moved = blocks.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return _copy(moved, (*lead, channels // (r * r), height * r, width * r))
+    size = (*lead, channels // (r * r), height * r, width * r)
+    return _copy(blocks.movedim((-4, -3), (-3, -1)), size)
 
 
 @functor("flow functional", samples="x(1, 1, 4, 2), 2; x(2, 3, 6), 3; x(2, 1, 2), 1")
@@ -45,16 +44,13 @@ def pixel_unshuffle(input: AnyTensor, downscale_factor: Positive) -> Tensor:
     _check("pixel_unshuffle", input, -1, r)
     *lead, channels, height, width = input.shape
     blocks = input.reshape(*lead, channels, height // r, r, width // r, r)
-    n = len(lead)
-    moved = blocks.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return _copy(moved, (*lead, channels * r * r, height // r, width // r))
+    size = (*lead, channels * r * r, height // r, width // r)
+    return _copy(blocks.movedim((-3, -1), (-4, -3)), size)
 
 
 @functor("flow functional", samples="x(1, 4, 3), 2; x(2, 6, 1, 2), 3; x(1, 2, 3), 1")
 def channel_shuffle(input: AnyTensor, groups: Positive) -> Tensor:
-    """Deal the channels of (N, C, *) out to `groups` in turn.
-
-    Zhang et al., ShuffleNet, 2018.
+    """Deal the channels of (N, C, *) out to `groups` in turn (Zhang et al., ShuffleNet, 2018).
 
     ShapeError: when there are fewer than three dimensions, or the channels cannot be dealt.
 
@@ -75,8 +71,5 @@ def _copy(moved: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _check(op: str, input: Tensor, dim: int, factor: int) -> None:
     if input.ndim < 3 or input.shape[dim] % factor:
-        raise ShapeError(
-            f"{op}(): argument 'input': expected three dimensions or more, and a multiple of "
-            f"{factor} in dimension {dim}, got shape {input.shape}; reshape it, or choose another "
-            "factor"
-        )
+        expected = f"three dimensions or more, and a multiple of {factor} in dimension {dim}"
+        raise wrong(op, "input", expected, input, "reshape it, or choose another factor")

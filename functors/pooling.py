@@ -5,46 +5,29 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ShapeError
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import spatial as S
+from oneflow_lite.functors.checks import check_int, check_ndim, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, Integer, Number, Positive, tensor
-from oneflow_lite.functors.padding import pad
-from oneflow_lite.functors.spatial import (
-    FloatingPlanes,
-    Padding,
-    RealPlanes,
-    Sizes,
-    Stride,
-    channels,
-    check_ratios,
-    check_sizes,
-    spatially,
-)
+from oneflow_lite.functors.domains import Flag, FloatingOrComplex, Integer, Number, Positive
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
-AVG_POOL = op_expr("avg_pool")
-FRACTIONAL_MAX_POOL = op_expr("fractional_max_pool")
-MAX_POOL = op_expr("max_pool")
-MAX_UNPOOL = op_expr("max_unpool")
-
-Ints = tuple[int, ...]
+AVG_POOL, MAX_POOL = op_expr("avg_pool"), op_expr("max_pool")
 
 
-@spatially(
+@S.spatially(
     "functional flow",
     samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, ceil_mode=True; x(1, S), 2, 1, return_indices=True",
     indices=True,
 )
 def max_pool_nd(
-    input: RealPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
+    input: S.RealPlanes,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
+    dilation: S.Sizes = 1,
     ceil_mode: Flag = False,
     return_indices: Flag = False,
 ) -> Any:
@@ -61,17 +44,18 @@ def max_pool_nd(
     >>> flow.max_pool1d(flow.tensor([[1., 3., 2., 5.]]), 2, return_indices=True)
     (tensor([[3., 5.]]), tensor([[1, 3]]))
     """
-    windows = _windows("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
+    op = f"max_pool{len(dilation)}d"
+    windows = _windows(op, input, kernel_size, stride, padding, dilation, ceil_mode)
     pooled = dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
     return pooled if return_indices else pooled[0]
 
 
 @functor("flow functional", samples="x(2, 5), 2; x(1, 2, 5), 3, 2, 1, True, False")
 def avg_pool1d(
-    input: FloatingPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
+    input: S.FloatingPlanes,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
     ceil_mode: Flag = False,
     count_include_pad: Flag = True,
 ) -> Tensor:
@@ -84,20 +68,20 @@ def avg_pool1d(
     >>> flow.avg_pool1d(flow.tensor([[1., 3., 2., 6.]]), 2)
     tensor([[2., 4.]])
     """
-    return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return avg_pool_nd(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-@spatially(
+@S.spatially(
     "functional",
-    numbers=(2, 3),
+    least=2,
     out=True,
     samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3",
 )
 def avg_pool_nd(
-    input: FloatingPlanes,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
+    input: S.FloatingPlanes,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
     ceil_mode: Flag = False,
     count_include_pad: Flag = True,
     divisor_override: int | None = None,
@@ -106,43 +90,23 @@ def avg_pool_nd(
 
     padding, ceil_mode, count_include_pad: as in `avg_pool1d`.
     divisor_override: divides the sums in place of the number of elements.
-
-    >>> flow.nn.functional.avg_pool2d(flow.tensor([[[1., 3.], [2., 6.]]]), 2)
-    tensor([[[3.]]])
     """
-    op = f"avg_pool{len(kernel_size)}d"
+    op, once = f"avg_pool{len(kernel_size)}d", (1,) * len(kernel_size)
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
-        raise ShapeError(
-            f"{op}(): argument 'divisor_override': expected a number other than 0, got 0; leave it "
-            "out to divide by the number of elements"
-        )
-    return _avg_pool(
-        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-def _avg_pool(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Any = None,
-    padding: Ints = (),
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor: int | None = None,
-) -> Tensor:
-    once = (1,) * len(kernel_size)
-    padding = padding or (0,) * len(once)
-    attrs = _windows("avg_pool", input, kernel_size, stride, padding, once, ceil_mode)
-    attrs["divisor"] = divisor or _divisor(input.shape[-len(once) :], count_include_pad, **attrs)
+        mend = "leave it out to divide by the number of elements"
+        raise wrong(op, "divisor_override", "a number other than 0", 0, mend)
+    attrs = _windows(op, input, kernel_size, stride, padding, once, ceil_mode)
+    size = input.shape[-len(once) :]
+    attrs["divisor"] = divisor_override or _divisor(size, count_include_pad, **attrs)
     return dispatch1(AVG_POOL, input, attrs)
 
 
-@spatially("functional", samples="pos(2, S), 2, 2; pos(1, 2, S), 3.0, 2, 1, True")
+@S.spatially("functional", samples="pos(2, S), 2, 2; pos(1, 2, S), 3.0, 2, 1, True")
 def lp_pool_nd(
-    input: FloatingPlanes,
+    input: S.FloatingPlanes,
     norm_type: Number,
-    kernel_size: Sizes,
-    stride: Stride = None,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
     ceil_mode: Flag = False,
 ) -> Tensor:
     """Return (Σ xᵖ)^(1/p) of each window, p being `norm_type`; the largest |x| for infinity.
@@ -152,18 +116,17 @@ def lp_pool_nd(
     >>> flow.nn.functional.lp_pool1d(flow.tensor([[3., 4., 6., 8.]]), 2, 2)
     tensor([[ 5., 10.]])
     """
+    spatial = len(kernel_size)
     if math.isinf(norm_type):
-        sign = math.copysign(1, norm_type)
-        sizes, pool = input.abs() * sign, max_pool_nd[len(kernel_size) - 1]
-        largest: Tensor = pool(sizes, kernel_size, stride, ceil_mode=ceil_mode)
-        return largest * sign
-    means = _avg_pool(input**norm_type, kernel_size, stride, (), ceil_mode)
+        sign, pool = math.copysign(1, norm_type), getattr(F, f"max_pool{spatial}d")
+        return pool(input.abs() * sign, kernel_size, stride, ceil_mode=ceil_mode) * sign
+    means = getattr(F, f"avg_pool{spatial}d")(input**norm_type, kernel_size, stride, 0, ceil_mode)
     return (means * math.prod(kernel_size)) ** (1 / norm_type)
 
 
 @functor("functional", samples="x(1, 4, 3), 3; x(1, 3, 2, 2), 2, 0.5, 1.5, 2.0")
 def local_response_norm(
-    input: Annotated[Tensor, tensor(channels, "", "Floating, of shape (N, C, *).", "x(1, 4, 3)")],
+    input: FloatingOrComplex,
     size: Positive,
     alpha: Number = 1e-4,
     beta: Number = 0.75,
@@ -171,90 +134,104 @@ def local_response_norm(
 ) -> Tensor:
     """Divide by (k + α·mean of x² over `size` neighbouring channels)^β.
 
+    input: of shape (N, C, *).
     alpha, beta, k: the constants of the formula.
     ShapeError: when the input has fewer than three dimensions.
 
-    >>> flow.nn.functional.local_response_norm(flow.ones(1, 3, 1), 3, 9.0, 1.0)
-    tensor([[[0.1429],
-             [0.1000],
-             [0.1429]]])
+    >>> flow.nn.functional.local_response_norm(flow.ones(1, 3, 1), 3, 9.0, 1.0).flatten()
+    tensor([0.1429, 0.1000, 0.1429])
     """
     shape = input.shape
+    if len(shape) < 3:
+        check_ndim("local_response_norm", input, (3, 4, 5))
     if not math.prod(shape):
         return input.clone()
     squares = (input * input).reshape(shape[0], 1, shape[1], -1)
-    squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
-    means = _avg_pool(squares, (size, 1), (1, 1)).reshape(shape)
+    squares = F.pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    means = F.avg_pool2d(squares, (size, 1), 1).reshape(shape)
     return input / (means * alpha + k) ** beta
 
 
 def _windows(
-    name: str,
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Any,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
+    op: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> dict[str, Any]:
     """Return the attributes that say where the windows lie."""
-    spatial = len(dilation)
-    op = f"{name}{spatial}d"
-    stride = stride or kernel_size
-    output_size = []
-    for n, k, s, p, d in zip(
-        input.shape[-spatial:], kernel_size, stride, padding, dilation, strict=True
-    ):
+    size, stride, counts = input.shape[-len(dilation) :], stride or kernel_size, []
+    for n, k, s, p, d in zip(size, kernel_size, stride, padding, dilation, strict=True):
         extent = d * (k - 1) + 1
         if p > extent // 2:
-            raise ShapeError(
-                f"{op}(): argument 'padding': expected at most half of the window, {extent // 2}, "
-                f"got {p}; pad less, or pad the input with flow.nn.functional.pad"
-            )
+            expected = f"at most half of the window, {extent // 2}"
+            mend = "pad less, or pad the input with flow.nn.functional.pad"
+            raise wrong(op, "padding", expected, p, mend)
         room = n + 2 * p - extent
-        count = -(-room // s) + 1 if ceil_mode else room // s + 1
-        if ceil_mode and (count - 1) * s >= n + p:
+        count = -(-room // s) + 1 if ceil else room // s + 1
+        if ceil and (count - 1) * s >= n + p:
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
-            raise ShapeError(
-                f"{op}(): argument 'kernel_size': expected windows that fit into the input, shape "
-                f"{input.shape}, got {kernel_size} with padding {padding}; use a smaller window or "
-                "more padding"
-            )
-        output_size.append(count)
-    return {
-        "kernel_size": kernel_size,
-        "stride": stride,
-        "padding": padding,
-        "output_size": tuple(output_size),
-    }
+            expected = f"windows that fit into the input, shape {input.shape}"
+            mend = "use a smaller window or more padding"
+            raise wrong(op, "kernel_size", expected, f"{kernel_size} with padding {padding}", mend)
+        counts.append(count)
+    windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+    return {**windows, "output_size": tuple(counts)}
 
 
-def _divisor(
-    size: Ints,
-    count_include_pad: bool,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    output_size: Ints,
-) -> Any:
+def _divisor(size: S.Ints, count_include_pad: bool, **windows: S.Ints) -> Any:
     """Return how many elements the windows have: one number, or tuples whose products count."""
     counts = []
-    for n, k, s, p, out in zip(size, kernel_size, stride, padding, output_size, strict=True):
+    for n, k, s, p, out in zip(size, *windows.values(), strict=True):
+        low, high = (-p, n + p) if count_include_pad else (0, n)
         starts = range(-p, out * s - p, s)
-        if count_include_pad:
-            counts.append(tuple([min(i + k, n + p) - i for i in starts]))
-        else:
-            counts.append(tuple([min(i + k, n) - max(i, 0) for i in starts]))
+        counts.append(tuple([min(i + k, high) - max(i, low) for i in starts]))
     if any(len(set(each)) > 1 for each in counts):
         return tuple(counts)
     return math.prod(each[0] for each in counts)
 
 
-# --- The way back, and windows at random places ---------------------------------------------------
+def _grid_size(op: str, argument: str, value: Any, input: Tensor) -> S.Ints:
+    spatial = S.number_of(op)
+    if isinstance(value, (tuple, list)) and len(value) == spatial:
+        size = input.shape[-spatial:]
+        value = [n if wanted is None else wanted for n, wanted in zip(size, value, strict=True)]
+    return S.check_sizes(op, argument, value, 0)
 
 
-@spatially(
+_SAYS = "How many windows each dimension gets, or one number for all; None keeps its size."
+GridSize = Annotated[Any, S.sizes(_SAYS, ", {first}", _grid_size)]
+
+
+@S.spatially("functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1")
+def adaptive_avg_pool_nd(input: S.FloatingPlanes, output_size: GridSize) -> Tensor:
+    """Return the means of windows that are as equal as they can be.
+
+    Window i of L' holds the elements ⌊i·L / L'⌋ to ⌈(i + 1)·L / L'⌉ - 1 of L.
+
+    >>> flow.adaptive_avg_pool1d(flow.tensor([[1., 2., 6.]]), 2)
+    tensor([[1.5000, 4.0000]])
+    """
+    size = input.shape[-len(output_size) :]
+    if not all(n and m % n == 0 for m, n in zip(size, output_size, strict=True)):
+        return F.adaptive_avg_pool(input, output_size=output_size)
+    step = tuple([m // n for m, n in zip(size, output_size, strict=True)])
+    windows = {"kernel_size": step, "stride": step, "padding": (0,) * len(step)}
+    return F.avg_pool(input, **windows, output_size=output_size, divisor=math.prod(step))
+
+
+@S.spatially(
+    "functional flow", "functional", samples="x(1, 2, S), 2; x(2, S), 1, True", indices=True
+)
+def adaptive_max_pool_nd(
+    input: S.RealPlanes, output_size: GridSize, return_indices: Flag = False
+) -> Any:
+    """Return the maxima of the windows of `adaptive_avg_pool1d` and its like.
+
+    return_indices: whether the positions of the maxima are returned too, counted in C order.
+    """
+    pooled = F.adaptive_max_pool(input, output_size=output_size)
+    return pooled if return_indices else pooled[0]
+
+
+@S.spatially(
     "functional",
     samples=(
         "x(1, 3), np.array([[1, 2, 4]]), 2; x(1, 1, 2), np.array([[[4, 0]]]), 3, 2, 0, (6,)",
@@ -263,11 +240,11 @@ def _divisor(
     ),
 )
 def max_unpool_nd(
-    input: RealPlanes,
+    input: S.RealPlanes,
     indices: Integer,
-    kernel_size: Sizes,
-    stride: Stride = None,
-    padding: Padding = 0,
+    kernel_size: S.Sizes,
+    stride: S.Stride = None,
+    padding: S.Padding = 0,
     output_size: Any = None,
 ) -> Tensor:
     """Put maxima back where they stood before max pooling, among zeros.
@@ -283,29 +260,24 @@ def max_unpool_nd(
     >>> flow.nn.functional.max_unpool1d(y, indices, 2)
     tensor([[0., 3., 0., 5.]])
     """
-    spatial = len(kernel_size)
+    spatial, stride = len(kernel_size), stride or kernel_size
     op = f"max_unpool{spatial}d"
-    stride = stride or kernel_size
     if indices.shape != input.shape:
-        raise ShapeError(
-            f"{op}(): argument 'indices': expected shape {input.shape}, that of the input, got "
-            f"shape {indices.shape}; pass what max pooling returned"
-        )
+        expected = f"shape {input.shape}, that of the input"
+        raise wrong(op, "indices", expected, indices, "pass what max pooling returned")
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
-        size = check_sizes(op, "output_size", tuple(output_size)[-spatial:], spatial)
+        size = S.check_sizes(op, "output_size", tuple(output_size)[-spatial:])
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
-        raise ShapeError(
-            f"{op}(): argument 'output_size': expected {fitting}, give or take less than the "
-            f"stride {stride}, got {output_size}; pass the size before pooling"
-        )
-    return dispatch(MAX_UNPOOL, (input, indices), {"output_size": size})
+        expected = f"{fitting}, give or take less than the stride {stride}"
+        raise wrong(op, "output_size", expected, output_size, "pass the size before pooling")
+    return F.max_unpool(input, indices, output_size=size)
 
 
-@spatially(
+@S.spatially(
     "functional",
-    numbers=(2, 3),
+    least=2,
     samples=(
         "x(1, S), 2, (2, 3), _random_samples=fixed(np.full((1, 1, 2), 0.6))",
         "x(2, S), (1, 1, 2), (2, 1, 2), _random_samples=fixed(np.full((1, 2, 3), 0.3))",
@@ -313,16 +285,14 @@ def max_unpool_nd(
     indices=True,
 )
 def fractional_max_pool_nd(
-    input: RealPlanes,
-    kernel_size: Sizes,
+    input: S.RealPlanes,
+    kernel_size: S.Sizes,
     output_size: Any = None,
     output_ratio: Any = None,
     return_indices: Flag = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of windows that lie at random places, `output_size` in each dimension.
-
-    B. Graham, Fractional Max-Pooling, 2014.
+    """Return the maxima of windows at random places (B. Graham, Fractional Max-Pooling, 2014).
 
     output_size: int or tuple of ints; this or `output_ratio` is needed.
     output_ratio: the size of the result over that of the input, a number or one for each dimension.
@@ -334,29 +304,20 @@ def fractional_max_pool_nd(
     tensor([[[15.]]])
     """
     spatial = len(kernel_size)
-    op, lead = f"fractional_max_pool{spatial}d", input.shape[:-spatial]
-    size = input.shape[-spatial:]
+    op, size = f"fractional_max_pool{spatial}d", input.shape[-spatial:]
     if output_size is None:
-        ratios = check_ratios(op, output_ratio, spatial)
+        ratios = S.check_ratios(op, "output_ratio", output_ratio, spatial)
         output_size = [int(n * ratio) for n, ratio in zip(size, ratios, strict=True)]
-    output_size = check_sizes(op, "output_size", output_size, spatial)
+    output_size = S.check_sizes(op, "output_size", output_size)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
-        raise ShapeError(
-            f"{op}(): argument 'output_size': expected windows of {kernel_size} that begin at "
-            f"different places of {size}, got {output_size}; ask for fewer or smaller windows"
-        )
-    samples = _random_samples
+        expected = f"windows of {kernel_size} that begin at different places of {size}"
+        raise wrong(op, "output_size", expected, output_size, "ask for fewer or smaller windows")
+    wanted, samples = (*input.shape[:-spatial], spatial), _random_samples
     if samples is None:
-        samples = FUNCTORS.get("rand")(*lead, spatial, dtype=input.dtype, device=input.device)
-    elif samples.shape not in ((*lead, spatial), (1, *lead, spatial)):
-        raise ShapeError(
-            f"{op}(): argument '_random_samples': expected shape {(*lead, spatial)}, got shape "
-            f"{samples.shape}; leave them out to draw them"
-        )
+        samples = F.rand(*wanted, dtype=input.dtype, device=input.device)
+    elif samples.shape not in (wanted, (1, *wanted)):
+        mend = "leave them out to draw them"
+        raise wrong(op, "_random_samples", f"shape {wanted}", samples, mend)
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
-    pooled = dispatch(FRACTIONAL_MAX_POOL, (input, samples), attrs)
+    pooled = F.fractional_max_pool(input, samples, **attrs)
     return pooled if return_indices else pooled[0]
-
-
-max_pool1d, max_pool2d, max_pool3d = max_pool_nd
-avg_pool2d, avg_pool3d = avg_pool_nd

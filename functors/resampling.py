@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.adaptive_pooling import adaptive_avg_pool_nd
-from oneflow_lite.functors.checks import check_ndim, real
+from oneflow_lite.functors.checks import check_ndim, real, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, choice, tensor
 from oneflow_lite.functors.spatial import check_ratios, check_sizes
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-RESAMPLE = op_expr("resample")
 
 # The map of each mode, and the numbers of spatial dimensions that it is for.
 _MODES = {
@@ -29,31 +25,24 @@ _MODES = {
 }
 
 
-def images(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return a tensor (N, C, *size) of real floating numbers or bytes."""
+def _images(op: str, input: Tensor, argument: str) -> Tensor:
     if real(op, input, argument).dtype.kind in "f" or input.dtype.char == "B":
         return check_ndim(op, input, (3, 4, 5), argument)
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected a real floating dtype, or uint8, got "
-        f"{input.dtype}; convert it with .float()"
-    )
+    expected, mend = "a real floating dtype, or uint8", "convert it with .float()"
+    raise wrong(op, argument, expected, input.dtype, mend, DTypeError)
 
 
-Images = Annotated[
-    Tensor,
-    tensor(
-        images,
-        "",
-        "Of shape (N, C, *size) with one to three sizes; floating or uint8.",
-        "x(1, 2, 3, 4)",
-        DTypeError="When {x} is of another dtype.",
-        ShapeError="When {x} has other dimensions.",
-    ),
-]
+_SHAPED = "Of shape (N, C, *size) with one to three sizes; floating or uint8."
+_RAISES = {
+    "DTypeError": "When {x} is of another dtype.",
+    "ShapeError": "When {x} has other dimensions.",
+}
+Images = Annotated[Tensor, tensor(_images, "", _SHAPED, "x(1, 2, 3, 4)", **_RAISES)]
+Mode = Annotated[str, choice(*_MODES)]
 
 
 @functor(
-    "functional",
+    "functional functional.upsample",
     samples="""
         x(1, 2, 3), 5; x(1, 1, 3, 2), scale_factor=2.0
         x(1, 1, 2, 3, 2), (3, 2, 4), mode="trilinear"
@@ -66,12 +55,12 @@ def interpolate(
     input: Images,
     size: Any = None,
     scale_factor: Any = None,
-    mode: Annotated[str, choice(*_MODES)] = "nearest",
+    mode: Mode = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: Flag = False,
 ) -> Tensor:
-    """Resize sequences, images or volumes.
+    """Resize sequences, images or volumes; `upsample` is the older name.
 
     size: int or one for each dimension: the size of the result; this or `scale_factor` is needed.
     scale_factor: number or one for each dimension: the size of the result over that of the input.
@@ -79,8 +68,7 @@ def interpolate(
       volumes; "area" averages.
     align_corners: whether the centres of the first and last elements stay where they are (True), or
       their edges (False, the default); not for "nearest" and "area".
-    recompute_scale_factor: whether positions are computed with the quotient of the sizes instead of
-      `scale_factor`.
+    recompute_scale_factor: compute positions with the quotient of the sizes, not `scale_factor`.
     antialias: whether all that a shrunk element covers has a part in it; only for images, with
       "bilinear", "bicubic" and "lanczos".
     ArgumentError: when options do not go together.
@@ -102,42 +90,22 @@ def interpolate(
     _demand(either, "size", "either it or scale_factor", (size, scale_factor))
     scales: tuple[float | None, ...] = (None,) * spatial
     if scale_factor is not None:
-        given = check_ratios("interpolate", scale_factor, spatial, "scale_factor")
+        given = check_ratios("interpolate", "scale_factor", scale_factor, spatial)
         size = [int(n * each) for n, each in zip(input.shape[2:], given, strict=True)]
         scales = scales if recompute_scale_factor else given
     else:
         _demand(not recompute_scale_factor, "recompute_scale_factor", "a scale_factor", "size")
-    size = check_sizes("interpolate", "size", size, spatial)
+    size = check_sizes("interpolate", "size", size, spatial=spatial)
     if way == "area":
-        return adaptive_avg_pool_nd[spatial - 1](input, size)
-    attrs = {
-        "output_size": size,
-        "mode": way,
-        "align_corners": bool(align_corners),
-        "scales": scales,
-        "antialias": antialias,
-    }
-    return dispatch1(RESAMPLE, input, attrs)
+        return getattr(F, f"adaptive_avg_pool{spatial}d")(input, size)
+    options = {"align_corners": bool(align_corners), "scales": scales, "antialias": antialias}
+    return F.resample(input, output_size=size, mode=way, **options)
 
 
 def _demand(holds: Any, argument: str, expected: str, got: Any) -> None:
     if not holds:
-        raise ArgumentError(
-            f"interpolate(): argument '{argument}': expected {expected}, got {got!r}; see "
-            "help(flow.nn.functional.interpolate) for what goes together"
-        )
-
-
-@functor("functional", samples='x(1, 1, 3, 2), 4; x(1, 1, 3, 2), None, 2, "bilinear"')
-def upsample(
-    input: Images,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: Annotated[str, choice(*_MODES)] = "nearest",
-    align_corners: bool | None = None,
-) -> Tensor:
-    """Do what `interpolate` does: its older name."""
-    return interpolate(input, size, scale_factor, mode, align_corners)
+        mend = "see help(flow.nn.functional.interpolate) for what goes together"
+        raise wrong("interpolate", argument, expected, repr(got), mend, ArgumentError)
 
 
 @functor("functional", samples="x(1, 1, 3, 2), 4; x(1, 1, 3, 2), None, 2")

@@ -8,63 +8,56 @@ from __future__ import annotations
 import functools
 import re
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError
-from oneflow_lite.functors.checks import (
-    check_ndim,
-    check_number,
-    check_tensor,
-    real,
-    require_floating,
-)
+from oneflow_lite.errors import ArgumentTypeError, DTypeError
+from oneflow_lite.functors import checks
+from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import fill_cell, functor
-from oneflow_lite.functors.domains import attribute, tensor
+from oneflow_lite.functors.domains import Domain, attribute, tensor
 from oneflow_lite.tensor import Tensor
 
+Ints = tuple[int, ...]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# What S stands for in the samples of one, two and three dimensions.
-_SAMPLE_SIZES = ("", "5", "4, 5", "3, 2, 4")
+# What S and K stand for in the samples of one, two and three dimensions.
+_SAMPLE_WORDS = {"S": ("", "5", "4, 5", "3, 2, 4"), "K": ("", "2", "1, 2", "2, 1, 2")}
 
 
 def spatially(
-    *on: str,
-    numbers: tuple[int, ...] = (1, 2, 3),
-    samples: str | Sequence[str] = "",
-    indices: bool = False,
-    out: bool = False,
-) -> Callable[[Function], list[Function]]:
-    """Declare `name_nd` once for each number of spatial dimensions.
+    *on: str, least: int = 1, samples: Any = "", indices: bool = False, out: bool = False
+) -> Callable[[Function], Function]:
+    """Declare `name1d`, `name2d` and `name3d` by one author, `name_nd`, which stays as it is.
 
-    `on` and `samples` are one for all, or one for each. In samples, S stands for the sizes of a
-    plane. The example goes to the functor that it calls. With `indices` each functor has a double
-    that returns the indices: `max_pool2d_with_indices`.
+    `least` is the lowest number. `on` and `samples` are one for all, or one for each; in samples,
+    S stands for the sizes of a plane, K for those of a filter. The example goes to the functor that
+    it calls. With `indices` each has a double that returns them, too: `max_pool2d_with_indices`.
     """
 
-    def decorator(author: Function) -> list[Function]:
-        made, (text, mark, example) = [], (author.__doc__ or "").partition(">>> ")
-        for k, n in enumerate(numbers):
+    def decorator(author: Function) -> Function:
+        text, mark, example = (author.__doc__ or "").partition(">>> ")
+        for k, n in enumerate(range(least, 4)):
             name, where = author.__name__.replace("_nd", f"{n}d"), on[min(k, len(on) - 1)]
             calls = samples if isinstance(samples, str) else samples[k]
-            options = {"samples": re.sub(r"\bS\b", _SAMPLE_SIZES[n], calls), "out": out}
+            calls = re.sub(r"\b[SK]\b", lambda found, n=n: _SAMPLE_WORDS[found[0]][n], calls)
+            options = {"samples": calls, "out": out}
             document = text + (mark + example) * (f"{name}(" in example)
-            made.append(functor(where, **options)(_clone(author, name, document)))
+            made = functor(where, **options)(_clone(author, name, document))
+            author.__globals__[name] = made
             if indices:
                 document = f"Do what `{name}` does, and return the positions of the maxima too."
                 double = _clone(author, f"{name}_with_indices", document)
                 where = "functional flow" if name == "max_pool1d" else "functional"
                 fill_cell(functor(where, **options)(double), "BODY", _with_indices(author))
-        return made
+        return author
 
     return decorator
 
 
 def _clone(author: Function, name: str, document: str) -> Function:
-    """Return the same function under another name."""
     code = author.__code__.replace(co_name=name, co_qualname=name)
     made = types.FunctionType(code, author.__globals__, name, author.__defaults__)
     made.__annotations__, made.__doc__ = author.__annotations__, document
@@ -86,138 +79,77 @@ def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
     """Check that the other tensors have the dtype of the input."""
     for name, other in others.items():
         if other is not None and other.dtype != input.dtype:
-            raise DTypeError(
-                f"{op}(): argument '{name}': expected dtype {input.dtype}, that of the input, got "
-                f"{other.dtype}; convert one of them with .to(dtype)"
-            )
+            expected = f"dtype {input.dtype}, that of the input"
+            mend = "convert one of them with .to(dtype)"
+            raise wrong(op, name, expected, other.dtype, mend, DTypeError)
 
 
-def check_sizes(
-    op: str, argument: str, value: Any, spatial: int, minimum: int = 1
-) -> tuple[int, ...]:
-    """Return one int for each spatial dimension, from one int or a sequence.
-
-    Raises
-    ------
-    ArgumentTypeError
-        When an element is no int.
-    ShapeError
-        When the sequence is of the wrong length or an element is less than `minimum`.
-    """
+def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: int = 0) -> Ints:
+    """Return one int of at least `minimum` for each spatial dimension, from one or a sequence."""
+    spatial = spatial or number_of(op)
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if len(given) == 1:
-        given *= spatial
-    what = f"an int of at least {minimum}"
-    if spatial > 1:
-        what += f", or {spatial} of them"
+    given = given * spatial if len(given) == 1 else given
+    expected = f"an int of at least {minimum}" + f", or {spatial} of them" * (spatial > 1)
     for size in given:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool):
-            raise ArgumentTypeError(
-                f"{op}(): argument '{argument}': expected {what}, got {value!r}; pass whole numbers"
-            )
-    if len(given) != spatial or any(size < minimum for size in given):
-        raise ShapeError(
-            f"{op}(): argument '{argument}': expected {what}, got {value!r}; change the number, or "
-            "give one for each spatial dimension"
-        )
+            mend = "pass whole numbers"
+            raise wrong(op, argument, expected, repr(value), mend, ArgumentTypeError)
+    if len(given) != spatial or min(given) < minimum:
+        mend = "change the number, or give one for each spatial dimension"
+        raise wrong(op, argument, expected, repr(value), mend)
     return tuple(int(size) for size in given)
 
 
-def check_ratios(
-    op: str, value: Any, spatial: int, argument: str = "output_ratio"
-) -> tuple[float, ...]:
+def check_ratios(op: str, argument: str, value: Any, spatial: int) -> tuple[float, ...]:
     """Return one number for each spatial dimension, from one or a sequence."""
     given = value if isinstance(value, (tuple, list)) else (value,)
-    ratios = tuple([check_number(op, argument, each) for each in given])
+    ratios = tuple([checks.check_number(op, argument, each) for each in given])
     if len(ratios) not in (1, spatial):
-        raise ShapeError(
-            f"{op}(): argument '{argument}': expected one or {spatial} numbers, got {value!r}; "
-            "pass so many"
-        )
+        raise wrong(op, argument, f"one or {spatial} numbers", repr(value), "pass so many")
     return ratios * spatial if len(ratios) == 1 else ratios
-
-
-def spatial_sizes(op: str, argument: str, value: Any, minimum: int = 1) -> tuple[int, ...]:
-    """Return as many sizes as the name of the functor says."""
-    return check_sizes(op, argument, value, number_of(op), minimum)
-
-
-def planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return numbers in planes (N, C, *size) or (C, *size) that are not empty.
-
-    Raises
-    ------
-    ShapeError
-        When there are too many or too few dimensions, or one other than the batch is empty.
-    DTypeError
-        When it holds bools.
-    """
-    spatial = number_of(op)
-    check_ndim(op, input, (spatial + 1, spatial + 2))
-    if 0 in input.shape[-1 - spatial :]:
-        raise ShapeError(
-            f"{op}(): argument 'input': expected no size of 0 except that of the batch, got shape "
-            f"{input.shape}; pass channels that hold elements"
-        )
-    if input.dtype.kind == "b":
-        raise DTypeError(
-            f"{op}(): argument 'input': expected numbers, got {input.dtype}; convert it with "
-            ".float()"
-        )
-    return input
-
-
-def real_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return planes of real numbers."""
-    return planes(op, real(op, input, argument))
-
-
-def floating_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return planes of floating or complex numbers."""
-    return planes(op, require_floating(op, input, argument))
 
 
 def lone_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
     """Return a tensor (N, C, *size) or (C, *size)."""
     spatial = number_of(op)
-    return check_ndim(op, check_tensor(op, argument, input), (spatial + 1, spatial + 2), argument)
+    return checks.check_ndim(op, input, (spatial + 1, spatial + 2), argument)
 
 
-def channels(op: str, input: Tensor, argument: str = "input") -> Tensor:
-    """Return a floating tensor (N, C, *) of three dimensions or more."""
-    if require_floating(op, input, argument).ndim > 2:
-        return input
-    return check_ndim(op, input, (3, 4, 5), argument)
+def planes(op: str, input: Tensor) -> Tensor:
+    """Return numbers in planes (N, C, *size) or (C, *size) that are not empty."""
+    if 0 in lone_planes(op, input).shape[-1 - number_of(op) :]:
+        expected, mend = "no size of 0 except that of the batch", "pass channels that hold elements"
+        raise wrong(op, "input", expected, input, mend)
+    if input.dtype.kind == "b":
+        raise wrong(op, "input", "numbers", input.dtype, "convert it with .float()", DTypeError)
+    return input
+
+
+def planes_of(check: Callable[..., Any], says: str) -> Domain:
+    """Return the domain of planes that hold what `check` lets pass."""
+    line = f"{{x}} = planes(NAME, {check.__name__}(NAME, {{x}}))"
+    raises = {
+        "DTypeError": "When {x} is of the wrong kind.",
+        "ShapeError": "When {x} has other dimensions or no elements.",
+    }
+    return Domain(f"{says}, {_SHAPED}", line, "", raises, (planes, check), "one", None, "x(2, 3)")
+
+
+def sizes(says: str, extra: str = "", check: Any = check_sizes, **more: Any) -> Domain:
+    """Return a domain of ints, one for each dimension or one for all."""
+    raises = {
+        "ArgumentTypeError": "When {x} is no whole number.",
+        "ShapeError": "When {x} has the wrong number of entries, or one is too small.",
+    }
+    words = {"says": says, "type": "int or tuple of ints", "raises": raises, **more}
+    return attribute(check, extra, **words)
 
 
 _SHAPED = "of shape (N, C, *size), or (C, *size) for one sample alone."
-_ERRORS = {
-    "ArgumentTypeError": "When {x} is no whole number.",
-    "ShapeError": "When {x} has the wrong number of entries, or one is too small.",
-}
-SIZE_WORDS = {"type": "int or tuple of ints", "raises": _ERRORS}
-_EMPTY = {
-    "DTypeError": "When {x} is of the wrong kind.",
-    "ShapeError": "When {x} has other dimensions or no elements.",
-}
 Planes = Annotated[Tensor, tensor(lone_planes, "", f"O{_SHAPED[1:]}")]
-RealPlanes = Annotated[Tensor, tensor(real_planes, "", f"Real, {_SHAPED}", **_EMPTY)]
-FloatingPlanes = Annotated[
-    Tensor, tensor(floating_planes, "", f"Floating or complex, {_SHAPED}", **_EMPTY)
-]
-Sizes = Annotated[
-    Any, attribute(spatial_sizes, says="One for each dimension, or one for all.", **SIZE_WORDS)
-]
-Stride = Annotated[
-    Any,
-    attribute(
-        spatial_sizes,
-        says="The step of the window; its own size by default.",
-        quick="{x} is None or {x} in ((), [])",
-        **SIZE_WORDS,
-    ),
-]
-Padding = Annotated[
-    Any,
-    attribute(spatial_sizes, ", 0", says="How much is added on both sides.", **SIZE_WORDS),
-]
+RealPlanes = Annotated[Tensor, planes_of(checks.real, "Real")]
+FloatingPlanes = Annotated[Tensor, planes_of(checks.require_floating, "Floating or complex")]
+_OMITTED = "{x} is None or {x} in ((), [])"
+Sizes = Annotated[Any, sizes("One for each dimension, or one for all.")]
+Stride = Annotated[Any, sizes("The step of the window; its own size by default.", quick=_OMITTED)]
+Padding = Annotated[Any, sizes("How much is added on both sides.", ", 0")]

@@ -1,28 +1,30 @@
-"""Windows along one dimension, and memory read by sizes and strides: what users call."""
+"""Windows laid side by side, and memory read by sizes and strides: what users call."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_shape
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.checks import check_int, check_ndim, check_shape, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, Int
+from oneflow_lite.functors.domains import AnyTensor, Dim, FloatingOrComplex, Int
+from oneflow_lite.functors.spatial import sizes
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-_UNFOLD = op_expr("unfold")
-AS_STRIDED = op_expr("as_strided")
+_UNFOLD, AS_STRIDED = op_expr("unfold"), op_expr("as_strided")
+
+Two = Annotated[Any, sizes("One for both dimensions, or two, as in `conv2d`.", ", 1, 2")]
+Pad = Annotated[Any, sizes("How much is added on both sides.", ", 0, 2")]
 
 
 @functor("Tensor", samples="x(5), 0, 3, 2; x(2, 4), -1, 2, 1; x(2, 4), 0, 1, 5")
 def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     """Return a view of all windows of `size` entries of one dimension, `step` entries apart.
 
-    dimension: along which the windows slide.
-    size: entries in a window; at most as many as the dimension has.
-    step: entries from the beginning of one window to that of the next.
     returns: the dimension counts the windows, (n - size) // step + 1 of them, and a new last
         dimension the entries of each. Where windows overlap it cannot be written in place.
     ArgumentError: when `size` is negative or larger than the dimension, or `step` not positive.
@@ -35,9 +37,9 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     entries = shape[dimension] if shape else 1
     if not 0 <= size <= entries:
         expected = f"0 to {entries} for dimension {dimension} of shape {shape}"
-        raise bad_argument(ArgumentError, "unfold", "size", expected, size, "take smaller windows")
+        raise wrong("unfold", "size", expected, size, "take smaller windows", ArgumentError)
     if step < 1:
-        raise bad_argument(ArgumentError, "unfold", "step", "at least 1", step, "use 1")
+        raise wrong("unfold", "step", "at least 1", step, "use 1", ArgumentError)
     return dispatch1(_UNFOLD, input, {"dimension": dimension, "size": size, "step": step})
 
 
@@ -65,17 +67,68 @@ def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = N
     return dispatch1(AS_STRIDED, input, geometry)
 
 
-def strided_geometry(
-    op: str, input: Tensor, size: Any, stride: Any, storage_offset: Any
-) -> dict[str, Any]:
+def strided_geometry(op: str, input: Tensor, size: Any, stride: Any, storage_offset: Any) -> Any:
     """Check a geometry, and return it as the op takes it."""
-    sizes, steps = check_shape(op, (size,), "size"), check_shape(op, (stride,), "stride")
-    if len(sizes) != len(steps) or min((*sizes, *steps), default=0) < 0:
+    lengths, steps = check_shape(op, (size,), "size"), check_shape(op, (stride,), "stride")
+    if len(lengths) != len(steps) or min((*lengths, *steps), default=0) < 0:
         expected = "one number for each size, none of them negative"
-        raise bad_argument(
-            ArgumentError, op, "stride", expected, steps, "name a stride for each size"
-        )
+        raise wrong(op, "stride", expected, steps, "name a stride for each size", ArgumentError)
     start = 0  # counted from the first element of the tensor
     if storage_offset is not None:
         start = check_int(op, "storage_offset", storage_offset, 0) - input.storage_offset()
-    return {"size": sizes, "stride": steps, "storage_offset": start}
+    return {"size": lengths, "stride": steps, "storage_offset": start}
+
+
+@functor("functional", samples="x(1, 2, 3, 4), 2; x(2, 3, 4), (2, 1), (1, 2), (1, 0), (2, 1)")
+def functional_unfold(
+    input: FloatingOrComplex, kernel_size: Two, dilation: Two = 1, padding: Pad = 0, stride: Two = 1
+) -> Tensor:
+    """Return the windows of images as columns.
+
+    input: of shape (N, C, H, W) or (C, H, W).
+    returns: (N, C·kernel, number of windows), or the same without N.
+
+    >>> flow.nn.functional.unfold(flow.arange(4.).reshape(1, 1, 4), (1, 2))
+    tensor([[0., 1., 2.],
+            [1., 2., 3.]])
+    """
+    geometry = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding}
+    blocks = _blocks(check_ndim("functional.unfold", input, (3, 4)).shape, stride, **geometry)
+    if min(blocks) < 1:
+        expected = f"windows that fit into the input, shape {input.shape}"
+        got, mend = f"{kernel_size} with padding {padding}", "use a smaller window or more padding"
+        raise wrong("functional.unfold", "kernel_size", expected, got, mend)
+    return F.im2col(input, **geometry, stride=stride)
+
+
+@functor("functional", samples="x(1, 8, 6), (3, 4), 2; x(2, 3), (2, 4), (1, 2), (2, 1), 0, (2, 1)")
+def fold(
+    input: FloatingOrComplex,
+    output_size: Two,
+    kernel_size: Two,
+    dilation: Two = 1,
+    padding: Pad = 0,
+    stride: Two = 1,
+) -> Tensor:
+    """Add columns back to the windows of images: the transposed map of `nn.functional.unfold`.
+
+    input: of shape (N, C·kernel, number of windows), or without N.
+    output_size: height and width of the images.
+    returns: (N, C, *output_size), or the same without N.
+
+    >>> flow.nn.functional.fold(flow.ones(2, 3), (1, 4), (1, 2))
+    tensor([[[1., 2., 2., 1.]]])
+    """
+    geometry = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding}
+    kernel, blocks = math.prod(kernel_size), _blocks(output_size, stride, **geometry)
+    rows, columns = check_ndim("fold", input, (2, 3)).shape[-2:]
+    if rows % kernel or min(blocks) < 1 or columns != math.prod(blocks):
+        expected = f"a multiple of {kernel} rows, and a column for each of {blocks} windows"
+        raise wrong("fold", "input", expected, input, "pass the sizes that unfold was called with")
+    return F.col2im(input, output_size=output_size, **geometry, stride=stride)
+
+
+def _blocks(shape: Any, stride: Any, kernel_size: Any, dilation: Any, padding: Any) -> list[int]:
+    """Return how many windows each dimension has."""
+    each = zip(shape[-2:], stride, kernel_size, dilation, padding, strict=True)
+    return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, s, k, d, p in each]

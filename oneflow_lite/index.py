@@ -10,11 +10,6 @@ FUNCTORS = {
         hardshrink hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ leaky_relu
         leaky_relu_ relu relu6 relu6_ relu_ softshrink threshold threshold_
     """,
-    "adaptive_pooling": """
-        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-        adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
-        adaptive_max_pool3d adaptive_max_pool3d_with_indices
-    """,
     "arithmetic": """
         abs abs_ add add_ addcdiv addcdiv_ addcmul addcmul_ ceil ceil_ clamp clamp_ clamp_max
         clamp_max_ clamp_min clamp_min_ copysign copysign_ deg2rad deg2rad_ div div_ float_power
@@ -62,7 +57,6 @@ FUNCTORS = {
     "einsum": "einsum tensordot",
     "embedding": "embedding embedding_bag one_hot",
     "extrema": "amax amin aminmax argmax argmin max min",
-    "folding": "fold functional_unfold",
     "formulas": """
         bartlett_window blackman_window fft_fftfreq fft_rfftfreq hamming_window hann_window
         kaiser_window
@@ -131,10 +125,13 @@ FUNCTORS = {
     "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
     "plane_sampling": "affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d",
     "pooling": """
-        avg_pool1d avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool2d_with_indices
-        fractional_max_pool3d fractional_max_pool3d_with_indices local_response_norm lp_pool1d
-        lp_pool2d lp_pool3d max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices
-        max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
+        adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d
+        fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d
+        fractional_max_pool3d_with_indices local_response_norm lp_pool1d lp_pool2d lp_pool3d
+        max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
+        max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d
     """,
     "random": """
         bernoulli bernoulli_ binomial cauchy_ dropout_mask exponential_ geometric_ log_normal_
@@ -145,7 +142,7 @@ FUNCTORS = {
         constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
     """,
     "reduce": "all any count_nonzero logsumexp mean nanmean nansum prod sum",
-    "resampling": "interpolate upsample upsample_bilinear upsample_nearest",
+    "resampling": "interpolate upsample_bilinear upsample_nearest",
     "scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp",
     "scatter": """
         gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
@@ -188,7 +185,7 @@ FUNCTORS = {
         acos acos_ acosh acosh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ cos
         cos_ cosh cosh_ hypot hypot_ sin sin_ sinc sinc_ sinh sinh_ tan tan_
     """,
-    "unfolding": "as_strided as_strided_ unfold",
+    "unfolding": "as_strided as_strided_ fold functional_unfold unfold",
 }
 
 KERNELS = {
@@ -200,7 +197,6 @@ KERNELS = {
         hardshrink hardsigmoid hardswish hardswish_grad hardtanh hardtanh_grad leaky_relu
         leaky_relu_grad relu relu_grad shrink_grad softshrink threshold threshold_grad
     """,
-    "adaptive_pooling": "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool",
     "arithmetic": """
         abs add ceil clamp clamp_max clamp_min copysign div div_trunc extreme_grad floor
         floor_divide fmax fmin fmod frac frexp gcd heaviside lcm lerp mask_finite mask_less
@@ -226,7 +222,6 @@ KERNELS = {
         embedding_bag_sum_dots embedding_bag_sum_grad embedding_scale one_hot
     """,
     "extrema": "amax amin argmax argmin max min tie_weights",
-    "folding": "col2im im2col",
     "index_select": "index_add index_copy index_mask index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
@@ -257,7 +252,8 @@ KERNELS = {
     "padding": "pad pad_grad",
     "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
-        avg_pool avg_pool_grad fractional_max_pool max_pool max_unpool plane_put plane_take
+        adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
+        fractional_max_pool max_pool max_unpool plane_put plane_take
     """,
     "random": """
         bernoulli bernoulli_ binomial cauchy_ dropout_mask exponential_ geometric_ log_normal_
@@ -297,7 +293,7 @@ KERNELS = {
     "trigonometric": """
         acos acosh asin asinh atan atan2 atanh cos cosh hypot sin sinc sinc_grad sinh tan
     """,
-    "unfolding": "unfold unfold_grad",
+    "unfolding": "col2im im2col unfold unfold_grad",
     "views": "copy_slices take_slices take_slices_grad",
 }
 
@@ -310,7 +306,6 @@ GRAD_FUNCS = {
         hardshrink hardsigmoid hardswish hardswish_grad hardtanh hardtanh_grad leaky_relu
         leaky_relu_grad relu relu_grad shrink_grad softshrink threshold threshold_grad
     """,
-    "adaptive_pooling": "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool",
     "arithmetic": """
         abs add ceil clamp clamp_max clamp_min copysign div div_trunc extreme_grad floor
         floor_divide fmax fmin fmod frac frexp lerp mask_finite mask_less maximum minimum mul
@@ -332,7 +327,6 @@ GRAD_FUNCS = {
         embedding_bag_sum_grad embedding_scale
     """,
     "extrema": "amax amin max min tie_weights",
-    "folding": "col2im im2col",
     "index_select": "index_add index_copy index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
@@ -356,7 +350,8 @@ GRAD_FUNCS = {
     "padding": "pad pad_grad",
     "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
-        avg_pool avg_pool_grad fractional_max_pool max_pool max_unpool plane_put plane_take
+        adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
+        fractional_max_pool max_pool max_unpool plane_put plane_take
     """,
     "random": """
         bernoulli bernoulli_ cauchy_ dropout_mask exponential_ geometric_ log_normal_ normal
@@ -392,7 +387,7 @@ GRAD_FUNCS = {
     "trigonometric": """
         acos acosh asin asinh atan atan2 atanh cos cosh hypot sin sinc sinc_grad sinh tan
     """,
-    "unfolding": "unfold unfold_grad",
+    "unfolding": "col2im im2col unfold unfold_grad",
     "views": "copy_slices take_slices take_slices_grad",
 }
 
@@ -533,7 +528,7 @@ PLACES = {
         relu_ rms_norm rrelu rrelu_ scaled_dot_product_attention selu selu_ sigmoid silu
         smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink softsign tanh
         tanhshrink threshold threshold_ triplet_margin_loss triplet_margin_with_distance_loss
-        unfold=functional_unfold upsample upsample_bilinear upsample_nearest
+        unfold=functional_unfold upsample=interpolate upsample_bilinear upsample_nearest
     """,
     "linalg": """
         cholesky cholesky_ex=linalg_cholesky_ex cond=linalg_cond cross=linalg_cross det
