@@ -300,9 +300,7 @@ Geqrf = namedtuple("Geqrf", "a tau")
 
 
 @functor(
-    "linalg",
-    out=True,
-    samples="x(3, 3); x(2, 3, 2); x(2, 3), 'complete'; fixed(x(3, 2)), mode='r'",
+    "linalg", out=True, samples="x(3, 3); x(2, 3, 2); x(2, 3), 'complete'; fixed(x(3, 2)), mode='r'"
 )
 def linalg_qr(
     A: Matrix, mode: Annotated[str, choice("reduced", "complete", "r")] = "reduced"

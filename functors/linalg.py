@@ -282,12 +282,7 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
     samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6",
 )
 def linalg_pinv(
-    input: Matrix,
-    rcond: Any = None,
-    hermitian: Flag = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
+    input: Matrix, rcond: Any = None, hermitian: Flag = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
     """Return the pseudoinverse (Moore and Penrose).
 

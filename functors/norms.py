@@ -206,11 +206,7 @@ def linalg_cond(input: Matrix, p: Any = None) -> Tensor:
     return where(info > 0, math.inf, norms[0] * norms[1])
 
 
-@functor(
-    "linalg",
-    out=True,
-    samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5",
-)
+@functor("linalg", out=True, samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
 def linalg_matrix_rank(
     input: Matrix, tol: Any = None, hermitian: Flag = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
