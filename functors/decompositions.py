@@ -6,6 +6,7 @@ those of what does not depend on the choice.
 
 from __future__ import annotations
 
+import functools
 from collections import namedtuple
 from typing import Annotated, Any
 
@@ -13,17 +14,8 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.checks import check_matrix, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import (
-    Count,
-    Domain,
-    Flag,
-    Matrix,
-    Square,
-    attribute,
-    choice,
-    tensor,
-)
-from oneflow_lite.functors.matmul import SameDType, check_same_dtype
+from oneflow_lite.functors.domains import Count, Domain, Flag, Matrix, Square, choice
+from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -44,16 +36,10 @@ OldSVD = namedtuple("OldSVD", "U S V")
 Eigen = namedtuple("Eigen", "eigenvalues eigenvectors")
 
 
-def _check_pivot(op: str, argument: str, pivot: Any) -> bool:
-    if pivot:
-        return True
-    raise wrong(op, argument, "True", pivot, "LAPACK exchanges rows", ArgumentError)
-
-
-def _check_driver(op: str, argument: str, driver: Any) -> None:
-    if driver is not None:
-        mend = "NumPy and CuPy choose the algorithm themselves"
-        raise wrong(op, argument, "None", repr(driver), mend, ArgumentError)
+def _only(value: str, quick: str, mend: str, early: bool = False) -> Domain:
+    """Return the domain of an argument that can have but one value."""
+    line = f"raise wrong(NAME, '{{x}}', '{value}', repr({{x}}), '{mend}', ArgumentError)"
+    return Domain(f"Has to be {value}.", line, quick, uses=(wrong, ArgumentError), early=early)
 
 
 def flag(says: str) -> Domain:
@@ -63,21 +49,24 @@ def flag(says: str) -> Domain:
 
 Fitting = Annotated[
     Tensor,
-    tensor(
-        check_matrix,
-        "",
+    Domain(
         "Of shape (*, n, k), of the same dtype as the other matrices.",
-        ShapeError="When the shapes do not fit.",
-        DTypeError="When the dtypes differ, or are not of single or double precision.",
+        "check_matrix(NAME, {x}, '{x}')",
+        uses=(check_matrix,),
+        raises={"ShapeError": "When the shapes do not fit.", "DTypeError": "When dtypes differ."},
     ),
 ]
-Pivot = Annotated[bool, attribute(_check_pivot, says="Has to be True.")]
+Pivot = Annotated[bool, _only("True", "{x}", "LAPACK exchanges rows")]
 Pivots = Annotated[Tensor, Domain("Of int32, counted from 1.")]
-Driver = Annotated[str | None, attribute(_check_driver, says="Has to be None.", early=True)]
+_DRIVER = _only("None", "{x} is None", "NumPy and CuPy choose the algorithm themselves", early=True)
+Driver = Annotated[str | None, _DRIVER]
 Triangle = Annotated[str, choice("L", "U", says="Which triangle is read, lower or upper.")]
 CheckErrors = Annotated[bool, flag("Raise where the number is not 0.")]
 Left = Annotated[bool, flag("False solves X A = B.")]
 Hermitian = Annotated[bool, flag("Take L D Lᴴ for complex numbers.")]
+
+_linalg = functools.partial(functor, "linalg", out=True)
+_method = functools.partial(functor, "flow Tensor", out=True)
 
 
 def check_fit(op: str, a: Tensor, b: Tensor, argument: str = "B") -> None:
@@ -121,18 +110,14 @@ def cholesky(input: Square, upper: Flag = False) -> Tensor:
     return linalg_cholesky_ex(input, upper=upper, check_errors=True).L
 
 
-@functor("linalg", out=True, samples="spd(3); spd(2, 2), upper=True")
+@_linalg(samples="spd(3); spd(2, 2), upper=True")
 def linalg_cholesky_ex(
-    input: Square, *, upper: Flag = False, check_errors: Flag = False
+    input: Square, *, upper: Flag = False, check_errors: CheckErrors = False
 ) -> CholeskyEx:
-    """Return `cholesky` and, for each matrix, the order of the first minor that is not positive.
-
-    upper: as in `cholesky`.
-    check_errors: raise where there is one; otherwise L is right up to there.
-    """
+    """Return `cholesky`, right up to the first minor that is not positive, and its order, or 0."""
 
 
-@functor("linalg", out=True, samples="x(3, 3); x(2, 2, 4); x(3, 2)")
+@_linalg(samples="x(3, 3); x(2, 2, 4); x(3, 2)")
 def linalg_lu_factor(A: Matrix, *, pivot: Pivot = True) -> LUFactor:
     """Return L and U in one matrix, and the rows that were exchanged with each, from 1.
 
@@ -141,14 +126,14 @@ def linalg_lu_factor(A: Matrix, *, pivot: Pivot = True) -> LUFactor:
     return LUFactor(*linalg_lu_factor_ex(A, check_errors=True)[:2])
 
 
-@functor("linalg", out=True, samples="x(3, 3); x(2, 2, 4); x(3, 2)")
+@_linalg(samples="x(3, 3); x(2, 2, 4); x(3, 2)")
 def linalg_lu_factor_ex(
     A: Matrix, *, pivot: Pivot = True, check_errors: CheckErrors = False
 ) -> LUFactorEx:
     """Return `lu_factor` and the number of the first 0 on the diagonal of each U, or 0."""
 
 
-@functor("linalg", out=True, samples="x(3, 3); x(2, 2, 4); x(3, 2)")
+@_linalg(samples="x(3, 3); x(2, 2, 4); x(3, 2)")
 def linalg_lu(A: Matrix, *, pivot: Pivot = True) -> PLU:
     """Return a permutation matrix P, L with unit diagonal, and U, such that A = P L U.
 
@@ -159,12 +144,9 @@ def linalg_lu(A: Matrix, *, pivot: Pivot = True) -> PLU:
     return lu_unpack(*linalg_lu_factor_ex(A)[:2])
 
 
-@functor("flow Tensor", out=True, samples="x(3, 3); x(2, 2, 4), get_infos=True")
+@_method(samples="x(3, 3); x(2, 2, 4), get_infos=True")
 def lu(A: Matrix, pivot: Pivot = True, get_infos: Flag = False) -> Any:
-    """Return `linalg.lu_factor` without its check; the older function.
-
-    get_infos: return the infos of `linalg.lu_factor_ex`, too.
-    """
+    """Return `linalg.lu_factor` unchecked, with get_infos `lu_factor_ex`; the older function."""
     return tuple(linalg_lu_factor_ex(A)[: 3 if get_infos else 2])
 
 
@@ -189,9 +171,7 @@ def lu_unpack(
     return PLU(P, L, U)
 
 
-@functor(
-    "linalg",
-    out=True,
+@_linalg(
     samples="""
         m(3), np.int32([3, 2, 3]), x(3, 2); m(2), np.int32([2, 2]), x(3, 2), left=False
         zm(2, 2), np.int32([[2, 2], [1, 2]]), z(2, 2, 1), adjoint=True
@@ -212,7 +192,7 @@ def linalg_lu_solve(
     return _lu_solve("linalg.lu_solve", LU, pivots, B, left, adjoint)
 
 
-@functor("flow Tensor", out=True, samples="x(3, 2), m(3), np.int32([3, 2, 3])")
+@_method(samples="x(3, 2), m(3), np.int32([3, 2, 3])")
 def lu_solve(input: Fitting, LU_data: Square, LU_pivots: Pivots) -> Tensor:
     """Return `linalg.lu_solve(LU_data, LU_pivots, input)`; the older function."""
     return _lu_solve("lu_solve", LU_data, LU_pivots, input, True, False)
@@ -231,7 +211,7 @@ def _lu_solve(op: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoin
     return B.take_along_dim(rows.argsort(-2), -2)
 
 
-@functor("linalg", out=True, samples="fixed(spd(3)); fixed(zm(2, 2)), hermitian=False")
+@_linalg(samples="fixed(spd(3)); fixed(zm(2, 2)), hermitian=False")
 def linalg_ldl_factor(input: Square, *, hermitian: Hermitian = False) -> LDLFactor:
     """Return L and the block diagonal D of input = L D Lᵀ in one matrix, and LAPACK's pivots.
 
@@ -246,14 +226,14 @@ def linalg_ldl_factor(input: Square, *, hermitian: Hermitian = False) -> LDLFact
     return LDLFactor(*linalg_ldl_factor_ex(input, hermitian=hermitian, check_errors=True)[:2])
 
 
-@functor("linalg", out=True, samples="fixed(spd(3)); fixed(zm(2, 2)), hermitian=False")
+@_linalg(samples="fixed(spd(3)); fixed(zm(2, 2)), hermitian=False")
 def linalg_ldl_factor_ex(
     input: Square, *, hermitian: Hermitian = False, check_errors: CheckErrors = False
 ) -> LDLFactorEx:
     """Return `ldl_factor` and the number of the first 0 on the diagonal of each D, or 0."""
 
 
-@functor("linalg", out=True, samples="fixed(spd(2)), np.int32([1, 2]), x(2, 3)")
+@_linalg(samples="fixed(spd(2)), np.int32([1, 2]), x(2, 3)")
 def linalg_ldl_solve(
     LD: Square, pivots: Tensor, B: Fitting, *, hermitian: Hermitian = False
 ) -> Tensor:
@@ -268,11 +248,7 @@ def linalg_ldl_solve(
 # --- QR -----------------------------------------------------------------------------------------
 
 
-@functor(
-    "linalg",
-    out=True,
-    samples="x(3, 3); x(2, 3, 2); x(2, 3), 'complete'; fixed(x(3, 2)), mode='r'",
-)
+@_linalg(samples="x(3, 3); x(2, 3, 2); x(2, 3), 'complete'; fixed(x(3, 2)), mode='r'")
 def linalg_qr(
     A: Matrix, mode: Annotated[str, choice("reduced", "complete", "r")] = "reduced"
 ) -> QRResult:
@@ -287,21 +263,15 @@ def linalg_qr(
     """
 
 
-@functor("flow Tensor", out=True, samples="x(3, 3); x(2, 3, 2); x(2, 3), False")
+@_method(samples="x(3, 3); x(2, 3, 2); x(2, 3), False")
 def qr(input: Matrix, some: Flag = True) -> QRResult:
-    """Return `linalg.qr` in mode "reduced", or "complete" with some=False; the older function.
-
-    some: leave out the columns of Q beyond those of the input.
-    """
+    """Return `linalg.qr` in mode "reduced", or "complete" with some=False; the older function."""
     return linalg_qr(input, "reduced" if some else "complete")
 
 
-@functor("flow Tensor", out=True, samples="fixed(x(3, 2))")
+@_method(samples="fixed(x(3, 2))")
 def geqrf(input: Matrix) -> Geqrf:
-    """Return R above the reflectors that make Q, and their factors tau, as LAPACK does.
-
-    `ormqr` and `linalg.householder_product` take them. Has no gradient.
-    """
+    """Return R above the reflectors that make Q, and their factors; without a gradient."""
 
 
 def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) -> Tensor:
@@ -321,40 +291,35 @@ def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) 
 
 
 @functor("linalg flow.orgqr Tensor.orgqr", out=True, samples="x(3, 2), x(2); z(2, 3, 3), z(2, 2)")
-def linalg_householder_product(input: Matrix, tau: SameDType) -> Tensor:
+def linalg_householder_product(input: Matrix, tau: Fits) -> Tensor:
     """Return the first columns of the product of reflectors 1 - τ v vᴴ, as `geqrf` gives them.
 
     input: the v stand below its diagonal, which counts as 1; with no more columns than rows.
     tau: shape (*, k), with k at most the number of columns.
-    ShapeError: when the shapes do not fit.
 
     >>> flow.linalg.householder_product(flow.zeros(2, 2), flow.tensor([2.0, 0.0]))
     tensor([[-1.,  0.],
             [ 0.,  1.]])
     """
     (*batch, rows, columns), factors = input._data.shape, tau._data.shape
-    if factors[:-1] != (*batch,) or not factors or not factors[-1] <= columns <= rows:
-        expected = f"at most {columns} factors for each matrix of shape {input.shape}, which has "
-        expected += "no more columns than rows"
+    if not factors or factors[:-1] != (*batch,) or not factors[-1] <= columns <= rows:
+        which = f"matrix of shape {input.shape}, which has no more columns than rows"
+        expected = f"at most {columns} factors for each {which}"
         raise wrong("linalg.householder_product", "tau", expected, tau, "pass what geqrf returns")
     return _reflected(input, tau, identity(input, rows, columns))
 
 
-@functor(
-    "flow Tensor",
-    out=True,
+@_method(
     samples="""
         x(3, 2), x(2), x(3, 2); x(3, 2), x(2), x(2, 3), left=False
         z(2, 3, 2), z(2, 2), z(2, 3, 1), transpose=True
     """,
 )
 def ormqr(
-    input: Matrix, tau: SameDType, other: Fitting, left: Flag = True, transpose: Flag = False
+    input: Matrix, tau: Fits, other: Fitting, left: Flag = True, transpose: Flag = False
 ) -> Tensor:
     """Return Q other, for the square Q of the reflectors that `geqrf` gives.
 
-    input: the reflectors stand below its diagonal.
-    tau: their factors, of shape (*, k).
     left: False returns other Q.
     transpose: multiply by Qᴴ.
     """
@@ -368,30 +333,30 @@ def ormqr(
 # --- Singular values ----------------------------------------------------------------------------
 
 
-@functor("linalg", out=True, samples="x(3, 3); x(2, 3, 2), False; x(2, 3), full_matrices=False")
+@_linalg(samples="x(3, 3); x(2, 3, 2), False; x(2, 3), full_matrices=False")
 def linalg_svd(A: Matrix, full_matrices: Flag = True, *, driver: Driver = None) -> SVDResult:
     """Return U, the falling singular values S, and Vᴴ, such that A = U diag(S) Vᴴ.
 
-    full_matrices: make U and V square. What completes them is arbitrary, and so are signs and
-        phases of all vectors: a gradient exists of what does not depend on them, and finite where
-        singular values differ.
+    A gradient exists of what does not depend on signs and phases, finite where values differ.
+
+    full_matrices: make U and V square; what completes them is arbitrary.
 
     >>> flow.linalg.svd(flow.tensor([[3.0, 0.0], [0.0, -4.0]])).S
     tensor([4., 3.])
     """
 
 
-@functor("linalg", out=True, samples="x(3, 3); x(2, 3, 2)")
+@_linalg(samples="x(3, 3); x(2, 3, 2)")
 def linalg_svdvals(A: Matrix, *, driver: Driver = None) -> Tensor:
     """Return the singular values, falling."""
 
 
-@functor("flow Tensor", out=True, samples="x(3, 3); x(2, 3, 2); x(3, 2), compute_uv=False")
+@_method(samples="x(3, 3); x(2, 3, 2); x(3, 2), compute_uv=False")
 def svd(input: Matrix, some: Flag = True, compute_uv: Flag = True) -> OldSVD:
     """Return U, S and V (not Vᴴ) of `linalg.svd`; the older function.
 
     some: leave out what makes U and V square.
-    compute_uv: with False, U and V are square and of zeros.
+    compute_uv: False makes them of zeros, and square.
     """
     if compute_uv:
         u, s, vh = linalg_svd(input, not some)
@@ -407,11 +372,11 @@ def svd_lowrank(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return U, S and V of the q largest singular values, roughly, from random products.
 
+    Halko, Martinsson and Tropp, "Finding structure with randomness", 2009, algorithm 5.1.
+
     q: how many, a little more than the rank that matters.
     niter: how often the products are refined.
     M: what to subtract from A first.
-
-    Halko, Martinsson and Tropp, "Finding structure with randomness", 2009, algorithm 5.1.
 
     >>> U, S, V = flow.svd_lowrank(flow.ones(4, 3), q=2)
     >>> U.shape, S[0], V.shape
@@ -454,35 +419,30 @@ def pca_lowrank(
 # --- Eigenvalues --------------------------------------------------------------------------------
 
 
-@functor("linalg", out=True, samples="spd(3); spd(2, 2), 'U'")
+@_linalg(samples="spd(3); spd(2, 2), 'U'")
 def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
     """Return eigenvalues, rising, of symmetric or Hermitian matrices, and eigenvectors as columns.
 
-    Signs and phases of the vectors are arbitrary: a gradient exists of what does not depend on
-    them, and is finite where eigenvalues differ.
-
-    >>> flow.linalg.eigh(flow.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
-    tensor([1., 2.])
+    A gradient exists of what does not depend on signs and phases, finite where eigenvalues differ.
     """
 
 
-@functor("linalg", out=True, samples="spd(3); spd(2, 2), 'U'")
+@_linalg(samples="spd(3); spd(2, 2), 'U'")
 def linalg_eigvalsh(input: Square, UPLO: Triangle = "L") -> Tensor:
     """Return the eigenvalues of symmetric or Hermitian matrices, rising."""
 
 
-@functor("linalg", out=True, samples="m(3); zm(2, 2)")
+@_linalg(samples="m(3); zm(2, 2)")
 def linalg_eig(input: Square) -> Eigen:
     """Return the complex eigenvalues, in no order, and eigenvectors of length 1 as columns.
 
-    Their phases are arbitrary: a gradient exists of what does not depend on them, and is finite
-    where eigenvalues differ.
+    A gradient exists of what does not depend on phases, finite where eigenvalues differ.
 
     >>> flow.linalg.eig(flow.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j])
     """
 
 
-@functor("linalg", out=True, samples="m(3); zm(2, 2)")
+@_linalg(samples="m(3); zm(2, 2)")
 def linalg_eigvals(input: Square) -> Tensor:
     """Return the complex eigenvalues, in no order."""

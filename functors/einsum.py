@@ -16,7 +16,7 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, FlowError
 from oneflow_lite.functors.checks import check_dims, check_int, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.matmul import SameDType, check_same_dtype
+from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -214,7 +214,7 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
 @functor(
     "flow", out=True, samples="x(2, 3), x(3, 2), 1; x(2, 3), x(4, 3), ([1], [1]); x(2), x(3), 0"
 )
-def tensordot(a: Tensor, b: SameDType, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     """Return the products of a and b summed over pairs of dimensions.
 
     dims: the number of last dimensions of `a` and first of `b` to sum over, or the dimensions of

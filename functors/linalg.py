@@ -9,36 +9,12 @@ from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.dtype import finfo
-from oneflow_lite.functors.checks import (
-    check_broadcast,
-    check_dim,
-    check_dims,
-    check_matrix,
-    check_number,
-    check_tensor,
-    wrong,
-)
+from oneflow_lite.functors import checks, domains as D
+from oneflow_lite.functors.checks import check_tensor, wrong
 from oneflow_lite.functors.declare import functor, unary
-from oneflow_lite.functors.decompositions import (
-    Fitting,
-    Left,
-    check_fit,
-    flag,
-    identity,
-    solve_triangular,
-)
-from oneflow_lite.functors.domains import (
-    AnyTensor,
-    Count,
-    Domain,
-    Flag,
-    Int,
-    Matrix,
-    Positive,
-    Square,
-    choice,
-)
-from oneflow_lite.functors.matmul import SameDType, check_same_dtype
+from oneflow_lite.functors.decompositions import Fitting, Left, check_fit, flag, solve_triangular
+from oneflow_lite.functors.domains import Flag, Matrix, Square
+from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -53,19 +29,18 @@ Triangular = namedtuple("Triangular", "solution cloned_coefficient")
 Lstsq = namedtuple("Lstsq", "solution residuals rank singular_values")
 SLogDet = namedtuple("SLogDet", "sign logabsdet")
 
-Hermitian = Annotated[
-    bool, flag("The input is symmetric or Hermitian; its lower triangle alone is read.")
+_HERMITIAN = "The input is symmetric or Hermitian; its lower triangle alone is read."
+Hermitian = Annotated[bool, flag(_HERMITIAN)]
+Bound = Annotated[  # a number, or a tensor of one for each matrix
+    Any, D.Domain("Singular values up to it, for rtol of the largest, are 0; the rounding error.")
 ]
-Bound = Annotated[
-    Any,
-    Domain(
-        "A number, or a tensor of one for each matrix: singular values up to it, or for rtol to it "
-        "times the largest, count as 0. By default the rounding error."
-    ),
-]
+
+_linalg = functools.partial(functor, "linalg", out=True)
+_method = functools.partial(functor, "flow Tensor", out=True)
 
 # --- Solving ------------------------------------------------------------------------------------
 
+_SQUARE = "m(3); m(2, 2); zm(2)"
 _SOLVE_SAMPLES = "m(3), x(3, 2); m(2, 3), x(2, 3); zm(2), z(3, 2, 1); m(2), x(3, 2), left=False"
 
 
@@ -83,13 +58,12 @@ def _solved(op: str, a: Tensor, b: Tensor, left: bool, check_errors: bool) -> So
     return SolveEx(result.squeeze(-1) if vectors else result if left else result.mT, info)
 
 
-@functor("linalg", out=True, samples=_SOLVE_SAMPLES)
-def linalg_solve(A: Square, B: SameDType, *, left: Left = True) -> Tensor:
+@_linalg(samples=_SOLVE_SAMPLES)
+def linalg_solve(A: Square, B: Fits, *, left: Left = True) -> Tensor:
     """Return the X of A X = B.
 
     B: shape (*, n, k); (n,) or, if it is that of A without its last size, (*, n) for vectors.
     LinAlgError: when a matrix is singular.
-    ShapeError: when the shapes do not fit.
 
     >>> flow.linalg.solve(flow.tensor([[2.0, 0.0], [1.0, 1.0]]), flow.tensor([4.0, 5.0]))
     tensor([2., 3.])
@@ -97,22 +71,18 @@ def linalg_solve(A: Square, B: SameDType, *, left: Left = True) -> Tensor:
     return _solved("linalg.solve", A, B, left, True).result
 
 
-@functor("linalg", out=True, samples=_SOLVE_SAMPLES)
+@_linalg(samples=_SOLVE_SAMPLES)
 def linalg_solve_ex(
-    A: Square, B: SameDType, *, left: Left = True, check_errors: Flag = False
+    A: Square, B: Fits, *, left: Left = True, check_errors: Flag = False
 ) -> SolveEx:
     """Return `linalg.solve` and for each matrix 0, or the number of the first 0 on U's diagonal.
 
-    B: as in `linalg.solve`.
     check_errors: raise for a singular matrix; otherwise its solution is nan.
-    ShapeError: when the shapes do not fit.
     """
     return _solved("linalg.solve_ex", A, B, left, check_errors)
 
 
-@functor(
-    "linalg",
-    out=True,
+@_linalg(
     samples="""
         m(3), x(3, 2), upper=True; m(2, 2), x(2, 1), upper=False, unitriangular=True
         zm(2), z(3, 2), upper=True, left=False
@@ -135,7 +105,7 @@ def linalg_solve_triangular(
     return solve_triangular(input, B, upper, unitriangular, left)
 
 
-@functor("flow Tensor", out=True, samples="x(3, 2), m(3); x(2, 1), m(2, 2), False, True, True")
+@_method(samples="x(3, 2), m(3); x(2, 1), m(2, 2), False, True, True")
 def triangular_solve(
     input: Fitting,
     A: Square,
@@ -143,26 +113,18 @@ def triangular_solve(
     transpose: Flag = False,
     unitriangular: Flag = False,
 ) -> Triangular:
-    """Return `linalg.solve_triangular(A, input)` and a copy of A; the older function.
-
-    upper, unitriangular: as there.
-    transpose: solve with the transpose of A.
-    """
+    """Return `linalg.solve_triangular(A, input)`, or with Aᵀ, and a copy of A; the older function."""
     check_same_dtype("triangular_solve", input, "A", A)
     check_fit("triangular_solve", A, input)
     a = A.mT if transpose else A
     return Triangular(solve_triangular(a, input, upper != transpose, unitriangular), A.clone())
 
 
-@functor("flow Tensor", out=True, samples="x(3, 2), m(3); x(2, 1), m(2, 2), True; z(2, 1), zm(2)")
+@_method(samples="x(3, 2), m(3); x(2, 1), m(2, 2), True; z(2, 1), zm(2)")
 def cholesky_solve(input: Fitting, L: Square, upper: Flag = False) -> Tensor:
     """Return the X of (L Lᴴ) X = input for a lower triangular L; what lies above is not read.
 
     upper: L is upper triangular, and X that of (Lᴴ L) X = input.
-
-    >>> flow.cholesky_solve(flow.ones(2, 1), 2 * flow.eye(2))
-    tensor([[0.2500],
-            [0.2500]])
     """
     check_same_dtype("cholesky_solve", input, "L", L)
     check_fit("cholesky_solve", L, input)
@@ -170,17 +132,14 @@ def cholesky_solve(input: Fitting, L: Square, upper: Flag = False) -> Tensor:
     return solve_triangular(higher, solve_triangular(lower, input, False), True)
 
 
-@functor("flow Tensor", out=True, samples="m(3); m(2, 2), True")
+@_method(samples="m(3); m(2, 2), True")
 def cholesky_inverse(input: Square, upper: Flag = False) -> Tensor:
-    """Return the inverse of L Lᴴ for a lower triangular L; what lies above is not read.
-
-    upper: L is upper triangular, and the inverse that of Lᴴ L.
-    """
-    n = input._data.shape[-1]
-    return cholesky_solve(identity(input, n, n), input, upper)
+    """Return the inverse of the A that `cholesky_solve` solves with."""
+    eye = F.eye(input._data.shape[-1], dtype=input.dtype, device=input.device)
+    return cholesky_solve(eye, input, upper)
 
 
-@functor("linalg flow.inverse Tensor.inverse", out=True, samples="m(3); m(2, 2); zm(2)")
+@functor("linalg flow.inverse Tensor.inverse", out=True, samples=_SQUARE)
 def linalg_inv(A: Square) -> Tensor:
     """Return the inverse.
 
@@ -193,7 +152,7 @@ def linalg_inv(A: Square) -> Tensor:
     return linalg_inv_ex(A, check_errors=True).inverse
 
 
-@functor("linalg", out=True, samples="m(3); m(2, 2); zm(2)")
+@_linalg(samples=_SQUARE)
 def linalg_inv_ex(A: Square, *, check_errors: Flag = False) -> InvEx:
     """Return `linalg.inv` and for each matrix 0, or the number of the first 0 on U's diagonal.
 
@@ -213,10 +172,10 @@ def linalg_inv_ex(A: Square, *, check_errors: Flag = False) -> InvEx:
 )
 def linalg_lstsq(
     input: Matrix,
-    b: SameDType,
-    rcond: float | None = None,
+    b: Fits,
+    rcond: D.Number | None = None,
     *,
-    driver: Annotated[str | None, choice("gels", "gelsy", "gelsd", "gelss")] | None = None,
+    driver: Annotated[str | None, D.choice("gels", "gelsy", "gelsd", "gelss")] | None = None,
 ) -> Lstsq:
     """Return the shortest X that minimises |A X - b| for the input A, residuals squared, and rank.
 
@@ -227,7 +186,6 @@ def linalg_lstsq(
     driver: "gelsy" by default. "gels" takes the rank to be full, and gives no rank. "gelsd" and
         "gelss" give the singular values. Residuals are given where m > n, but not by "gelsy", nor
         where the rank is not full.
-    ShapeError: when the shapes do not fit.
 
     >>> A = flow.tensor([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
     >>> flow.linalg.lstsq(A, flow.tensor([[1.0], [2.0], [3.0]])).rank
@@ -235,13 +193,12 @@ def linalg_lstsq(
     """
     *batch, m, n = input._data.shape
     vectors = b._data.shape == (*batch, m)
-    b = b.unsqueeze(-1) if vectors else check_matrix("linalg.lstsq", b, "b")
+    b = b.unsqueeze(-1) if vectors else checks.check_matrix("linalg.lstsq", b, "b")
     check_fit("linalg.lstsq", input, b, "b")
     driver = driver or "gelsy"
     if rcond is None:
         rcond = max(m, n) * float(finfo(input.dtype).eps)
-    attrs = {"rcond": check_number("linalg.lstsq", "rcond", rcond), "driver": driver}
-    solution, rank, values = dispatch(LSTSQ, (input, b), attrs)
+    solution, rank, values = dispatch(LSTSQ, (input, b), {"rcond": rcond, "driver": driver})
     if m > n and driver != "gelsy" and (driver == "gels" or rank.eq(n).all().item()):
         residuals = (input @ solution - b).abs().square().sum(-2)
     else:
@@ -259,7 +216,7 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
     def number(value: Any) -> Tensor:
         if isinstance(value, Tensor):
             return value.to(real)
-        return F.zeros((), dtype=real, device=A.device) + check_number(op, "tol", value)
+        return F.zeros((), dtype=real, device=A.device) + checks.check_number(op, "tol", value)
 
     least = number(0.0 if atol is None else atol)
     if rtol is not None:
@@ -268,11 +225,7 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
     return least, F.where(least > 0, 0.0, error * (least * 0 + 1))
 
 
-@functor(
-    "linalg",
-    out=True,
-    samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6",
-)
+@_linalg(samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6")
 def linalg_pinv(
     input: Matrix,
     rcond: Any = None,
@@ -305,13 +258,7 @@ def pinverse(input: Matrix, rcond: float = 1e-15) -> Tensor:
 
 _of_square = functools.partial(unary, domain=Square, on="flow Tensor linalg")
 
-det = _of_square(
-    "det",
-    "Return the determinant.",
-    "[[0.0, 1.0], [1.0, 0.0]] -> tensor(-1.)",
-    op="linalg_det",
-    samples="m(3); m(2, 2); zm(2)",
-)
+det = _of_square("det", "Return the determinant.", op="linalg_det", samples=_SQUARE)
 matrix_exp = _of_square(
     "matrix_exp",
     "Return the matrix exponential Σ Aⁿ / n!.",
@@ -321,7 +268,7 @@ matrix_exp = _of_square(
 )
 
 
-@functor("flow Tensor linalg", op="linalg_slogdet", out=True, samples="m(3); m(2, 2); zm(2)")
+@functor("flow Tensor linalg", op="linalg_slogdet", out=True, samples=_SQUARE)
 def slogdet(input: Square) -> SLogDet:
     """Return the sign of the determinant, or its phase, and the logarithm of its absolute value.
 
@@ -332,7 +279,7 @@ def slogdet(input: Square) -> SLogDet:
     """
 
 
-@functor("flow Tensor", samples="m(3); m(2, 2); zm(2)")
+@functor("flow Tensor", samples=_SQUARE)
 def logdet(input: Square) -> Tensor:
     """Return the logarithm of the determinant; nan where that is negative."""
     sign, logarithm = slogdet(input)
@@ -344,12 +291,11 @@ def logdet(input: Square) -> Tensor:
 # --- Tensors as matrices ------------------------------------------------------------------------
 
 
-@functor("linalg", out=True, samples="m(4).reshape(4, 2, 2), 1; m(4).reshape(2, 2, 4)")
-def linalg_tensorinv(input: AnyTensor, ind: Positive = 2) -> Tensor:
+@_linalg(samples="m(4).reshape(4, 2, 2), 1; m(4).reshape(2, 2, 4)")
+def linalg_tensorinv(input: D.AnyTensor, ind: D.Positive = 2) -> Tensor:
     """Return the inverse of a tensor for `tensordot`: that of the tensor as a matrix.
 
-    input: of a shape whose first `ind` sizes have the product of the others.
-    ind: how many dimensions stand for the rows.
+    ind: how many dimensions stand for the rows; their sizes have the product of the others.
     ShapeError: when the products differ.
     LinAlgError: when the matrix is singular.
 
@@ -365,22 +311,17 @@ def linalg_tensorinv(input: AnyTensor, ind: Positive = 2) -> Tensor:
     return linalg_inv(input.reshape(n, n)).reshape((*columns, *rows))
 
 
-@functor(
-    "linalg",
-    out=True,
-    samples="m(4).reshape(4, 2, 2), x(4); m(4).reshape(2, 4, 2), x(4), dims=(0,)",
-)
-def linalg_tensorsolve(input: Tensor, other: SameDType, dims: Any = None) -> Tensor:
+@_linalg(samples="m(4).reshape(4, 2, 2), x(4); m(4).reshape(2, 4, 2), x(4), dims=(0,)")
+def linalg_tensorsolve(input: Tensor, other: Fits, dims: Any = None) -> Tensor:
     """Return the X with tensordot(input, X, X.ndim) = other.
 
     input: of the shape of the other, followed by that of X.
     dims: its dimensions to move to its end first.
-    ShapeError: when the input has not as many elements for the other as for X.
     LinAlgError: when the input, as a matrix, is singular.
     """
     op, ndim = "linalg.tensorsolve", input._data.ndim
     if dims is not None:
-        chosen = check_dims(op, dims, ndim, "dims")
+        chosen = checks.check_dims(op, dims, ndim, "dims")
         input = input.movedim(chosen, tuple(range(ndim - len(chosen), ndim)))
     shape, n = input._data.shape[other._data.ndim :], other._data.size
     if math.prod(shape) != n or input._data.size != n * n:
@@ -390,7 +331,7 @@ def linalg_tensorsolve(input: Tensor, other: SameDType, dims: Any = None) -> Ten
 
 
 @functor("linalg", samples="x(3); x(2, 3), N=2; i(3)")
-def linalg_vander(x: AnyTensor, *, N: Count | None = None) -> Tensor:
+def linalg_vander(x: D.AnyTensor, *, N: D.Count | None = None) -> Tensor:
     """Return the powers 0 … N - 1 of each element, along a new last dimension.
 
     N: how many; by default the last size of x.
@@ -401,39 +342,24 @@ def linalg_vander(x: AnyTensor, *, N: Count | None = None) -> Tensor:
             [1, 3, 9]])
     """
     x = x if x._data.ndim else x.unsqueeze(0)
-    shape = x._data.shape
-    n = shape[-1] if N is None else N
-    if x._data.dtype.kind == "b":
-        x = x.long()
-    one = x.unsqueeze(-1) ** 0
+    n = x._data.shape[-1] if N is None else N
+    x = (x.long() if x._data.dtype.kind == "b" else x).unsqueeze(-1)
     if n <= 1:
-        return one[..., :n]
-    factors = x.unsqueeze(-1).expand(*shape, n - 1)
-    return F.cat([one, factors.cumprod(-1)], -1)
+        return (x**0)[..., :n]
+    return F.cat([x**0, x.expand(*x._data.shape[:-1], n - 1).cumprod(-1)], -1)
 
 
 @functor("linalg", samples="x(2, 3); x(2, 2, 3), offset=1, dim1=0, dim2=2")
-def linalg_diagonal(A: AnyTensor, *, offset: Int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return `flow.diagonal`, by default of the last two dimensions; a view.
-
-    offset: 0 the main diagonal, positive above it, negative below.
-    dim1, dim2: the dimensions of the matrices.
-    """
+def linalg_diagonal(A: D.AnyTensor, *, offset: D.Int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return `flow.diagonal`, by default of the last two dimensions; a view."""
     return A.diagonal(offset, dim1, dim2)
 
 
-Crossed = Annotated[
-    Tensor,
-    Domain(
-        "Of size 3 along the dimension; the other ones broadcast.",
-        "check_tensor(NAME, '{x}', {x})",
-        uses=(check_tensor,),
-        raises={"ShapeError": "When a size is not 3, or the shapes do not broadcast."},
-    ),
-]
+_CROSSED = {"ShapeError": "When a size is not 3, or the shapes do not broadcast."}
+Crossed = Annotated[Tensor, D.Domain("Of size 3 along the dimension.", raises=_CROSSED)]
 
 
-@functor("linalg", out=True, samples="x(2, 3), x(1, 3); z(3, 2), z(3, 1), dim=0")
+@_linalg(samples="x(2, 3), x(1, 3); z(3, 2), z(3, 1), dim=0")
 def linalg_cross(input: Crossed, other: Crossed, *, dim: int = -1) -> Tensor:
     """Return the cross product along a dimension.
 
@@ -443,18 +369,19 @@ def linalg_cross(input: Crossed, other: Crossed, *, dim: int = -1) -> Tensor:
     return _crossed("linalg.cross", input, other, dim)
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3), x(2, 3), 1; x(3, 2), x(3, 2)")
+@_method(samples="x(2, 3), x(2, 3), 1; x(3, 2), x(3, 2)")
 def cross(input: Crossed, other: Crossed, dim: int | None = None) -> Tensor:
     """Return the cross product, as `linalg.cross` does, by default along the first size of 3."""
     if dim is None:
-        dim = input._data.shape.index(3) if 3 in input._data.shape else -1
+        shape = check_tensor("cross", "input", input)._data.shape
+        dim = shape.index(3) if 3 in shape else -1
     return _crossed("cross", input, other, dim)
 
 
 def _crossed(op: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
-    x, y = promote(op, input, other)
-    shape = check_broadcast(op, "other", y, x)
-    dim = check_dim(op, dim, len(shape)) - len(shape)
+    x, y = promote(op, check_tensor(op, "input", input), check_tensor(op, "other", other))
+    shape = checks.check_broadcast(op, "other", y, x)
+    dim = checks.check_dim(op, dim, len(shape)) - len(shape)
     for argument, each in (("input", x), ("other", y)):
         if each._data.ndim < -dim or each._data.shape[dim] != 3:
             raise wrong(op, argument, f"size 3 in dimension {dim}", each, "reshape or permute it")

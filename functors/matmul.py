@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import DTypeError, FlowError, ShapeError
+from oneflow_lite.errors import DTypeError, FlowError
 from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Domain, Int, Square, Tensors, Vector
@@ -60,29 +60,31 @@ def _misfit(op: str, argument: str, expected: str, x: Shape, y: Shape) -> FlowEr
     return wrong(op, argument, expected, f"shape {y}", "transpose or reshape one of them")
 
 
-def _check_product(op: str, argument: str, x: Shape, y: Shape) -> None:
+def _check_product(x: Shape, y: Shape) -> None:
     """Check x (..., M, K) against y (..., K, N)."""
     if x[-1] != y[-2]:
-        raise _misfit(op, argument, f"{x[-1]} rows", x, y)
+        raise _misfit("matmul", "other", f"{x[-1]} rows", x, y)
     if len(x) > 2 and len(y) > 2 and x[:-2] != y[:-2]:
         try:
             np.broadcast_shapes(x[:-2], y[:-2])
         except ValueError:
-            raise _misfit(op, argument, "batch sizes that broadcast", x, y) from None
+            raise _misfit("matmul", "other", "batch sizes that broadcast", x, y) from None
 
 
 _DTYPES = {"DTypeError": "When the dtypes differ."}
-
-SameDType = Annotated[
+Fits = Annotated[
     Tensor,
     Domain(
-        "Of the dtype of the first argument.",
+        "Of the dtype of the first argument, and of a shape that fits.",
         "check_same_dtype(NAME, {first}, '{x}', {x})",
         uses=(check_same_dtype,),
-        raises=_DTYPES,
+        raises={"ShapeError": "When the shapes do not fit.", **_DTYPES},
     ),
 ]
 Unchecked = Annotated[Tensor, Domain(tensor="operand")]
+
+_method = functools.partial(functor, "flow Tensor", out=True)
+_written = functools.partial(_method, twin=True)
 
 
 @functor(
@@ -93,30 +95,26 @@ Unchecked = Annotated[Tensor, Domain(tensor="operand")]
         x(3), x(3, 2); x(2, 3), x(3); x(3), x(3)
     """,
 )
-def matmul(input: Tensor, other: SameDType) -> Tensor:
+def matmul(input: Tensor, other: Fits) -> Tensor:
     """Return the matrix product, `input @ other`.
 
     input: shape (K,) or (..., M, K).
     other: shape (K,) or (..., K, N), of the same dtype. Batch dimensions broadcast.
     returns: shape (..., M, N), without M or N where the argument is a vector.
-    ShapeError: when an argument is 0-d, or the shapes do not fit.
 
     >>> flow.matmul(flow.ones(2, 3), flow.ones(5, 3, 4)).shape
     (5, 2, 4)
-    >>> flow.matmul(flow.tensor([1., 2.]), flow.tensor([3., 4.]))
-    tensor(11.)
     """
     x, y = input._data.shape, other._data.shape
     if len(x) > 1 < len(y):
-        _check_product("matmul", "other", x, y)
+        _check_product(x, y)
         return dispatch2(MATMUL, input, other)
     if not x or not y:
-        raise ShapeError(
-            f"matmul(): argument '{'other' if x else 'input'}': expected at least one "
-            f"dimension, got shapes {x} and {y}; multiply by a 0-d tensor with *"
-        )
+        expected, got = "at least one dimension", f"shapes {x} and {y}"
+        argument, mend = "other" if x else "input", "multiply by a 0-d tensor with *"
+        raise wrong("matmul", argument, expected, got, mend)
     if len(y) > 1:  # (K,) @ (..., K, N)
-        _check_product("matmul", "other", x, y)
+        _check_product(x, y)
         row = dispatch2(MATMUL, _reshape(input, (1, *x)), other)
         return _without_ones(row, (*y[:-2], y[-1]))
     if x[-1] != y[0]:
@@ -132,22 +130,18 @@ def matmul_nt(x: Unchecked, y: Unchecked) -> Tensor:
     """Return x yᵀ of two tensors of matrices; gradients use it, so nothing is checked."""
 
 
-@functor(
-    samples="""
-        x(3, 2), x(3, 4), merge=False; x(2, 3, 2), x(2, 3, 2), merge=False
-        x(2, 3, 2), x(2, 3, 2), merge=True
-    """
-)
+_TN_SAMPLES = "x(3, 2), x(3, 4), merge=False; {0}, {0}, merge=False; {0}, {0}, merge=True"
+
+
+@functor(samples=_TN_SAMPLES.format("x(2, 3, 2)"))
 def matmul_tn(x: Unchecked, y: Unchecked, *, merge: bool) -> Tensor:
     """Return xᵀ y, summed over the batch with `merge`; see `matmul_nt`."""
 
 
 # --- Products of exact ranks --------------------------------------------------------------------
 
-_RANKS = "When an argument has another number of dimensions, or the shapes do not fit."
-Factor = Annotated[
-    Tensor, Domain("Nothing broadcasts.", raises={"ShapeError": _RANKS, **_DTYPES})
-]  # checked by `_product`
+_RANKS = {"ShapeError": "When an argument is of another rank, or the shapes do not fit.", **_DTYPES}
+Factor = Annotated[Tensor, Domain("Nothing broadcasts.", raises=_RANKS)]  # `_product` checks
 
 
 def _product(
@@ -165,31 +159,31 @@ def _product(
     return matmul(x, y)
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3), x(3, 2)")
+@_method(samples="x(2, 3), x(3, 2)")
 def mm(input: Factor, mat2: Factor) -> Tensor:
     """Return the product of two matrices, (M, K) and (K, N)."""
     return _product("mm", (2, 2), input, mat2, ("input", "mat2"))
 
 
-@functor("flow Tensor", out=True, samples="x(2, 2, 3), x(2, 3, 2)")
+@_method(samples="x(2, 2, 3), x(2, 3, 2)")
 def bmm(input: Factor, mat2: Factor) -> Tensor:
     """Return the products of two batches of matrices, (B, M, K) and (B, K, N)."""
     return _product("bmm", (3, 3), input, mat2, ("input", "mat2"))
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3), x(3)")
+@_method(samples="x(2, 3), x(3)")
 def mv(input: Factor, vec: Factor) -> Tensor:
     """Return the product of a matrix (M, K) and a vector (K,)."""
     return _product("mv", (2, 1), input, vec, ("input", "vec"))
 
 
-@functor("flow Tensor", out=True, samples="x(3), x(3)")
+@_method(samples="x(3), x(3)")
 def dot(input: Factor, tensor: Factor) -> Tensor:
     """Return Σ input · tensor of two vectors of equal length; nothing is conjugated."""
     return _product("dot", (1, 1), input, tensor, ("input", "tensor"))
 
 
-@functor("flow Tensor", out=True, samples="x(3), x(3); z(3), z(3)")
+@_method(samples="x(3), x(3); z(3), z(3)")
 def vdot(input: Vector, other: Factor) -> Tensor:
     """Return Σ conj(input) · other of two vectors of equal length.
 
@@ -199,25 +193,17 @@ def vdot(input: Vector, other: Factor) -> Tensor:
     return _product("vdot", (1, 1), F.conj(input), other, ("input", "other"))
 
 
-@functor("flow Tensor", out=True, alias="ger", samples="x(3), x(2)")
+@_method(alias="ger", samples="x(3), x(2)")
 def outer(input: Vector, vec2: Vector) -> Tensor:
-    """Return the matrix of all products of elements of two vectors, (M,) and (N,): (M, N).
-
-    >>> flow.outer(flow.tensor([1., 2.]), flow.tensor([1., 10.]))
-    tensor([[ 1., 10.],
-            [ 2., 20.]])
-    """
+    """Return the matrix of all products of elements of two vectors, (M,) and (N,): (M, N)."""
     return _reshape(input, (*input._data.shape, 1)) * vec2
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3), x(4, 3); x(3), x(2, 2, 3); x(2), x()")
-def inner(input: Tensor, other: SameDType) -> Tensor:
+@_method(samples="x(2, 3), x(4, 3); x(3), x(2, 2, 3); x(2), x()")
+def inner(input: Tensor, other: Fits) -> Tensor:
     """Return the products of the last dimensions of two tensors, summed: (..., K) and (*, K).
 
-    A 0-d argument multiplies the other one.
-
-    returns: shape (..., *).
-    ShapeError: when the last sizes differ.
+    A 0-d argument multiplies the other one. The result has the shape (..., *).
 
     >>> flow.inner(flow.tensor([1., 2.]), flow.tensor([[1., 0.], [1., 1.]]))
     tensor([1., 3.])
@@ -233,14 +219,8 @@ def inner(input: Tensor, other: SameDType) -> Tensor:
 
 
 @functor("linalg", out=True, samples="x(2, 3), x(2, 3); z(2, 3), z(3), dim=-1; x(2, 3), x(), dim=0")
-def linalg_vecdot(x: Tensor, y: SameDType, *, dim: int = -1) -> Tensor:
-    """Return Σ conj(x) · y along one dimension; the other ones broadcast.
-
-    ShapeError: when the shapes do not broadcast.
-
-    >>> flow.linalg.vecdot(flow.ones(2, 3), flow.tensor([1., 2., 3.]))
-    tensor([6., 6.])
-    """
+def linalg_vecdot(x: Tensor, y: Fits, *, dim: int = -1) -> Tensor:
+    """Return Σ conj(x) · y along one dimension; the other ones broadcast."""
     check_broadcast("linalg.vecdot", "y", y, x)
     products = F.conj(x) * y
     return products.sum(check_dim("linalg.vecdot", dim, products._data.ndim))
@@ -248,13 +228,8 @@ def linalg_vecdot(x: Tensor, y: SameDType, *, dim: int = -1) -> Tensor:
 
 # --- Products added to something ----------------------------------------------------------------
 
-Added = Annotated[
-    Tensor,
-    Domain(
-        "Of a shape that expands to that of the product.",
-        raises={"ShapeError": "When {x} does not expand to the product."},
-    ),
-]
+_EXPANDS = {"ShapeError": "When {x} does not expand to the product.", **_DTYPES}
+Added = Annotated[Tensor, Domain("Expands to the shape of the product.", raises=_EXPANDS)]
 Beta = Annotated[Any, Domain("The factor of `input`; with 0 that is ignored, NaN and all.")]
 Alpha = Annotated[Any, Domain("The factor of the product.")]
 
@@ -274,12 +249,7 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
     return (input if beta == 1 else input * beta) + product
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples="x(2, 2), x(2, 3), x(3, 2), beta=0; x(2), x(2, 3), x(3, 2), beta=2, alpha=0.5",
-)
+@_written(samples="x(2, 2), x(2, 3), x(3, 2), beta=0; x(2), x(2, 3), x(3, 2), beta=2, alpha=0.5")
 def addmm(input: Added, mat1: Factor, mat2: Factor, *, beta: Beta = 1, alpha: Alpha = 1) -> Tensor:
     """Return beta · input + alpha · (mat1 @ mat2), for matrices (M, K) and (K, N).
 
@@ -291,13 +261,13 @@ def addmm(input: Added, mat1: Factor, mat2: Factor, *, beta: Beta = 1, alpha: Al
     return _added("addmm", input, product, beta, alpha)
 
 
-@functor("flow Tensor", out=True, twin=True, samples="x(2), x(2, 3), x(3), beta=2")
+@_written(samples="x(2), x(2, 3), x(3), beta=2")
 def addmv(input: Added, mat: Factor, vec: Factor, *, beta: Beta = 1, alpha: Alpha = 1) -> Tensor:
     """Return beta · input + alpha · (mat @ vec), for a matrix (M, K) and a vector (K,)."""
     return _added("addmv", input, _product("addmv", (2, 1), mat, vec, ("mat", "vec")), beta, alpha)
 
 
-@functor("flow Tensor", out=True, twin=True, samples="x(2, 2, 2), x(2, 2, 3), x(2, 3, 2), alpha=3")
+@_written(samples="x(2, 2, 2), x(2, 2, 3), x(2, 3, 2), alpha=3")
 def baddbmm(
     input: Added, batch1: Factor, batch2: Factor, *, beta: Beta = 1, alpha: Alpha = 1
 ) -> Tensor:
@@ -306,7 +276,7 @@ def baddbmm(
     return _added("baddbmm", input, product, beta, alpha)
 
 
-@functor("flow Tensor", out=True, twin=True, samples="x(2, 2), x(2, 2, 3), x(2, 3, 2), beta=2")
+@_written(samples="x(2, 2), x(2, 2, 3), x(2, 3, 2), beta=2")
 def addbmm(
     input: Added, batch1: Factor, batch2: Factor, *, beta: Beta = 1, alpha: Alpha = 1
 ) -> Tensor:
@@ -315,14 +285,9 @@ def addbmm(
     return _added("addbmm", input, product.sum(0), beta, alpha)
 
 
-@functor(
-    "flow Tensor", out=True, twin=True, samples="x(3, 2), x(3), x(2), alpha=2; x(1), x(3), x(2)"
-)
+@_written(samples="x(3, 2), x(3), x(2), alpha=2; x(1), x(3), x(2)")
 def addr(input: Added, vec1: Vector, vec2: Vector, *, beta: Beta = 1, alpha: Alpha = 1) -> Tensor:
-    """Return beta · input + alpha · outer(vec1, vec2).
-
-    DTypeError: when the dtypes differ.
-    """
+    """Return beta · input + alpha · outer(vec1, vec2)."""
     return _added("addr", input, outer(vec1, vec2), beta, alpha)
 
 
@@ -334,14 +299,13 @@ def addr(input: Added, vec1: Vector, vec2: Vector, *, beta: Beta = 1, alpha: Alp
         x(2, 3), x(4, 3); x(3), x(4, 3), x(4)
     """,
 )
-def linear(input: Tensor, weight: SameDType, bias: SameDType | None = None) -> Tensor:
+def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     """Return input @ weightᵀ + bias.
 
     input: shape (..., in_features).
     weight: shape (out_features, in_features), or (in_features,).
     bias: shape (out_features,), or 0-d.
     returns: shape (..., out_features), or (...,) for a weight that is a vector.
-    ShapeError: when the shapes do not fit.
 
     >>> flow.nn.functional.linear(flow.ones(2, 3), flow.ones(4, 3), flow.ones(4))
     tensor([[4., 4., 4., 4.],
@@ -373,19 +337,13 @@ def linalg_multi_dot(tensors: Tensors) -> Tensor:
 
     tensors: matrices; the first and the last may be vectors.
     ShapeError: when the shapes do not fit.
-
-    >>> flow.linalg.multi_dot([flow.ones(2, 3), flow.ones(3, 1), flow.ones(1, 2)]).shape
-    (2, 2)
     """
     return _chain("linalg.multi_dot", tensors)
 
 
 @functor("flow", out=True, samples="x(2, 3), x(3, 1), x(1, 2); x(2, 3)")
-def chain_matmul(*matrices: Tensor) -> Tensor:
-    """Return the product of matrices; the older name of `linalg.multi_dot`.
-
-    ShapeError: when the shapes do not fit.
-    """
+def chain_matmul(*matrices: Factor) -> Tensor:
+    """Return the product of matrices; the older name of `linalg.multi_dot`."""
     return _chain("chain_matmul", matrices)
 
 
@@ -398,25 +356,30 @@ def _chain(op: str, tensors: Sequence[Tensor]) -> Tensor:
     for i, (x, y) in enumerate(itertools.pairwise(shapes), 1):
         if x[-1] != y[0]:
             raise _misfit(op, f"tensors[{i}]", f"{x[-1]} rows", x, y)
-    # The factor i has sizes[i] rows and sizes[i + 1] columns.
-    rows = 1 if len(shapes[0]) == 1 else shapes[0][0]
-    columns = 1 if len(shapes[-1]) == 1 else shapes[-1][-1]
-    sizes = [rows, *[shape[0] for shape in shapes[1:]], columns]
+    sizes = [shape[0] for shape in shapes] + [shapes[-1][-1]]
+    for end in (0, -1):
+        sizes[end] = 1 if len(shapes[end]) == 1 else sizes[end]
+    return _multiply(tensors, _splits(sizes), 0, last)
 
-    @functools.cache
-    def cheapest(i: int, j: int) -> tuple[int, int]:
-        """Return how few numbers are multiplied for the factors i to j, parted after which one."""
-        costs = [
-            (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-            for k in range(i, j)
-        ]
-        return min(costs, default=(0, i))
 
-    def product(i: int, j: int) -> Tensor:
-        middle = cheapest(i, j)[1]
-        return tensors[i] if i == j else matmul(product(i, middle), product(middle + 1, j))
+def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return where to part each run of factors so that the fewest numbers are multiplied."""
+    n = len(sizes) - 1
+    cost, split = dict.fromkeys([(i, i) for i in range(n)], 0), {}
+    for length in range(1, n):
+        for i, j in zip(range(n - length), range(length, n), strict=True):
+            cost[i, j], split[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
+    return split
 
-    return product(0, last)
+
+def _multiply(tensors: Sequence[Tensor], split: dict[Any, int], i: int, j: int) -> Tensor:
+    if i == j:
+        return tensors[i]
+    k = split[i, j]
+    return matmul(_multiply(tensors, split, i, k), _multiply(tensors, split, k + 1, j))
 
 
 @functor("flow Tensor linalg", out=True, samples="m(2), 0; m(2, 2), 3; zm(2), -2; m(3), 1")
@@ -430,8 +393,8 @@ def matrix_power(input: Square, n: Int) -> Tensor:
             [0., 1.]])
     """
     if n == 0:
-        one = F.eye(input._data.shape[-1], dtype=input.dtype, device=input.device)
-        return F.zeros_like(input) + one
+        size = input._data.shape[-1]
+        return F.zeros_like(input) + F.eye(size, dtype=input.dtype, device=input.device)
     if n == 1:
         return input.clone()
     return _power(input, n) if n > 0 else _power(F.linalg_inv(input), -n)

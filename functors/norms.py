@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Annotated, Any
 
@@ -18,15 +19,15 @@ from oneflow_lite.tensor import Tensor
 
 SVDVALS = op_expr("linalg_svdvals")
 
+_linalg = functools.partial(functor, "linalg", out=True)
+
 Values = D.FloatingOrComplex
 Keep = D.KeepDim
 Cast = D.CastTo
 Axes = Annotated[Any, D.Domain("The dimensions to reduce; None and () mean all.")]
 
 
-@functor(
-    "linalg",
-    out=True,
+@_linalg(
     samples="""
         x(2, 3); x(2, 3), 3, -1; x(2, 3), inf, 0, True
         x(2, 3), -inf; z(2, 3), 0.5, (0, 1); x(2, 3), 0
@@ -55,9 +56,7 @@ def _singular_values(A: Tensor) -> Tensor:
     return dispatch1(SVDVALS, A)
 
 
-@functor(
-    "linalg",
-    out=True,
+@_linalg(
     samples="""
         x(2, 3); x(2, 3), 'nuc', keepdim=True; x(2, 3, 2), 1, (0, -1)
         x(2, 3), -inf; z(2, 3), 2; x(2, 3), -2
@@ -113,9 +112,7 @@ def _extreme(values: Tensor, ord: float, dim: int, keepdim: bool = False) -> Ten
     return values.amax(dim, keepdim) if ord > 0 else values.amin(dim, keepdim)
 
 
-@functor(
-    "linalg",
-    out=True,
+@_linalg(
     samples="""
         x(2, 3); x(3), 3; x(2, 3), 'nuc'; x(2, 3), inf, 1
         x(2, 3), 1, (0, 1), True; z(2, 3), dim=0
@@ -148,7 +145,7 @@ def linalg_norm(
     return norm_for(op, input, ord, dims, keepdim)
 
 
-@functor("linalg", out=True, samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
+@_linalg(samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
 def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
     """Return the condition number |A| |A⁻¹|; inf for singular matrices.
 
@@ -169,7 +166,7 @@ def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
     return F.where(info > 0, math.inf, norms[0] * norms[1])
 
 
-@functor("linalg", out=True, samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
+@_linalg(samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
 def linalg_matrix_rank(
     input: D.Matrix,
     tol: Any = None,
