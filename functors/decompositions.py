@@ -47,17 +47,17 @@ def flag(says: str) -> Domain:
     return Domain(says, "{x} = bool({x})", "type({x}) is bool")
 
 
-Fitting = Annotated[
+Rhs = Annotated[
     Tensor,
     Domain(
-        "Of shape (*, n, k), of the same dtype as the other matrices.",
+        "Of shape (*, n, k), in the dtype of the other matrices.",
         "check_matrix(NAME, {x}, '{x}')",
         uses=(check_matrix,),
         raises={"ShapeError": "When the shapes do not fit.", "DTypeError": "When dtypes differ."},
     ),
 ]
 Pivot = Annotated[bool, _only("True", "{x}", "LAPACK exchanges rows")]
-Pivots = Annotated[Tensor, Domain("Of int32, counted from 1.")]
+Pivots = Annotated[Tensor, Domain("Of int32, as LAPACK gives them, counted from 1.")]
 _DRIVER = _only("None", "{x} is None", "NumPy and CuPy choose the algorithm themselves", early=True)
 Driver = Annotated[str | None, _DRIVER]
 Triangle = Annotated[str, choice("L", "U", says="Which triangle is read, lower or upper.")]
@@ -88,12 +88,8 @@ def solve_triangular(
     return dispatch(SOLVE_TRIANGULAR, (a, b), {"upper": upper, "left": left, "unitriangular": unit})
 
 
-def identity(like: Tensor, rows: int, columns: int) -> Tensor:
-    """Return ones on the diagonal, of the dtype and on the device of another tensor."""
+def _identity(like: Tensor, rows: int, columns: int) -> Tensor:
     return F.eye(rows, columns, dtype=like.dtype, device=like.device)
-
-
-# --- Cholesky, LU and LDL -----------------------------------------------------------------------
 
 
 @functor("flow Tensor linalg", out=True, samples="spd(3); spd(2, 2), upper=True")
@@ -135,12 +131,7 @@ def linalg_lu_factor_ex(
 
 @_linalg(samples="x(3, 3); x(2, 2, 4); x(3, 2)")
 def linalg_lu(A: Matrix, *, pivot: Pivot = True) -> PLU:
-    """Return a permutation matrix P, L with unit diagonal, and U, such that A = P L U.
-
-    >>> flow.linalg.lu(flow.tensor([[1.0, 2.0], [2.0, 2.0]])).U
-    tensor([[2., 2.],
-            [0., 1.]])
-    """
+    """Return a permutation matrix P, L with unit diagonal, and U, such that A = P L U."""
     return lu_unpack(*linalg_lu_factor_ex(A)[:2])
 
 
@@ -166,7 +157,7 @@ def lu_unpack(
         places = F.arange(m, device=LU_data.device).unsqueeze(-1) == rows.unsqueeze(-2)
         P = places.to(LU_data.dtype)
     if unpack_data:
-        L = LU_data[..., :k].tril(-1) + identity(LU_data, m, k)
+        L = LU_data[..., :k].tril(-1) + _identity(LU_data, m, k)
         U = LU_data[..., :k, :].triu()
     return PLU(P, L, U)
 
@@ -178,7 +169,7 @@ def lu_unpack(
     """,
 )
 def linalg_lu_solve(
-    LU: Square, pivots: Pivots, B: Fitting, *, left: Left = True, adjoint: Flag = False
+    LU: Square, pivots: Pivots, B: Rhs, *, left: Left = True, adjoint: Flag = False
 ) -> Tensor:
     """Return the X of A X = B, for the A that `linalg.lu_factor` took apart.
 
@@ -193,7 +184,7 @@ def linalg_lu_solve(
 
 
 @_method(samples="x(3, 2), m(3), np.int32([3, 2, 3])")
-def lu_solve(input: Fitting, LU_data: Square, LU_pivots: Pivots) -> Tensor:
+def lu_solve(input: Rhs, LU_data: Square, LU_pivots: Pivots) -> Tensor:
     """Return `linalg.lu_solve(LU_data, LU_pivots, input)`; the older function."""
     return _lu_solve("lu_solve", LU_data, LU_pivots, input, True, False)
 
@@ -218,10 +209,6 @@ def linalg_ldl_factor(input: Square, *, hermitian: Hermitian = False) -> LDLFact
     Reads the lower triangle. Has no gradient.
 
     LinAlgError: when D is singular.
-
-    >>> flow.linalg.ldl_factor(flow.tensor([[2.0, 2.0], [2.0, 3.0]])).LD
-    tensor([[2., 0.],
-            [1., 1.]])
     """
     return LDLFactor(*linalg_ldl_factor_ex(input, hermitian=hermitian, check_errors=True)[:2])
 
@@ -234,18 +221,16 @@ def linalg_ldl_factor_ex(
 
 
 @_linalg(samples="fixed(spd(2)), np.int32([1, 2]), x(2, 3)")
-def linalg_ldl_solve(
-    LD: Square, pivots: Tensor, B: Fitting, *, hermitian: Hermitian = False
-) -> Tensor:
+def linalg_ldl_solve(LD: Square, pivots: Pivots, B: Rhs, *, hermitian: Hermitian = False) -> Tensor:
     """Return the X of A X = B, for the A that `linalg.ldl_factor` took apart.
 
-    pivots: of int32, as `ldl_factor` gives them.
+    >>> A = flow.tensor([[2.0, 2.0], [2.0, 3.0]])
+    >>> flow.linalg.ldl_solve(*flow.linalg.ldl_factor(A), A)
+    tensor([[1., 0.],
+            [0., 1.]])
     """
     check_fit("linalg.ldl_solve", LD, B)
     return dispatch(LDL_SOLVE, (LD, pivots, B), {"hermitian": hermitian})
-
-
-# --- QR -----------------------------------------------------------------------------------------
 
 
 @_linalg(samples="x(3, 3); x(2, 3, 2); x(2, 3), 'complete'; fixed(x(3, 2)), mode='r'")
@@ -281,7 +266,7 @@ def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) 
     "Accumulating Householder transformations, revisited", 2006.
     """
     m, k = input._data.shape[-2], tau._data.shape[-1]
-    v = input[..., :k].tril(-1) + identity(input, m, k)
+    v = input[..., :k].tril(-1) + _identity(input, m, k)
     vh = v.adjoint()
     scaled = tau.unsqueeze(-1) * (vh @ v).triu(1)
     if turned:
@@ -306,7 +291,7 @@ def linalg_householder_product(input: Matrix, tau: Fits) -> Tensor:
         which = f"matrix of shape {input.shape}, which has no more columns than rows"
         expected = f"at most {columns} factors for each {which}"
         raise wrong("linalg.householder_product", "tau", expected, tau, "pass what geqrf returns")
-    return _reflected(input, tau, identity(input, rows, columns))
+    return _reflected(input, tau, _identity(input, rows, columns))
 
 
 @_method(
@@ -316,7 +301,7 @@ def linalg_householder_product(input: Matrix, tau: Fits) -> Tensor:
     """,
 )
 def ormqr(
-    input: Matrix, tau: Fits, other: Fitting, left: Flag = True, transpose: Flag = False
+    input: Matrix, tau: Fits, other: Rhs, left: Flag = True, transpose: Flag = False
 ) -> Tensor:
     """Return Q other, for the square Q of the reflectors that `geqrf` gives.
 
@@ -328,9 +313,6 @@ def ormqr(
     check_fit("ormqr", input, other, "other")
     y = _reflected(input, tau, other, transpose)
     return y if left else y.adjoint()
-
-
-# --- Singular values ----------------------------------------------------------------------------
 
 
 @_linalg(samples="x(3, 3); x(2, 3, 2), False; x(2, 3), full_matrices=False")
@@ -414,9 +396,6 @@ def pca_lowrank(
         expected = f"at most {size}, the smaller size of A"
         raise wrong("pca_lowrank", "q", expected, q, "ask for fewer components", ArgumentError)
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
-
-
-# --- Eigenvalues --------------------------------------------------------------------------------
 
 
 @_linalg(samples="spd(3); spd(2, 2), 'U'")

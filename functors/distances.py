@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import DTypeError, FlowError
+from oneflow_lite.errors import DTypeError
 from oneflow_lite.functors.checks import check_ndim, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.decompositions import check_fit
@@ -14,6 +14,8 @@ from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
+
+Weights = Tensor | None
 
 CDIST = op_expr("cdist")
 
@@ -51,26 +53,19 @@ def cdist(
     check_same_dtype("cdist", x1, "x2", x2)
     x, y = x1._data.shape, x2._data.shape
     if len(x) < 2 or len(y) < 2 or x[-1] != y[-1]:
-        raise _misfit("cdist", "x2", "two matrices with rows of one length", f"{x} and {y}")
+        expected, got = "two matrices with rows of one length", f"shape {x} and {y}"
+        raise wrong("cdist", "x2", expected, got, "reshape it")
     check_fit("cdist", x1.mT, x2.mT, "x2")
     many = x[-2] > 25 or y[-2] > 25
     mm = compute_mode == _MM or (compute_mode.endswith("necessary") and many)
     return dispatch(CDIST, (x1, x2), {"p": p, "mm": mm and p == 2})
 
 
-def _misfit(op: str, argument: str, expected: str, got: object) -> FlowError:
-    return wrong(op, argument, expected, f"shape {got}", "reshape it")
-
-
 @functor("flow functional", samples="x(4, 2); x(3, 2), 1; x(3, 2), inf; x(3, 2), 1.5")
 def pdist(input: RealFloating, p: NonNegative = 2.0) -> Tensor:
     """Return the distances of each two rows of a matrix: those above the diagonal of `cdist`.
 
-    p: as in `cdist`.
     ShapeError: when the input is not a matrix.
-
-    >>> flow.pdist(flow.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
-    tensor([5.0000, 1.0000, 4.2426])
     """
     check_ndim("pdist", input, (2,))
     return F.upper_pairs(dispatch(CDIST, (input, input), {"p": p, "mm": False}))
@@ -84,11 +79,7 @@ def pdist(input: RealFloating, p: NonNegative = 2.0) -> Tensor:
     """,
 )
 def cov(
-    input: AnyTensor,
-    *,
-    correction: Int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
+    input: AnyTensor, *, correction: Int = 1, fweights: Weights = None, aweights: Weights = None
 ) -> Tensor:
     """Return the covariances of the rows of a matrix, each of which holds what one variable was.
 
@@ -114,7 +105,7 @@ def cov(
             expected = "integers" if kinds == "iu" else "a real floating dtype"
             raise wrong("cov", argument, expected, each.dtype, "convert it", DTypeError)
         if each._data.shape != (count,):
-            raise _misfit("cov", argument, f"one weight for each of {count}", each.shape)
+            raise wrong("cov", argument, f"one weight for each of {count}", each, "reshape it")
         weights = each if weights is None else weights * each
     if weights is None:
         weighted = centred = input - input.mean(1, True)

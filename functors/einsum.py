@@ -152,9 +152,8 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
                 if c not in LETTERS:
                     expected = "ellipsis dimensions that broadcast"
                 got = f"{n}, with shapes {' and '.join(str(x.shape) for x, _ in operands)}"
-                raise wrong(
-                    "einsum", "operands", expected, got, "check the equation and the shapes"
-                )
+                mend = "check the equation and the shapes"
+                raise wrong("einsum", "operands", expected, got, mend)
     return size
 
 
@@ -219,7 +218,6 @@ def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
 
     dims: the number of last dimensions of `a` and first of `b` to sum over, or the dimensions of
         each by name.
-    ShapeError: when paired dimensions differ in size.
     DimError: when a dimension is out of range or given twice.
 
     >>> flow.tensordot(flow.ones(2, 3), flow.ones(4, 3), dims=([1], [1])).shape

@@ -12,6 +12,7 @@ from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import DTypeError, bad_argument
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.decompositions import flag
 from oneflow_lite.functors.out import fill_out, out_options
 from oneflow_lite.tensor import Tensor, make_constant
 
@@ -37,21 +38,14 @@ def from_host(
     return made if out is None else fill_out(op, out, made)
 
 
-Periodic = Annotated[
-    bool, D.Domain("Leave out the last entry, with which the next window would begin.")
-]
-DType = Annotated[
-    Any,
-    D.Domain(
-        "Of the result; the default one otherwise.",
-        raises={"DTypeError": "When {x} is not a floating one."},
-    ),
-]
+Periodic = Annotated[bool, flag("Leave out the last entry, with which the next one would begin.")]
+_FLOATING = {"DTypeError": "When {x} is not a floating one."}
+DType = Annotated[Any, D.Domain("Of the result; the default one otherwise.", raises=_FLOATING)]
 
 
 def _window(op: str, make: Callable[[int], Any], length: int, periodic: bool, *to: Any) -> Tensor:
     """Return a window; a periodic one lacks the last entry, with which the next one begins."""
-    values = make(length + bool(periodic))[:length] if length > 1 else np.ones(length)
+    values = make(length + periodic)[:length] if length > 1 else np.ones(length)
     return from_host(op, values, *to)
 
 
@@ -124,7 +118,7 @@ def _frequencies(name: str, make: Callable[..., Any], says: str) -> None:
         d: D.Number = 1.0,
         *,
         out: Tensor | None = None,
-        dtype: Any = None,
+        dtype: DType = None,
         device: Any = None,
         requires_grad: bool = False,
     ) -> Tensor:

@@ -12,7 +12,7 @@ from oneflow_lite.dtype import finfo
 from oneflow_lite.functors import checks, domains as D
 from oneflow_lite.functors.checks import check_tensor, wrong
 from oneflow_lite.functors.declare import functor, unary
-from oneflow_lite.functors.decompositions import Fitting, Left, check_fit, flag, solve_triangular
+from oneflow_lite.functors.decompositions import Left, Rhs, check_fit, flag, solve_triangular
 from oneflow_lite.functors.domains import Flag, Matrix, Square
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter import dispatch, promote
@@ -30,15 +30,15 @@ Lstsq = namedtuple("Lstsq", "solution residuals rank singular_values")
 SLogDet = namedtuple("SLogDet", "sign logabsdet")
 
 _HERMITIAN = "The input is symmetric or Hermitian; its lower triangle alone is read."
+_BOUND = (
+    "A number, or a tensor of one for each matrix: singular values up to atol, or up to rtol times "
+    "the largest, count as 0. By default the rounding error."
+)
 Hermitian = Annotated[bool, flag(_HERMITIAN)]
-Bound = Annotated[  # a number, or a tensor of one for each matrix
-    Any, D.Domain("Singular values up to it, for rtol of the largest, are 0; the rounding error.")
-]
+Bound = Annotated[Any, D.Domain(_BOUND)]
 
 _linalg = functools.partial(functor, "linalg", out=True)
 _method = functools.partial(functor, "flow Tensor", out=True)
-
-# --- Solving ------------------------------------------------------------------------------------
 
 _SQUARE = "m(3); m(2, 2); zm(2)"
 _SOLVE_SAMPLES = "m(3), x(3, 2); m(2, 3), x(2, 3); zm(2), z(3, 2, 1); m(2), x(3, 2), left=False"
@@ -89,17 +89,12 @@ def linalg_solve_ex(
     """,
 )
 def linalg_solve_triangular(
-    input: Square, B: Fitting, *, upper: Flag, left: Left = True, unitriangular: Flag = False
+    input: Square, B: Rhs, *, upper: Flag, left: Left = True, unitriangular: Flag = False
 ) -> Tensor:
     """Return the X of A X = B for a triangular A, the input, of which no more is read.
 
     upper: whether the upper triangle is read, or the lower one.
     unitriangular: take the diagonal as 1 without reading it.
-
-    >>> A = flow.tensor([[2.0, 0.0], [1.0, 1.0]])
-    >>> flow.linalg.solve_triangular(A, flow.tensor([[4.0], [5.0]]), upper=False)
-    tensor([[2.],
-            [3.]])
     """
     check_fit("linalg.solve_triangular", input, B if left else B.mT)
     return solve_triangular(input, B, upper, unitriangular, left)
@@ -107,13 +102,9 @@ def linalg_solve_triangular(
 
 @_method(samples="x(3, 2), m(3); x(2, 1), m(2, 2), False, True, True")
 def triangular_solve(
-    input: Fitting,
-    A: Square,
-    upper: Flag = True,
-    transpose: Flag = False,
-    unitriangular: Flag = False,
+    input: Rhs, A: Square, upper: Flag = True, transpose: Flag = False, unitriangular: Flag = False
 ) -> Triangular:
-    """Return `linalg.solve_triangular(A, input)`, or with Aᵀ, and a copy of A; the older function."""
+    """Return `linalg.solve_triangular(A, input)`, or of Aᵀ, and a copy of A; the older function."""
     check_same_dtype("triangular_solve", input, "A", A)
     check_fit("triangular_solve", A, input)
     a = A.mT if transpose else A
@@ -121,7 +112,7 @@ def triangular_solve(
 
 
 @_method(samples="x(3, 2), m(3); x(2, 1), m(2, 2), True; z(2, 1), zm(2)")
-def cholesky_solve(input: Fitting, L: Square, upper: Flag = False) -> Tensor:
+def cholesky_solve(input: Rhs, L: Square, upper: Flag = False) -> Tensor:
     """Return the X of (L Lᴴ) X = input for a lower triangular L; what lies above is not read.
 
     upper: L is upper triangular, and X that of (Lᴴ L) X = input.
@@ -144,10 +135,6 @@ def linalg_inv(A: Square) -> Tensor:
     """Return the inverse.
 
     LinAlgError: when a matrix is singular.
-
-    >>> flow.linalg.inv(flow.tensor([[2.0, 0.0], [0.0, 4.0]]))
-    tensor([[0.5000, 0.0000],
-            [0.0000, 0.2500]])
     """
     return linalg_inv_ex(A, check_errors=True).inverse
 
@@ -158,9 +145,6 @@ def linalg_inv_ex(A: Square, *, check_errors: Flag = False) -> InvEx:
 
     check_errors: raise for a singular matrix; otherwise its inverse is nan.
     """
-
-
-# --- Least squares ------------------------------------------------------------------------------
 
 
 @functor(
@@ -207,10 +191,7 @@ def linalg_lstsq(
 
 
 def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]:
-    """Return the bounds under which singular values of A count as 0, as tensors.
-
-    Without `rtol` the rounding error is taken, or 0 where there is an `atol`.
-    """
+    """Return the bounds as tensors; rtol is the rounding error, or 0 where there is an atol."""
     real = A._data.real.dtype
 
     def number(value: Any) -> Tensor:
@@ -234,11 +215,9 @@ def linalg_pinv(
     atol: Bound = None,
     rtol: Bound = None,
 ) -> Tensor:
-    """Return the pseudoinverse (Moore and Penrose).
+    """Return the pseudoinverse (Moore and Penrose); its gradient is that of one rank.
 
     rcond: the older name of rtol.
-
-    The gradient is that of matrices of the same rank.
 
     >>> flow.linalg.pinv(flow.tensor([[2.0], [0.0]]))
     tensor([[0.5000, 0.0000]])
@@ -251,9 +230,6 @@ def linalg_pinv(
 def pinverse(input: Matrix, rcond: float = 1e-15) -> Tensor:
     """Return `linalg.pinv(input, rtol=rcond)`; the older function."""
     return linalg_pinv(input, rtol=rcond)
-
-
-# --- Determinants, the exponential --------------------------------------------------------------
 
 
 _of_square = functools.partial(unary, domain=Square, on="flow Tensor linalg")
@@ -286,9 +262,6 @@ def logdet(input: Square) -> Tensor:
     if sign.is_complex():
         return logarithm + sign.log()
     return F.where(sign == -1, math.nan, logarithm)
-
-
-# --- Tensors as matrices ------------------------------------------------------------------------
 
 
 @_linalg(samples="m(4).reshape(4, 2, 2), 1; m(4).reshape(2, 2, 4)")
@@ -336,9 +309,8 @@ def linalg_vander(x: D.AnyTensor, *, N: D.Count | None = None) -> Tensor:
 
     N: how many; by default the last size of x.
 
-    >>> flow.linalg.vander(flow.tensor([1, 2, 3]))
-    tensor([[1, 1, 1],
-            [1, 2, 4],
+    >>> flow.linalg.vander(flow.tensor([2, 3]), N=3)
+    tensor([[1, 2, 4],
             [1, 3, 9]])
     """
     x = x if x._data.ndim else x.unsqueeze(0)

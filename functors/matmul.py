@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.errors import DTypeError, FlowError
 from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
@@ -138,8 +138,6 @@ def matmul_tn(x: Unchecked, y: Unchecked, *, merge: bool) -> Tensor:
     """Return xᵀ y, summed over the batch with `merge`; see `matmul_nt`."""
 
 
-# --- Products of exact ranks --------------------------------------------------------------------
-
 _RANKS = {"ShapeError": "When an argument is of another rank, or the shapes do not fit.", **_DTYPES}
 Factor = Annotated[Tensor, Domain("Nothing broadcasts.", raises=_RANKS)]  # `_product` checks
 
@@ -226,8 +224,6 @@ def linalg_vecdot(x: Tensor, y: Fits, *, dim: int = -1) -> Tensor:
     return products.sum(check_dim("linalg.vecdot", dim, products._data.ndim))
 
 
-# --- Products added to something ----------------------------------------------------------------
-
 _EXPANDS = {"ShapeError": "When {x} does not expand to the product.", **_DTYPES}
 Added = Annotated[Tensor, Domain("Expands to the shape of the product.", raises=_EXPANDS)]
 Beta = Annotated[Any, Domain("The factor of `input`; with 0 that is ignored, NaN and all.")]
@@ -237,10 +233,8 @@ Alpha = Annotated[Any, Domain("The factor of the product.")]
 def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """Return beta · input + alpha · product."""
     check_same_dtype(op, product, "input", input)
-    shape, wanted = input._data.shape, product._data.shape
-    aligned = zip(reversed(shape), reversed(wanted), strict=False)
-    if len(shape) > len(wanted) or any(a not in (1, b) for a, b in aligned):
-        expected = f"a shape that expands to that of the product, {wanted}"
+    if not fits(product._data.shape, input._data.shape):
+        expected = f"a shape that expands to that of the product, {product.shape}"
         raise wrong(op, "input", expected, input, "reshape it")
     if alpha != 1:
         product = product * alpha
@@ -315,10 +309,8 @@ def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     if not 1 <= len(w) <= 2 or not x or x[-1] != w[-1]:
         size = x[-1] if x else "the input's last size"
         raise _misfit("linear", "weight", f"shape (out_features, {size})", x, w)
-    if bias is not None:
-        b, n = bias._data.shape, w[0] if len(w) == 2 else 1
-        if len(b) > 1 or (b and b[0] != n and b[0] != 1) or (b and len(w) == 1):
-            raise _misfit("linear", "bias", f"shape {w[:-1]}", w, b)
+    if bias is not None and bias._data.shape != w[:-1] and not fits(w[:-1], bias._data.shape):
+        raise _misfit("linear", "bias", f"shape {w[:-1]}", w, bias._data.shape)
     if len(w) == 1:
         product = matmul(input, weight)
     elif len(x) == 1:
@@ -326,9 +318,6 @@ def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     else:
         product = dispatch2(MATMUL_NT, input, weight)
     return product if bias is None else dispatch2(ADD, product, bias)
-
-
-# --- Chains and powers --------------------------------------------------------------------------
 
 
 @functor("linalg", out=True, samples="[x(2, 3), x(3, 1), x(1, 2)]; [x(3), x(3, 2), x(2)]")

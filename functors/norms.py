@@ -96,7 +96,7 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tenso
     if ord == "nuc" or ord in (2, -2):
         values = _singular_values(A.movedim(dims, (-2, -1)))
         norm = values.sum(-1) if ord == "nuc" else _extreme(values, ord, -1)
-        for dim in sorted(dims) if keepdim else ():
+        for dim in sorted(dims) * keepdim:
             norm = norm.unsqueeze(dim)
         return norm
     if ord not in (1, -1, math.inf, -math.inf):
@@ -127,9 +127,6 @@ def linalg_norm(
     dim: the dimensions to reduce. Without it there are one or two, if `ord` is given.
     ShapeError: when the number of dimensions is another.
     ArgumentError: when ord is not one of theirs.
-
-    >>> flow.linalg.norm(flow.tensor([[1.0, 2.0], [2.0, 4.0]]), "nuc")
-    tensor(5.)
     """
     op = "linalg.norm"
     if ord is None:

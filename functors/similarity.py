@@ -80,9 +80,8 @@ def bilinear(
     ShapeError: when the shapes do not fit.
     DTypeError: when the dtypes differ.
 
-    >>> x = flow.tensor([1.0, 2.0])
-    >>> flow.nn.functional.bilinear(x, x, flow.ones(1, 2, 2))
-    tensor([9.])
+    >>> flow.nn.functional.bilinear(flow.ones(2), flow.ones(2), flow.ones(1, 2, 2))
+    tensor([4.])
     """
     outs, *sizes = weight.shape if weight.ndim == 3 else (0, 0, 0)
     for name, x, shape in (
