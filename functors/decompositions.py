@@ -16,11 +16,12 @@ from oneflow_lite.functors.checks import check_matrix, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Count, Domain, Flag, Matrix, Square, choice
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 SOLVE_TRIANGULAR = op_expr("linalg_solve_triangular")
+PERMUTATION = op_expr("lu_permutation")
 LDL_SOLVE = op_expr("linalg_ldl_solve")
 
 CholeskyEx = namedtuple("CholeskyEx", "L info")
@@ -60,6 +61,7 @@ Pivot = Annotated[bool, _only("True", "{x}", "LAPACK exchanges rows")]
 Pivots = Annotated[Tensor, Domain("Of int32, as LAPACK gives them, counted from 1.")]
 _DRIVER = _only("None", "{x} is None", "NumPy and CuPy choose the algorithm themselves", early=True)
 Driver = Annotated[str | None, _DRIVER]
+Mode = Annotated[str, choice("reduced", "complete", "r")]
 Triangle = Annotated[str, choice("L", "U", says="Which triangle is read, lower or upper.")]
 CheckErrors = Annotated[bool, flag("Raise where the number is not 0.")]
 Left = Annotated[bool, flag("False solves X A = B.")]
@@ -153,7 +155,7 @@ def lu_unpack(
     k = min(m, n)
     P = L = U = F.zeros(0, dtype=LU_data.dtype, device=LU_data.device)
     if unpack_pivots:
-        rows = F.lu_permutation(LU_pivots, size=m)
+        rows = dispatch1(PERMUTATION, LU_pivots, {"size": m})
         places = F.arange(m, device=LU_data.device).unsqueeze(-1) == rows.unsqueeze(-2)
         P = places.to(LU_data.dtype)
     if unpack_data:
@@ -193,7 +195,7 @@ def _lu_solve(op: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoin
     if not left:
         return _lu_solve(op, LU, pivots, B.adjoint(), True, not adjoint).adjoint()
     check_fit(op, LU, B)
-    rows = F.lu_permutation(pivots, size=LU._data.shape[-1]).unsqueeze(-1)
+    rows = dispatch1(PERMUTATION, pivots, {"size": LU._data.shape[-1]}).unsqueeze(-1)
     if not adjoint:
         B = solve_triangular(LU, B.take_along_dim(rows, -2), upper=False, unit=True)
         return solve_triangular(LU, B, upper=True)
@@ -234,9 +236,7 @@ def linalg_ldl_solve(LD: Square, pivots: Pivots, B: Rhs, *, hermitian: Hermitian
 
 
 @_linalg(samples="x(3, 3); x(2, 3, 2); x(2, 3), 'complete'; fixed(x(3, 2)), mode='r'")
-def linalg_qr(
-    A: Matrix, mode: Annotated[str, choice("reduced", "complete", "r")] = "reduced"
-) -> QRResult:
+def linalg_qr(A: Matrix, mode: Mode = "reduced") -> QRResult:
     """Return Q with orthonormal columns and an upper triangular R such that A = Q R.
 
     mode: "complete" makes Q square, and "r" leaves it empty. Neither has a gradient where Q has
@@ -256,7 +256,7 @@ def qr(input: Matrix, some: Flag = True) -> QRResult:
 
 @_method(samples="fixed(x(3, 2))")
 def geqrf(input: Matrix) -> Geqrf:
-    """Return R above the reflectors that make Q, and their factors; without a gradient."""
+    """Return R above the reflectors that make Q for `ormqr`, and their factors; no gradient."""
 
 
 def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) -> Tensor:

@@ -215,7 +215,7 @@ def linalg_pinv(
     atol: Bound = None,
     rtol: Bound = None,
 ) -> Tensor:
-    """Return the pseudoinverse (Moore and Penrose); its gradient is that of one rank.
+    """Return the pseudoinverse (Moore and Penrose); its gradient takes the rank as given.
 
     rcond: the older name of rtol.
 

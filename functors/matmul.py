@@ -139,7 +139,9 @@ def matmul_tn(x: Unchecked, y: Unchecked, *, merge: bool) -> Tensor:
 
 
 _RANKS = {"ShapeError": "When an argument is of another rank, or the shapes do not fit.", **_DTYPES}
-Factor = Annotated[Tensor, Domain("Nothing broadcasts.", raises=_RANKS)]  # `_product` checks
+Factor = Annotated[
+    Tensor, Domain("Of exactly the rank named above.", raises=_RANKS)
+]  # `_product` checks
 
 
 def _product(
@@ -247,9 +249,8 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
 def addmm(input: Added, mat1: Factor, mat2: Factor, *, beta: Beta = 1, alpha: Alpha = 1) -> Tensor:
     """Return beta · input + alpha · (mat1 @ mat2), for matrices (M, K) and (K, N).
 
-    >>> flow.addmm(flow.ones(3), flow.ones(2, 4), flow.ones(4, 3), alpha=2)
-    tensor([[9., 9., 9.],
-            [9., 9., 9.]])
+    >>> flow.addmm(flow.ones(3), flow.ones(1, 4), flow.ones(4, 3), alpha=2)
+    tensor([[9., 9., 9.]])
     """
     product = _product("addmm", (2, 2), mat1, mat2, ("mat1", "mat2"))
     return _added("addmm", input, product, beta, alpha)
@@ -301,9 +302,8 @@ def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     bias: shape (out_features,), or 0-d.
     returns: shape (..., out_features), or (...,) for a weight that is a vector.
 
-    >>> flow.nn.functional.linear(flow.ones(2, 3), flow.ones(4, 3), flow.ones(4))
-    tensor([[4., 4., 4., 4.],
-            [4., 4., 4., 4.]])
+    >>> flow.nn.functional.linear(flow.ones(1, 3), flow.ones(4, 3), flow.ones(4))
+    tensor([[4., 4., 4., 4.]])
     """
     x, w = input._data.shape, weight._data.shape
     if not 1 <= len(w) <= 2 or not x or x[-1] != w[-1]:

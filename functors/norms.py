@@ -96,7 +96,7 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tenso
     if ord == "nuc" or ord in (2, -2):
         values = _singular_values(A.movedim(dims, (-2, -1)))
         norm = values.sum(-1) if ord == "nuc" else _extreme(values, ord, -1)
-        for dim in sorted(dims) * keepdim:
+        for dim in sorted(dims) if keepdim else ():
             norm = norm.unsqueeze(dim)
         return norm
     if ord not in (1, -1, math.inf, -math.inf):
