@@ -4,42 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.errors import DTypeError, ShapeError
-from oneflow_lite.functors.arithmetic import clamp, clamp_min, sqrt
-from oneflow_lite.functors.checks import check_ndim, check_tensor
-from oneflow_lite.functors.complex import complex, conj
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import DTypeError
+from oneflow_lite.functors.checks import check_ndim, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.decompositions import check_fit
 from oneflow_lite.functors.domains import AnyTensor, Int, NonNegative, RealFloating, choice
 from oneflow_lite.functors.matmul import check_same_dtype
-from oneflow_lite.functors.reduce import mean, sum
-from oneflow_lite.functors.shape import imag, real
-from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-CDIST = op_expr("cdist")
-PAIRS = op_expr("upper_pairs")
+Weights = Tensor | None
 
-ComputeMode = Annotated[
-    str,
-    choice(
-        "use_mm_for_euclid_dist_if_necessary",
-        "use_mm_for_euclid_dist",
-        "donot_use_mm_for_euclid_dist",
-    ),
-]
+CDIST = op_expr("cdist")
+
+_MM = "use_mm_for_euclid_dist"
+ComputeMode = Annotated[str, choice(f"{_MM}_if_necessary", _MM, f"donot_{_MM}")]
 
 
 @functor(
     "flow",
     samples="""
-        x(3, 2), x(4, 2)
-        x(2, 1, 3, 2), x(3, 2, 2), 1
-        x(3, 2), x(2, 2), inf
-        x(3, 2), x(2, 2), 0.5
-        x(3, 2), x(2, 2), 3
-        x(3, 2), x(2, 2), 0
+        x(3, 2), x(4, 2); x(2, 1, 3, 2), x(3, 2, 2), 1; x(3, 2), x(2, 2), inf
+        x(3, 2), x(2, 2), 0.5; x(3, 2), x(2, 2), 3; x(3, 2), x(2, 2), 0
         x(3, 2), x(2, 2), compute_mode='use_mm_for_euclid_dist'
     """,
 )
@@ -65,49 +53,33 @@ def cdist(
     check_same_dtype("cdist", x1, "x2", x2)
     x, y = x1._data.shape, x2._data.shape
     if len(x) < 2 or len(y) < 2 or x[-1] != y[-1]:
-        raise _misfit("cdist", "x2", "two matrices with rows of one length", f"{x} and {y}")
+        expected, got = "two matrices with rows of one length", f"shape {x} and {y}"
+        raise wrong("cdist", "x2", expected, got, "reshape it")
     check_fit("cdist", x1.mT, x2.mT, "x2")
     many = x[-2] > 25 or y[-2] > 25
-    mm = compute_mode == "use_mm_for_euclid_dist" or (compute_mode.endswith("necessary") and many)
+    mm = compute_mode == _MM or (compute_mode.endswith("necessary") and many)
     return dispatch(CDIST, (x1, x2), {"p": p, "mm": mm and p == 2})
-
-
-def _misfit(op: str, argument: str, expected: str, got: str) -> Exception:
-    return ShapeError(
-        f"{op}(): argument '{argument}': expected {expected}, got shape {got}; reshape it"
-    )
 
 
 @functor("flow functional", samples="x(4, 2); x(3, 2), 1; x(3, 2), inf; x(3, 2), 1.5")
 def pdist(input: RealFloating, p: NonNegative = 2.0) -> Tensor:
     """Return the distances of each two rows of a matrix: those above the diagonal of `cdist`.
 
-    p: as in `cdist`.
     ShapeError: when the input is not a matrix.
-
-    >>> flow.pdist(flow.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
-    tensor([5.0000, 1.0000, 4.2426])
     """
     check_ndim("pdist", input, (2,))
-    return dispatch1(PAIRS, dispatch(CDIST, (input, input), {"p": p, "mm": False}))
+    return F.upper_pairs(dispatch(CDIST, (input, input), {"p": p, "mm": False}))
 
 
 @functor(
     "flow Tensor",
     samples="""
-        x(2, 4)
-        x(4), correction=0
-        z(2, 4), correction=2
-        x(2, 3), fweights=np.int64([1, 2, 3])
+        x(2, 4); x(4), correction=0; z(2, 4), correction=2; x(2, 3), fweights=np.int64([1, 2, 3])
         x(2, 3), aweights=fixed(pos(3)), correction=0
     """,
 )
 def cov(
-    input: AnyTensor,
-    *,
-    correction: Int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
+    input: AnyTensor, *, correction: Int = 1, fweights: Weights = None, aweights: Weights = None
 ) -> Tensor:
     """Return the covariances of the rows of a matrix, each of which holds what one variable was.
 
@@ -122,8 +94,7 @@ def cov(
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    check_ndim("cov", input, (0, 1, 2))
-    if input._data.ndim < 2:
+    if check_ndim("cov", input, (0, 1, 2))._data.ndim < 2:
         input = input.reshape(1, -1)
     count = input._data.shape[1]
     weights = None
@@ -131,42 +102,33 @@ def cov(
         if each is None:
             continue
         if check_tensor("cov", argument, each)._data.dtype.kind not in kinds:
-            raise DTypeError(
-                f"cov(): argument '{argument}': expected "
-                f"{'integers' if kinds == 'iu' else 'a real floating dtype'}, got {each.dtype}; "
-                "convert it"
-            )
+            expected = "integers" if kinds == "iu" else "a real floating dtype"
+            raise wrong("cov", argument, expected, each.dtype, "convert it", DTypeError)
         if each._data.shape != (count,):
-            raise _misfit("cov", argument, f"one weight for each of {count}", f"{each.shape}")
+            raise wrong("cov", argument, f"one weight for each of {count}", each, "reshape it")
         weights = each if weights is None else weights * each
     if weights is None:
-        centred, factor = input - mean(input, 1, True), max(count - correction, 0)
-        weighted = centred
+        weighted = centred = input - input.mean(1, True)
+        factor = max(count - correction, 0)
     else:
-        total = sum(weights)
-        centred = input - (sum(input * weights, 1) / total).unsqueeze(1)
-        taken = correction if aweights is None else sum(weights * aweights) / total * correction
-        weighted, factor = centred * weights, clamp_min(total - taken, 0)
-    return (centred @ conj(weighted.mT) / factor).squeeze()
+        total = weights.sum()
+        centred = input - ((input * weights).sum(1) / total).unsqueeze(1)
+        taken = correction if aweights is None else (weights * aweights).sum() / total * correction
+        weighted, factor = centred * weights, (total - taken).clamp_min(0)
+    return (centred @ weighted.mT.conj() / factor).squeeze()
 
 
 @functor("flow Tensor", samples="x(2, 4); x(4); z(3, 4)")
 def corrcoef(input: AnyTensor) -> Tensor:
-    """Return the correlation coefficients of the rows of a matrix.
+    """Return the correlation coefficients of the rows of a matrix, by `cov`.
 
-    input: at most two dimensions; a vector is one variable.
-    ShapeError: when it has more.
-
-    >>> flow.corrcoef(flow.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
-    tensor([[ 1., -1.],
-            [-1.,  1.]])
+    ShapeError: when it has more than two dimensions.
     """
-    check_ndim("corrcoef", input, (0, 1, 2))
-    covariance = cov(input)
+    covariance = cov(check_ndim("corrcoef", input, (0, 1, 2)))
     if not covariance._data.ndim:
         return covariance / covariance
-    deviation = sqrt(real(covariance.diagonal()))
+    deviation = covariance.diagonal().real.sqrt()
     y = covariance / deviation.unsqueeze(1) / deviation
     if y.is_complex():
-        return complex(clamp(real(y), -1, 1), clamp(imag(y), -1, 1))
-    return clamp(y, -1, 1)
+        return F.complex(y.real.clamp(-1, 1), y.imag.clamp(-1, 1))
+    return y.clamp(-1, 1)

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import ArgumentTypeError, FlowError
+from oneflow_lite.functors.checks import check_dims, check_int, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.matmul import check_same_dtype
-from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.functors.matmul import Fits, check_same_dtype
+from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
-CONTRACT = op_expr("contract")
 PERMUTE = op_expr("permute")
 RESHAPE = op_expr("reshape")
 SUM = op_expr("sum")
@@ -29,19 +28,16 @@ SUM = op_expr("sum")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def _bad_equation(equation: str, expected: str, got: object) -> Exception:
-    return ShapeError(
-        f"einsum(): argument 'equation': expected {expected}, got {got} in {equation!r}; write "
-        "it as in 'bij,bjk->bik'"
-    )
+def _bad_equation(equation: str, expected: str, got: object) -> FlowError:
+    got = f"{got} in {equation!r}"
+    return wrong("einsum", "equation", expected, got, "write it as in 'bij,bjk->bik'")
 
 
 @functools.lru_cache(maxsize=1024)
 def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
     """Return the labels of each operand and of the result, one character per dimension.
 
-    The dimensions of an ellipsis become digits-like labels counted from the right, so that they
-    broadcast as NumPy's do.
+    Those of an ellipsis are counted from the right, so that they broadcast as NumPy's do.
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -69,9 +65,8 @@ def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]
             raise _bad_equation(equation, "labels of the operands after '->'", repr(unknown[0]))
     else:
         every = "".join(operands)
-        result = ellipsis + "".join(
-            c for c in sorted(set(every)) if every.count(c) == 1 and c < "\x80"
-        )
+        once = [c for c in sorted(set(every)) if every.count(c) == 1 and c in LETTERS]
+        result = ellipsis + "".join(once)
     return tuple(operands), result
 
 
@@ -85,11 +80,9 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
-            raise ArgumentTypeError(
-                "einsum(): argument 'equation': expected a string, or operands each followed "
-                f"by a list of labels, got {type(sublist).__name__}; write einsum('ij,jk->ik', "
-                "x, y)"
-            )
+            expected = "a string, or operands each followed by a list of labels"
+            got, mend = type(sublist).__name__, "write einsum('ij,jk->ik', x, y)"
+            raise wrong("einsum", "equation", expected, got, mend, ArgumentTypeError)
         return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
     pairs = len(args) // 2
@@ -119,10 +112,9 @@ def _path(operands: tuple[str, ...], result: str, sizes: tuple[int, ...]) -> lis
 def _sum_out(x: Tensor, labels: str, kept: set[str]) -> tuple[Tensor, str]:
     """Sum over the dimensions whose label nobody else has."""
     dim = tuple(d for d, c in enumerate(labels) if c not in kept)
-    if not dim:
-        return x, labels
-    y = dispatch1(SUM, x, {"dim": dim, "keepdim": False})
-    return y, "".join(c for c in labels if c in kept)
+    if dim:
+        x = dispatch1(SUM, x, {"dim": dim, "keepdim": False})
+    return x, "".join(c for c in labels if c in kept)
 
 
 def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
@@ -131,13 +123,11 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
         while labels.count(c) > 1:
             first = labels.index(c)
             second = labels.index(c, first + 1)
-            shape = x._data.shape
-            if shape[first] != shape[second]:
-                raise ShapeError(
-                    f"einsum(): argument 'operands': expected equal sizes where label {c!r} is "
-                    f"repeated, got shape {shape}; give the dimensions labels of their own"
-                )
-            x = FUNCTORS.get("diagonal")(x, 0, first, second)
+            if x._data.shape[first] != x._data.shape[second]:
+                expected = f"equal sizes where label {c!r} is repeated"
+                mend = "give the dimensions labels of their own"
+                raise wrong("einsum", "operands", expected, x, mend)
+            x = x.diagonal(0, first, second)
             labels = labels.replace(c, "", 2) + c
     return x, labels
 
@@ -146,10 +136,9 @@ def _drop_broadcast(x: Tensor, labels: str, size: dict[str, int]) -> tuple[Tenso
     """Drop dimensions of size 1 that another operand has in full: they only repeat."""
     shape = x._data.shape
     kept = [d for d, c in enumerate(labels) if shape[d] != 1 or size[c] == 1]
-    if len(kept) == len(labels):
-        return x, labels
-    y = dispatch1(RESHAPE, x, {"shape": tuple(shape[d] for d in kept)})
-    return y, "".join(labels[d] for d in kept)
+    if len(kept) < len(labels):
+        x = dispatch1(RESHAPE, x, {"shape": tuple(shape[d] for d in kept)})
+    return x, "".join(labels[d] for d in kept)
 
 
 def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
@@ -159,17 +148,12 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
             if size.setdefault(c, n) == 1:
                 size[c] = n
             elif n not in (1, size[c]):
-                shapes = " and ".join(str(x.shape) for x, _ in operands)
-                raise bad_argument(
-                    ShapeError,
-                    "einsum",
-                    "operands",
-                    expected=f"size {size[c]} or 1 wherever label {c!r} stands"
-                    if c in LETTERS
-                    else "ellipsis dimensions that broadcast",
-                    got=f"{n}, with shapes {shapes}",
-                    mend="check the equation and the shapes",
-                )
+                expected = f"size {size[c]} or 1 wherever label {c!r} stands"
+                if c not in LETTERS:
+                    expected = "ellipsis dimensions that broadcast"
+                got = f"{n}, with shapes {' and '.join(str(x.shape) for x, _ in operands)}"
+                mend = "check the equation and the shapes"
+                raise wrong("einsum", "operands", expected, got, mend)
     return size
 
 
@@ -194,10 +178,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     """
     if not isinstance(equation, str):
         equation, tensors = _from_sublists((equation, *operands))
-    elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        tensors = list(operands[0])
     else:
-        tensors = list(operands)
+        listed = len(operands) == 1 and isinstance(operands[0], (list, tuple))
+        tensors = list(operands[0] if listed else operands)
     for i, x in enumerate(tensors):
         check_tensor("einsum", f"operands[{i}]", x)
         check_same_dtype("einsum", tensors[0], f"operands[{i}]", x)
@@ -221,8 +204,7 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
             y, ys = _sum_out(y, ys, others | set(xs))
             made = dict.fromkeys(c for c in xs + ys if c in others)
             zs = result if last else "".join(made)
-            z = dispatch(CONTRACT, (x, y), {"xs": xs, "ys": ys, "zs": zs})
-            group.insert(0, (z, zs))
+            group.insert(0, (F.contract(x, y, xs=xs, ys=ys, zs=zs), zs))
         operands.append(group[0])
     x, labels = _sum_out(*operands[0], set(result))
     return dispatch1(PERMUTE, x, {"dims": tuple(labels.index(c) for c in result)})
@@ -231,22 +213,16 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
 @functor(
     "flow", out=True, samples="x(2, 3), x(3, 2), 1; x(2, 3), x(4, 3), ([1], [1]); x(2), x(3), 0"
 )
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     """Return the products of a and b summed over pairs of dimensions.
 
-    a, b: of one dtype.
     dims: the number of last dimensions of `a` and first of `b` to sum over, or the dimensions of
         each by name.
-    ShapeError: when paired dimensions differ in size.
     DimError: when a dimension is out of range or given twice.
-    DTypeError: when the dtypes differ.
 
-    >>> flow.tensordot(flow.ones(2, 3, 4), flow.ones(3, 4, 5)).shape
-    (2, 5)
     >>> flow.tensordot(flow.ones(2, 3), flow.ones(4, 3), dims=([1], [1])).shape
     (2, 4)
     """
-    check_same_dtype("tensordot", a, "b", b)
     x, y = a._data.shape, b._data.shape
     if isinstance(dims, (tuple, list)):
         if len(dims) != 2:
@@ -271,12 +247,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     for i, k in zip(x_dims, y_dims, strict=True):
         ys[k] = xs[i]
     zs = [c for c in xs if c not in ys] + [c for c in ys if c not in xs]
-    attrs = {"xs": "".join(xs), "ys": "".join(ys), "zs": "".join(zs)}
-    return dispatch(CONTRACT, (a, b), attrs)
+    return F.contract(a, b, xs="".join(xs), ys="".join(ys), zs="".join(zs))
 
 
-def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> Exception:
-    return ShapeError(
-        f"tensordot(): argument 'dims': expected {expected}, got {dims} for shapes {x} and {y}; "
-        "pair each dimension of a with one of b"
-    )
+def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> FlowError:
+    got, mend = f"{dims} for shapes {x} and {y}", "pair each dimension of a with one of b"
+    return wrong("tensordot", "dims", expected, got, mend)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import DTypeError, bad_argument
+from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Count, Flag, Number, Positive
+from oneflow_lite.functors.decompositions import flag
 from oneflow_lite.functors.out import fill_out, out_options
 from oneflow_lite.tensor import Tensor, make_constant
 
@@ -36,59 +38,51 @@ def from_host(
     return made if out is None else fill_out(op, out, made)
 
 
+Periodic = Annotated[bool, flag("Leave out the last entry, with which the next one would begin.")]
+_FLOATING = {"DTypeError": "When {x} is not a floating one."}
+DType = Annotated[Any, D.Domain("Of the result; the default one otherwise.", raises=_FLOATING)]
+
+
 def _window(op: str, make: Callable[[int], Any], length: int, periodic: bool, *to: Any) -> Tensor:
     """Return a window; a periodic one lacks the last entry, with which the next one begins."""
-    if length <= 1:
-        return from_host(op, np.ones(length), *to)
-    return from_host(op, make(length + periodic)[:length], *to)
+    values = make(length + periodic)[:length] if length > 1 else np.ones(length)
+    return from_host(op, values, *to)
 
 
 def _declare(name: str, make: Callable[[int], Any], says: str) -> Any:
     def author(
-        window_length: Count,
-        periodic: Flag = True,
+        window_length: D.Count,
+        periodic: Periodic = True,
         *,
-        dtype: Any = None,
+        dtype: DType = None,
         device: Any = None,
         requires_grad: bool = False,
     ) -> Tensor:
         return _window(name, make, window_length, periodic, dtype, device, requires_grad)
 
     author.__name__ = author.__qualname__ = name
-    author.__doc__ = f"""Return {says}.
-
-    periodic: leave out the last entry, with which the next window would begin.
-    dtype, device: of the result; the default dtype on the CPU otherwise.
-    DTypeError: when the dtype is not a floating one.
-    """
+    author.__doc__ = f"Return {says}."
     return functor("flow", samples="5, dtype=float64; 4, False, dtype=float64; 1")(author)
 
 
+_BLACKMAN = "the window 0.42 - 0.5 cos(2πn / (N - 1)) + 0.08 cos(4πn / (N - 1))"
 hann_window = _declare("hann_window", np.hanning, "the window ½ - ½ cos(2πn / (N - 1))")
-blackman_window = _declare(
-    "blackman_window",
-    np.blackman,
-    "the window 0.42 - 0.5 cos(2πn / (N - 1)) + 0.08 cos(4πn / (N - 1))",
-)
+blackman_window = _declare("blackman_window", np.blackman, _BLACKMAN)
 bartlett_window = _declare("bartlett_window", np.bartlett, "the window that is a triangle")
 
 
 @functor("flow", samples="5, dtype=float64; 4, False, 0.6, 0.4, dtype=float64")
 def hamming_window(
-    window_length: Count,
-    periodic: Flag = True,
-    alpha: Number = 0.54,
-    beta: Number = 0.46,
+    window_length: D.Count,
+    periodic: Periodic = True,
+    alpha: D.Number = 0.54,
+    beta: D.Number = 0.46,
     *,
-    dtype: Any = None,
+    dtype: DType = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return the window alpha - beta cos(2πn / (N - 1)).
-
-    periodic: leave out the last entry, with which the next window would begin.
-    dtype, device: of the result; the default dtype on the CPU otherwise.
-    DTypeError: when the dtype is not a floating one.
 
     >>> flow.hamming_window(4, periodic=False)
     tensor([0.0800, 0.7700, 0.7700, 0.0800])
@@ -102,40 +96,29 @@ def hamming_window(
 
 @functor("flow", samples="5, dtype=float64; 4, False, 3.5, dtype=float64")
 def kaiser_window(
-    window_length: Count,
-    periodic: Flag = True,
-    beta: Number = 12.0,
+    window_length: D.Count,
+    periodic: Periodic = True,
+    beta: D.Number = 12.0,
     *,
-    dtype: Any = None,
+    dtype: DType = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return the window I₀(beta √(1 - (2n / (N - 1) - 1)²)) / I₀(beta).
 
     I₀ is the modified Bessel function of order 0.
-
-    periodic: leave out the last entry, with which the next window would begin.
-    dtype, device: of the result; the default dtype on the CPU otherwise.
-    DTypeError: when the dtype is not a floating one.
     """
-    return _window(
-        "kaiser_window",
-        lambda n: np.kaiser(n, beta),
-        window_length,
-        periodic,
-        dtype,
-        device,
-        requires_grad,
-    )
+    make = functools.partial(np.kaiser, beta=beta)
+    return _window("kaiser_window", make, window_length, periodic, dtype, device, requires_grad)
 
 
 def _frequencies(name: str, make: Callable[..., Any], says: str) -> None:
     def author(
-        n: Positive,
-        d: Number = 1.0,
+        n: D.Positive,
+        d: D.Number = 1.0,
         *,
         out: Tensor | None = None,
-        dtype: Any = None,
+        dtype: DType = None,
         device: Any = None,
         requires_grad: bool = False,
     ) -> Tensor:
@@ -145,7 +128,6 @@ def _frequencies(name: str, make: Callable[..., Any], says: str) -> None:
     author.__doc__ = f"""Return the frequencies of {says} of n entries, in cycles per unit of d.
 
     d: the distance of the entries.
-    dtype, device: of the result; the default dtype on the CPU otherwise.
     """
     functor("fft", samples="5, dtype=float64; 4, 0.5, dtype=float64")(author)
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, ShapeError
-from oneflow_lite.functors.arithmetic import abs, maximum, where
-from oneflow_lite.functors.checks import check_dims, check_tensor
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import ArgumentError, FlowError
+from oneflow_lite.functors import domains as D
+from oneflow_lite.functors.checks import check_dims, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.decompositions import linalg_eigvalsh
-from oneflow_lite.functors.domains import (
-    CastTo,
-    Dim,
-    Flag,
-    FloatingOrComplex,
-    KeepDim,
-    Matrix,
-    NonNegative,
-    Number,
-)
-from oneflow_lite.functors.extrema import amax, amin
-from oneflow_lite.functors.linalg import linalg_inv_ex, tolerances
-from oneflow_lite.functors.reduce import sum
-from oneflow_lite.functors.shape import movedim, unsqueeze
+from oneflow_lite.functors.linalg import Bound, Hermitian, tolerances
 from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -31,31 +19,26 @@ from oneflow_lite.tensor import Tensor
 
 SVDVALS = op_expr("linalg_svdvals")
 
+_linalg = functools.partial(functor, "linalg", out=True)
 
-@functor(
-    "linalg",
-    out=True,
+Values = D.FloatingOrComplex
+Keep = D.KeepDim
+Cast = D.CastTo
+Axes = Annotated[Any, D.Domain("The dimensions to reduce; None and () mean all.")]
+
+
+@_linalg(
     samples="""
-        x(2, 3)
-        x(2, 3), 3, -1
-        x(2, 3), inf, 0, True
-        x(2, 3), -inf
-        z(2, 3), 0.5, (0, 1)
-        x(2, 3), 0
+        x(2, 3); x(2, 3), 3, -1; x(2, 3), inf, 0, True
+        x(2, 3), -inf; z(2, 3), 0.5, (0, 1); x(2, 3), 0
     """,
 )
 def linalg_vector_norm(
-    input: FloatingOrComplex,
-    ord: Number = 2,
-    dim: Any = None,
-    keepdim: KeepDim = False,
-    *,
-    dtype: CastTo = None,
+    input: Values, ord: D.Number = 2, dim: Axes = None, keepdim: Keep = False, *, dtype: Cast = None
 ) -> Tensor:
     """Return (Σ |x|^ord)^(1/ord), by default over all dimensions.
 
     ord: 0 counts what is not zero; inf and -inf give the largest and smallest absolute value.
-    dim: the dimensions to reduce; None and () mean all.
     returns: real. The gradient where the norm is 0 is 0; for inf and -inf ties share it.
     DimError: when a dimension is out of range, given twice, or empty where ord is inf or negative.
 
@@ -65,35 +48,27 @@ def linalg_vector_norm(
     return norm_for("linalg.vector_norm", input, ord, dim, keepdim)
 
 
-def _bad_order(op: str, expected: str, got: Any) -> Exception:
-    return ArgumentError(
-        f"{op}(): argument 'ord': expected {expected}, got {got!r}; name one of these"
-    )
+def _bad_order(op: str, expected: str, got: Any) -> FlowError:
+    return wrong(op, "ord", expected, repr(got), "name one of these", ArgumentError)
 
 
 def _singular_values(A: Tensor) -> Tensor:
     return dispatch1(SVDVALS, A)
 
 
-@functor(
-    "linalg",
-    out=True,
+@_linalg(
     samples="""
-        x(2, 3)
-        x(2, 3), 'nuc', keepdim=True
-        x(2, 3, 2), 1, (0, -1)
-        x(2, 3), -inf
-        z(2, 3), 2
-        x(2, 3), -2
+        x(2, 3); x(2, 3), 'nuc', keepdim=True; x(2, 3, 2), 1, (0, -1)
+        x(2, 3), -inf; z(2, 3), 2; x(2, 3), -2
     """,
 )
 def linalg_matrix_norm(
-    input: FloatingOrComplex,
+    input: Values,
     ord: Any = "fro",
     dim: Any = (-2, -1),
-    keepdim: KeepDim = False,
+    keepdim: Keep = False,
     *,
-    dtype: CastTo = None,
+    dtype: Cast = None,
 ) -> Tensor:
     """Return the norm of matrices.
 
@@ -114,50 +89,37 @@ def linalg_matrix_norm(
 def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     dims = check_dims(op, dim, A._data.ndim)
     if len(dims) != 2:
-        raise ShapeError(
-            f"{op}(): argument 'dim': expected the two dimensions of matrices, got {dim} for "
-            f"shape {A.shape}; use linalg.vector_norm for other numbers of them"
-        )
+        got, mend = f"{dim} for shape {A.shape}", "use linalg.vector_norm for other numbers of them"
+        raise wrong(op, "dim", "the two dimensions of matrices", got, mend)
     if ord == "fro":
         return norm_for(op, A, 2, dims, keepdim)
     if ord == "nuc" or ord in (2, -2):
-        values = _singular_values(movedim(A, dims, (-2, -1)))
-        reduced = sum(values, -1) if ord == "nuc" else (amax if ord > 0 else amin)(values, -1)
-        return _kept(reduced, dims) if keepdim else reduced
+        values = _singular_values(A.movedim(dims, (-2, -1)))
+        norm = values.sum(-1) if ord == "nuc" else _extreme(values, ord, -1)
+        for dim in sorted(dims) if keepdim else ():
+            norm = norm.unsqueeze(dim)
+        return norm
     if ord not in (1, -1, math.inf, -math.inf):
         raise _bad_order(op, "'fro', 'nuc', 2, -2, 1, -1, inf or -inf", ord)
     lines, others = dims if ord in (1, -1) else reversed(dims)
     if not keepdim and others > lines:
         others -= 1
-    sums = sum(abs(A), lines, keepdim)
-    return (amax if ord > 0 else amin)(sums, others, keepdim)
+    return _extreme(A.abs().sum(lines, keepdim), ord, others, keepdim)
 
 
-def _kept(y: Tensor, dims: tuple[int, ...]) -> Tensor:
-    for dim in sorted(dims):
-        y = unsqueeze(y, dim)
-    return y
+def _extreme(values: Tensor, ord: float, dim: int, keepdim: bool = False) -> Tensor:
+    """Return the largest values for a positive ord, the smallest for a negative one."""
+    return values.amax(dim, keepdim) if ord > 0 else values.amin(dim, keepdim)
 
 
-@functor(
-    "linalg",
-    out=True,
+@_linalg(
     samples="""
-        x(2, 3)
-        x(3), 3
-        x(2, 3), 'nuc'
-        x(2, 3), inf, 1
-        x(2, 3), 1, (0, 1), True
-        z(2, 3), dim=0
+        x(2, 3); x(3), 3; x(2, 3), 'nuc'; x(2, 3), inf, 1
+        x(2, 3), 1, (0, 1), True; z(2, 3), dim=0
     """,
 )
 def linalg_norm(
-    input: FloatingOrComplex,
-    ord: Any = None,
-    dim: Any = None,
-    keepdim: KeepDim = False,
-    *,
-    dtype: CastTo = None,
+    input: Values, ord: Any = None, dim: Axes = None, keepdim: Keep = False, *, dtype: Cast = None
 ) -> Tensor:
     """Return `matrix_norm` where `dim` or the input has two dimensions, else `vector_norm`.
 
@@ -165,9 +127,6 @@ def linalg_norm(
     dim: the dimensions to reduce. Without it there are one or two, if `ord` is given.
     ShapeError: when the number of dimensions is another.
     ArgumentError: when ord is not one of theirs.
-
-    >>> flow.linalg.norm(flow.tensor([[1.0, 2.0], [2.0, 4.0]]), "nuc")
-    tensor(5.)
     """
     op = "linalg.norm"
     if ord is None:
@@ -176,17 +135,15 @@ def linalg_norm(
     if len(dims) == 2:
         return _matrix_norm(op, input, ord, dims, keepdim)
     if len(dims) > 2:
-        raise ShapeError(
-            f"{op}(): argument 'dim': expected one dimension or two for an ord, got {dim} for "
-            f"shape {input.shape}; name them, or leave out ord"
-        )
+        expected, got = "one dimension or two for an ord", f"{dim} for shape {input.shape}"
+        raise wrong(op, "dim", expected, got, "name them, or leave out ord")
     if isinstance(ord, str):
         raise _bad_order(op, "a number for vectors", ord)
     return norm_for(op, input, ord, dims, keepdim)
 
 
-@functor("linalg", out=True, samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
-def linalg_cond(input: Matrix, p: Any = None) -> Tensor:
+@_linalg(samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
+def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
     """Return the condition number |A| |A⁻¹|; inf for singular matrices.
 
     p: the ord of `matrix_norm`; 2 by default, for which matrices need not be square.
@@ -198,28 +155,26 @@ def linalg_cond(input: Matrix, p: Any = None) -> Tensor:
     if p in (None, 2, -2):
         values = _singular_values(input)
         if not values._data.shape[-1]:
-            return sum(values, -1)
+            return values.sum(-1)
         largest, smallest = values[..., 0], values[..., -1]
         return smallest / largest if p == -2 else largest / smallest
-    inverse, info = linalg_inv_ex(input)
+    inverse, info = F.linalg_inv_ex(input)
     norms = [_matrix_norm("linalg.cond", x, p, (-2, -1), False) for x in (input, inverse)]
-    return where(info > 0, math.inf, norms[0] * norms[1])
+    return F.where(info > 0, math.inf, norms[0] * norms[1])
 
 
-@functor(
-    "linalg",
-    out=True,
-    samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5",
-)
+@_linalg(samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
 def linalg_matrix_rank(
-    input: Matrix, tol: Any = None, hermitian: Flag = False, *, atol: Any = None, rtol: Any = None
+    input: D.Matrix,
+    tol: Any = None,
+    hermitian: Hermitian = False,
+    *,
+    atol: Bound = None,
+    rtol: Bound = None,
 ) -> Tensor:
-    """Return how many singular values are not small.
+    """Return how many singular values do not count as 0.
 
     tol: the older name of atol, with an rtol of 0.
-    hermitian: the input is symmetric or Hermitian; its lower triangle alone is read.
-    atol, rtol: numbers, or tensors of one for each matrix: singular values up to atol, or up to
-        rtol times the largest, are small. By default the rounding error.
 
     >>> flow.linalg.matrix_rank(flow.ones(2, 2))
     tensor(1)
@@ -228,34 +183,30 @@ def linalg_matrix_rank(
     if tol is not None:
         atol, rtol = tol, 0.0
     atol, rtol = tolerances("linalg.matrix_rank", input, atol, rtol)
-    values = abs(linalg_eigvalsh(input)) if hermitian else _singular_values(input)
+    values = F.linalg_eigvalsh(input).abs() if hermitian else _singular_values(input)
     if not values._data.shape[-1]:
-        return sum(values, -1).long()
-    bound = maximum(atol, rtol * amax(values, -1))
-    return sum(values > bound.unsqueeze(-1), -1)
+        return values.sum(-1).long()
+    bound = F.maximum(atol, rtol * values.amax(-1))
+    return (values > bound.unsqueeze(-1)).sum(-1)
 
 
 @functor(
     "flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 1; x(4), x(4), inf; z(2), z(2), 3"
 )
-def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
+def dist(input: D.AnyTensor, other: Tensor, p: D.Number = 2) -> Tensor:
     """Return the norm of input - other, of all elements; 0 has the gradient 0.
 
     p: as in `linalg.vector_norm`.
     ShapeError: when the shapes do not broadcast.
-
-    >>> flow.dist(flow.tensor([1.0, 1.0]), flow.tensor([4.0, 5.0]))
-    tensor(5.)
     """
-    return norm_for("dist", check_tensor("dist", "input", input) - other, p, None, False)
+    return norm_for("dist", input - other, p, None, False)
 
 
 @functor("flow Tensor", out=True, twin=True, samples="x(2, 3), 2, 0, 1.5; z(3, 2), 1, -1, 2.0")
-def renorm(input: FloatingOrComplex, p: Number, dim: Dim, maxnorm: NonNegative) -> Tensor:
+def renorm(input: Values, p: D.Number, dim: D.Dim, maxnorm: D.NonNegative) -> Tensor:
     """Return the input with its slices along a dimension scaled down to a norm of at most maxnorm.
 
     p: the order of the norm, above 0.
-    maxnorm: the largest norm that stays.
     ArgumentError: when p is not positive.
     ShapeError: when the input has less than two dimensions.
 
@@ -264,12 +215,9 @@ def renorm(input: FloatingOrComplex, p: Number, dim: Dim, maxnorm: NonNegative) 
             [0.3000, 0.4000]])
     """
     if p <= 0:
-        raise ArgumentError(f"renorm(): argument 'p': expected above 0, got {p}; take another norm")
+        raise wrong("renorm", "p", "above 0", p, "take another norm", ArgumentError)
     ndim = input._data.ndim
     if ndim < 2:
-        raise ShapeError(
-            "renorm(): argument 'input': expected two dimensions or more, got shape "
-            f"{input.shape}; unsqueeze it"
-        )
+        raise wrong("renorm", "input", "two dimensions or more", input, "unsqueeze it")
     norms = norm_for("renorm", input, p, tuple(d for d in range(ndim) if d != dim), True)
-    return input * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return input * F.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, ShapeError
-from oneflow_lite.functors.arithmetic import clamp_min, sub
 from oneflow_lite.functors.checks import check_broadcast, check_dim, real_floating, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Flag, Int, Number
-from oneflow_lite.functors.reduce import sum
-from oneflow_lite.functors.shape import expand
+from oneflow_lite.functors.domains import AnyTensor, Int, KeepDim, Number
 from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.interpreter import promote
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 
@@ -22,9 +19,7 @@ def normalize(input: AnyTensor, p: Number = 2.0, dim: Any = 1, eps: Number = 1e-
     """Divide vectors by their norm: x / max(‖x‖, eps).
 
     input: floating or complex.
-    p: the exponent of the norm.
     dim: the dimension or dimensions that the vectors lie along.
-    eps: what is divided by instead where the norm is smaller.
     DimError: when a dimension is out of range.
     DTypeError: when the input holds integers.
 
@@ -32,7 +27,7 @@ def normalize(input: AnyTensor, p: Number = 2.0, dim: Any = 1, eps: Number = 1e-
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
-    return input / clamp_min(norm_for("normalize", input, p, dim, keepdim=True), eps)
+    return input / norm_for("normalize", input, p, dim, keepdim=True).clamp_min(eps)
 
 
 @functor("functional flow", samples="x(2, 3), x(2, 3); x(2, 1, 3), x(2, 1), dim=-1; x(3), x(3), 0")
@@ -41,7 +36,6 @@ def cosine_similarity(x1: AnyTensor, x2: AnyTensor, dim: Int = 1, eps: Number = 
 
     x1, x2: floating; their shapes broadcast together.
     dim: the dimension, of the common shape, that the vectors lie along.
-    eps: what is divided by instead where a norm is smaller.
     ShapeError: when the shapes do not broadcast.
     DimError: when the dimension is out of range.
     DTypeError: when the common dtype is not real floating.
@@ -52,11 +46,9 @@ def cosine_similarity(x1: AnyTensor, x2: AnyTensor, dim: Int = 1, eps: Number = 
     op = "cosine_similarity"
     shape = check_broadcast(op, "x2", x2, x1)
     dim = check_dim(op, dim, len(shape))
-    units = []
-    for x in promote(op, x1, x2):
-        x = expand(real_floating(op, x, "x1"), shape)
-        units.append(x / clamp_min(norm_for(op, x, 2, dim, keepdim=True), eps))
-    return sum(units[0] * units[1], dim)
+    x, y = (real_floating(op, each, "x1").expand(shape) for each in promote(op, x1, x2))
+    norms = [norm_for(op, each, 2, dim, keepdim=True).clamp_min(eps) for each in (x, y)]
+    return (x / norms[0] * (y / norms[1])).sum(dim)
 
 
 @functor(
@@ -64,22 +56,17 @@ def cosine_similarity(x1: AnyTensor, x2: AnyTensor, dim: Int = 1, eps: Number = 
     samples="x(2, 3), x(2, 3); x(2, 1, 3), x(2, 1), 1.0, keepdim=True; x(3), x(3), 3",
 )
 def pairwise_distance(
-    x1: AnyTensor, x2: AnyTensor, p: Number = 2.0, eps: Number = 1e-6, keepdim: Flag = False
+    x1: AnyTensor, x2: AnyTensor, p: Number = 2.0, eps: Number = 1e-6, keepdim: KeepDim = False
 ) -> Tensor:
     """Return the norm ‖x1 - x2 + eps‖ of the last dimension.
 
     x1, x2: their shapes broadcast together.
-    p: the exponent of the norm.
     eps: keeps the norm away from its kink at 0.
-    keepdim: keep the last dimension, with size 1.
     ShapeError: when the shapes do not broadcast.
-
-    >>> flow.nn.functional.pairwise_distance(flow.tensor([[3., 4.]]), flow.tensor([[0., 0.]]))
-    tensor([5.0000])
     """
     op = "pairwise_distance"
     check_broadcast(op, "x2", x2, x1)
-    return norm_for(op, sub(x1, x2) + eps, p, -1, keepdim=keepdim)
+    return norm_for(op, x1 - x2 + eps, p, -1, keepdim=keepdim)
 
 
 @functor("functional flow", samples="x(2, 3), x(2, 4), x(5, 3, 4), x(5); x(3), x(4), x(2, 3, 4)")
@@ -93,9 +80,8 @@ def bilinear(
     ShapeError: when the shapes do not fit.
     DTypeError: when the dtypes differ.
 
-    >>> x = flow.tensor([1.0, 2.0])
-    >>> flow.nn.functional.bilinear(x, x, flow.ones(1, 2, 2))
-    tensor([9.])
+    >>> flow.nn.functional.bilinear(flow.ones(2), flow.ones(2), flow.ones(1, 2, 2))
+    tensor([4.])
     """
     outs, *sizes = weight.shape if weight.ndim == 3 else (0, 0, 0)
     for name, x, shape in (
@@ -108,5 +94,5 @@ def bilinear(
             expected = f"shape {shape} and dtype {weight.dtype}"
             got, kind = (x, ShapeError) if x.shape != shape else (x.dtype, DTypeError)
             raise wrong("bilinear", name, expected, got, "match the weight", kind)
-    y = FUNCTORS.get("einsum")("...i,oij,...j->...o", input1, weight, input2)
+    y = F.einsum("...i,oij,...j->...o", input1, weight, input2)
     return y if bias is None else y + bias
