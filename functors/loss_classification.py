@@ -5,34 +5,23 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
-from oneflow_lite.functors.arithmetic import mul, where
-from oneflow_lite.functors.checks import (
-    check_broadcast,
-    check_number,
-    check_tensor,
-    real_floating,
-    require_integer,
-    wrong,
-)
-from oneflow_lite.functors.creation import full_like
+from oneflow_lite.functors import checks
+from oneflow_lite.functors.checks import real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, RealFloating, attribute
 from oneflow_lite.functors.loss_reduction import (
-    Legacy,
-    LegacyReduction,
+    Reduce,
     Reduction,
+    SizeAverage,
     fitting,
+    loss_functor,
     reduce_loss,
     same_shape,
 )
-from oneflow_lite.functors.matmul import linear
-from oneflow_lite.functors.reduce import sum
-from oneflow_lite.functors.shape import reshape
-from oneflow_lite.functors.softmax import log_softmax
 from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 NLL_LOSS = op_expr("nll_loss")
@@ -50,7 +39,7 @@ def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
         expected, mend = "at least 1 dimension, that of the classes", "pass one score per class"
         raise wrong(op, "input", expected, input, mend, ArgumentError)
     expected_shape = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
-    if require_integer(op, target, name).shape == expected_shape:
+    if checks.require_integer(op, target, name).shape == expected_shape:
         return target
     batches_differ = expected_shape and target.ndim and target.shape[0] != expected_shape[0]
     expected = f"shape {expected_shape} for an input of shape {input.shape}"
@@ -60,7 +49,7 @@ def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
 
 def check_class_weight(op: str, name: str, weight: Any, input: Tensor) -> Tensor:
     """Return weights (C,) when they fit an input (N, C, *) or (C,)."""
-    if check_tensor(op, name, weight).shape != (_classes(input),):
+    if checks.check_tensor(op, name, weight).shape != (_classes(input),):
         expected = f"shape ({_classes(input)},), one weight per class"
         raise wrong(op, name, expected, weight, "give a weight to each class")
     return check_same_dtype(op, name, weight, input)
@@ -79,7 +68,7 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
 
 def check_share(op: str, argument: str, value: Any) -> float:
     """Return a number from 0 to 1."""
-    if 0 <= (share := check_number(op, argument, value)) <= 1:
+    if 0 <= (share := checks.check_number(op, argument, value)) <= 1:
         return share
     mend = "give the share that is spread over the classes"
     raise wrong(op, argument, "a number from 0 to 1", value, mend, ArgumentError)
@@ -128,10 +117,10 @@ def nll_loss(
     input: RealFloating,
     target: ClassNumbers,
     weight: ClassWeight | None = None,
-    size_average: Legacy = None,
+    size_average: SizeAverage = None,
     ignore_index: Int = -100,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
+    reduce: Reduce = None,
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return the negative log-likelihood of the target classes: the mean of -input[n, target[n]].
 
@@ -157,10 +146,10 @@ def cross_entropy(
     input: RealFloating,
     target: AnyTensor,
     weight: ClassWeight | None = None,
-    size_average: Legacy = None,
+    size_average: SizeAverage = None,
     ignore_index: Int = -100,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
+    reduce: Reduce = None,
+    reduction: Reduction = "mean",
     label_smoothing: Share = 0.0,
 ) -> Tensor:
     """Return the cross entropy of softmax(input) and the target.
@@ -181,11 +170,11 @@ def cross_entropy(
     probabilities = target.shape == input.shape and input.ndim > 0
     if not probabilities:
         check_classes(op, "target", target, input)
-    if probabilities:
+    else:
         real_floating(op, target, "target")
         if ignore_index >= 0:
             raise _no_index(op, ignore_index)
-    log_p = log_softmax(input, 0 if input.ndim == 1 else 1)
+    log_p = F.log_softmax(input, 0 if input.ndim == 1 else 1)
     if probabilities:
         if label_smoothing:
             target = target * (1 - label_smoothing) + label_smoothing / _classes(log_p)
@@ -194,12 +183,12 @@ def cross_entropy(
     loss: Tensor = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not label_smoothing:
         return loss
-    even = where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))
+    even = F.where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))
     if reduction == "mean":
-        ones = full_like(log_p, -1.0)  # whose summed loss is the weight of all targets
-        even = sum(even) / nll_loss(ones, target, weight, None, ignore_index, None, "sum")
+        ones = F.full_like(log_p, -1.0)  # whose summed loss is the weight of all targets
+        even = even.sum() / nll_loss(ones, target, weight, None, ignore_index, None, "sum")
     elif reduction == "sum":
-        even = sum(even)
+        even = even.sum()
     return loss * (1 - label_smoothing) + even * (label_smoothing / _classes(log_p))
 
 
@@ -210,8 +199,8 @@ def _no_index(op: str, got: int) -> Exception:
 
 def _sum_over_classes(x: Tensor, weight: Tensor | None) -> Tensor:
     if weight is not None:
-        x = x * reshape(weight, (-1, *(1,) * (x.ndim - 2)))
-    return sum(x, 0 if x.ndim == 1 else 1)
+        x = x * weight.reshape(-1, *(1,) * (x.ndim - 2))
+    return x.sum(0 if x.ndim == 1 else 1)
 
 
 @functor(
@@ -259,50 +248,43 @@ def linear_cross_entropy(
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
         raise _unfit(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
     rows = classes * prod(positions)
-    linear_weight = reshape(linear_weight, (rows, features))
+    linear_weight = linear_weight.reshape(rows, features)
     if linear_bias is not None:
-        linear_bias = reshape(linear_bias, (rows,))
-    logits = reshape(
-        linear(input, linear_weight, linear_bias), (*input.shape[:-1], classes, *positions)
-    )
+        linear_bias = linear_bias.reshape(rows)
+    logits = F.linear(input, linear_weight, linear_bias)
+    logits = logits.reshape(*input.shape[:-1], classes, *positions)
     if ignore_index is None:
         ignore_index = -100
     elif target.shape == logits.shape:
         raise _no_index(op, ignore_index)
     return cross_entropy(
-        logits,
-        target,
-        weight,
-        ignore_index=ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
+        logits, target, weight, None, ignore_index, None, reduction, label_smoothing
     )
 
 
 def _unfit(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
-    return wrong(
-        op,
-        argument,
-        f"shape {expected}",
-        got,
-        "match the features, classes and positions of linear_weight",
-    )
+    mend = "match the features, classes and positions of linear_weight"
+    return wrong(op, argument, f"shape {expected}", got, mend)
 
 
-@functor(
-    "functional",
+def _weighted(op: str, loss: Tensor, weight: Tensor | None) -> Tensor:
+    if weight is None:
+        return loss
+    checks.check_broadcast(op, "weight", weight, loss)
+    return loss * weight
+
+
+@loss_functor(
     samples="""
     share(2, 3), share(2, 3); share(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
     share(2, 3), share(2, 3), reduction='sum'
-    """,
+    """
 )
 def binary_cross_entropy(
     input: RealFloating,
     target: AnyTensor,
     weight: AnyTensor | None = None,
-    size_average: Legacy = None,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return the mean of -(target · log(input) + (1 - target) · log(1 - input)).
 
@@ -323,16 +305,9 @@ def binary_cross_entropy(
     return reduce_loss(_weighted(op, loss, weight), reduction)
 
 
-def _weighted(op: str, loss: Tensor, weight: Tensor | None) -> Tensor:
-    if weight is None:
-        return loss
-    check_broadcast(op, "weight", weight, loss)
-    return mul(loss, weight)
-
-
-@functor(
+@loss_functor(
     "functional flow",
-    samples="""
+    """
     x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
     x(2, 3), share(2, 3), reduction='sum', pos_weight=fixed(pos(3))
     """,
@@ -341,9 +316,7 @@ def binary_cross_entropy_with_logits(
     input: RealFloating,
     target: AnyTensor,
     weight: AnyTensor | None = None,
-    size_average: Legacy = None,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
+    reduction: Reduction = "mean",
     pos_weight: AnyTensor | None = None,
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input) and the target, without over- or underflow.
@@ -366,7 +339,7 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         loss = dispatch(BCE_WITH_LOGITS, (x, t))
     else:
-        check_broadcast(op, "pos_weight", pos_weight, t)
+        checks.check_broadcast(op, "pos_weight", pos_weight, t)
         factor = (pos_weight - 1) * t + 1
-        loss = (1 - t) * x - factor * FUNCTORS.get("logsigmoid")(x)
+        loss = (1 - t) * x - factor * F.logsigmoid(x)
     return reduce_loss(_weighted(op, loss, weight), reduction)
