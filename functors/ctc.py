@@ -8,7 +8,7 @@ from oneflow_lite.errors import ArgumentError, DTypeError
 from oneflow_lite.functors.checks import check_int, require_integer, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Integer, RealFloating
-from oneflow_lite.functors.loss_reduction import Reduction, reduce_loss
+from oneflow_lite.functors.loss import Reduction, reduce_loss
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor

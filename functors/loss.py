@@ -1,78 +1,207 @@
-"""Losses of elements: they compose elementwise ops and a reduction."""
+"""Losses of elements, and what all losses share: reductions, and domains of what should agree."""
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import check_broadcast, check_number, real, real_floating, wrong
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError
+from oneflow_lite.functors import checks, domains
+from oneflow_lite.functors.checks import check_broadcast, check_number, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Flag, FloatingOrComplex, Number, RealFloating
-from oneflow_lite.functors.loss_reduction import (
-    RealTarget,
-    Reduce,
-    Reduction,
-    ReductionOrBatchMean,
-    SameShape,
-    SizeAverage,
-    Target,
-    loss_functor,
-    reduce_loss,
-)
+from oneflow_lite.functors.domains import AnyTensor, Domain, Flag, Number, RealFloating
+from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor
+
+
+def former_reduction(op: str, size_average: Any, reduce: Any) -> str:
+    """Return the reduction that PyTorch's deprecated arguments mean, with a warning."""
+    reduction = "none"
+    if reduce is None or reduce:
+        reduction = "mean" if size_average is None or size_average else "sum"
+    text = f"{op}(): size_average and reduce are deprecated; use reduction={reduction!r}"
+    warnings.warn(text, stacklevel=3)
+    return reduction
+
+
+def check_reduction(op: str, reduction: Any, allowed: tuple[str, ...]) -> str:
+    """Return the name of a reduction when it is among the allowed ones."""
+    if isinstance(reduction, str) and reduction in allowed:
+        return reduction
+    kind = ArgumentError if isinstance(reduction, str) else ArgumentTypeError
+    expected, got = " or ".join(map(repr, allowed)), repr(reduction)
+    raise wrong(op, "reduction", expected, got, "name one of these", kind)
+
+
+def reduce_loss(loss: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
+    """Return the loss of each element, their sum or their mean, times the weights if given."""
+    if weight is not None:
+        loss = loss * weight
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return loss.sum()
+    return loss.mean() if weight is None else loss.sum() / weight.sum()
+
+
+def operands(op: str, input: Tensor, target: Any, real: bool) -> list[Tensor]:
+    """Return input and target in one floating dtype; warn when their shapes differ, as PyTorch."""
+    if input._data.shape != check_tensor(op, "target", target)._data.shape:
+        warnings.warn(
+            f"{op}(): the target's shape {target.shape} differs from the input's {input.shape}; "
+            "they are broadcast, which is seldom what is wanted: give both the same shape",
+            stacklevel=3,
+        )
+        check_broadcast(op, "target", target, input)
+    if input._data.dtype is not target._data.dtype:
+        input, target = promote(op, input, target)
+    check = checks.real_floating if real else checks.require_floating
+    return [check(op, input), target]
+
+
+def same_shape(op: str, name: str, value: Any, input: Tensor) -> Tensor:
+    """Return `value` when it is a Tensor of the input's shape."""
+    if check_tensor(op, name, value)._data.shape == input._data.shape:
+        return value
+    expected, mend = f"shape {input.shape}, that of the input", "give both the same shape"
+    raise wrong(op, name, expected, value, mend, ArgumentError)
+
+
+def above_zero(op: str, argument: str, value: Any) -> float:
+    """Return a number that is more than 0."""
+    if (number := check_number(op, argument, value)) > 0:
+        return number
+    raise wrong(op, argument, "more than 0", number, "make it positive", ArgumentError)
+
+
+def _reduction(*allowed: str) -> Domain:
+    return Domain(
+        "Whether the losses are averaged, summed or returned.",
+        f"{{x}} = check_reduction(NAME, {{x}}, {allowed})",
+        raises={"ArgumentError": "When the reduction is unknown."},
+        uses=(check_reduction,),
+        type="{" + ", ".join(f'"{word}"' for word in allowed) + "}",
+    )
+
+
+def _target(kind: str) -> Domain:
+    return Domain(
+        "Of the input's shape; another one that broadcasts gives a warning.",
+        f"{{first}}, {{x}} = operands(NAME, {{first}}, {{x}}, {kind == 'real floating'})",
+        raises={
+            "DTypeError": f"When the common dtype is not {kind}.",
+            "ShapeError": "When the shapes do not broadcast.",
+        },
+        uses=(operands,),
+        tensor="one",
+        sample="x(2, 3)",
+    )
+
+
+def fitting(check: Callable[..., Any], says: str, sample: str = "x(2, 3)", **raises: str) -> Domain:
+    """Return a domain of tensors that `check(name, argument, value, first)` finds to fit."""
+    line = f"{{x}} = {check.__name__}(NAME, '{{x}}', {{x}}, {{first}})"
+    return Domain(says, line, raises=raises, uses=(check,), tensor="one", sample=sample)
+
+
+_FORMER = Domain("PyTorch's deprecated names for `reduction`.", early=True, type="bool, optional")
+SizeAverage = Annotated[Any, _FORMER]
+Reduce = Annotated[  # after a SizeAverage, and with a Reduction
+    Any,
+    _FORMER._replace(
+        check="reduction = former_reduction(NAME, size_average, {x})",
+        quick="size_average is None and {x} is None",
+        uses=(former_reduction,),
+    ),
+]
+Reduction = Annotated[str, _reduction("none", "mean", "sum")]
+ReductionOrBatchMean = Annotated[str, _reduction("none", "mean", "sum", "batchmean")]
+Target = Annotated[Tensor, _target("floating")]
+RealTarget = Annotated[Tensor, _target("real floating")]
+_FACTORS = "Of the input's shape; multiplies each element."
+SameShape = Annotated[
+    Tensor, fitting(same_shape, _FACTORS, ArgumentError="When {x} has another shape.")
+]
+AboveZero = Annotated[
+    float,
+    domains.attribute(
+        above_zero,
+        raises={
+            "ArgumentError": "When {x} is not positive.",
+            "ArgumentTypeError": "When {x} is no number.",
+        },
+    ),
+]
+
+
+def loss_functor(
+    samples: str, on: str = "functional", *, before: str = "", former: bool = True
+) -> Callable[[Callable[..., Any]], Any]:
+    """Declare a loss by the losses of its elements, or by these and weights of their mean.
+
+    The functor reduces them: it takes `reduction`, after PyTorch's deprecated arguments, as the
+    last or `before` another.
+    """
+
+    def decorator(author: Callable[..., Any]) -> Any:
+        code, given = author.__code__, author.__defaults__ or ()
+        names = code.co_varnames[: code.co_argcount]
+        place = names.index(before) if before else len(names)
+        new = {"size_average": None, "reduce": None, "reduction": "mean"}
+        if not former:
+            new = {"reduction": "mean"}
+        taken = [*names[:place], *new, *names[place:]]
+        defaults = dict(zip(reversed(names), reversed(given), strict=False)) | new
+        text = f"lambda {', '.join(taken)}: REDUCED(AUTHOR({', '.join(names)}), reduction)"
+        made = eval(text, {**author.__globals__, "AUTHOR": author, "REDUCED": _reduced})
+        functools.update_wrapper(made, author)
+        made.__code__ = made.__code__.replace(
+            co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
+        )
+        made.__defaults__ = tuple(defaults[name] for name in taken if name in defaults)
+        hints = {"size_average": SizeAverage, "reduce": Reduce, "reduction": Reduction}
+        made.__annotations__ = {**author.__annotations__, **hints, "return": Tensor}
+        return functor(on, samples=samples)(made)
+
+    return decorator
+
+
+def _reduced(losses: Any, reduction: str) -> Tensor:
+    if isinstance(losses, tuple):
+        return reduce_loss(losses[0], reduction, losses[1])
+    return reduce_loss(losses, reduction)
+
 
 _PAIR = "x(2, 3), x(2, 3)"
 _REDUCED = f"{_PAIR}; {_PAIR}, reduction='none'; {_PAIR}, reduction='sum'"
 _WEIGHTED = f"{_REDUCED}; {_PAIR}, reduction='sum', weight=pos(2, 3)"
 
 
-@loss_functor(samples=_WEIGHTED)
-def mse_loss(
-    input: AnyTensor,
-    target: RealTarget,
-    reduction: Reduction = "mean",
-    weight: SameShape | None = None,
-) -> Tensor:
-    """Return the mean of (input - target)²; with a weight, divided by its sum.
+@loss_functor(_WEIGHTED, before="weight")
+def mse_loss(input: AnyTensor, target: RealTarget, weight: SameShape | None = None) -> Any:
+    """Return the mean of (input - target)²; with a weight, their sum divided by the weight's.
 
     >>> flow.nn.functional.mse_loss(flow.tensor([1., 3.]), flow.tensor([0., 0.]))
     tensor(5.)
     """
-    return _weighted((input - target).square(), weight, reduction)
+    return (input - target).square(), weight
 
 
-@loss_functor(samples=_WEIGHTED)
-def l1_loss(
-    input: AnyTensor,
-    target: Target,
-    reduction: Reduction = "mean",
-    weight: SameShape | None = None,
-) -> Tensor:
+@loss_functor(_WEIGHTED, before="weight")
+def l1_loss(input: AnyTensor, target: Target, weight: SameShape | None = None) -> Any:
     """Return the mean of \\|input - target\\|; where both are equal, the gradient is 0.
 
     weight: of the input's shape; multiplies each element. The mean is divided by their sum.
     """
-    return _weighted((input - target).abs(), weight, reduction)
+    return (input - target).abs(), weight
 
 
-def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    if weight is None:
-        return reduce_loss(loss, reduction)
-    loss = loss * weight
-    return loss.sum() / weight.sum() if reduction == "mean" else reduce_loss(loss, reduction)
-
-
-def _positive(op: str, argument: str, expected: str, got: float) -> Exception:
-    return wrong(op, argument, expected, got, "make it positive", ArgumentError)
-
-
-@loss_functor(samples=f"{_REDUCED}; {_PAIR}, beta=0.3; {_PAIR}, beta=0")
-def smooth_l1_loss(
-    input: AnyTensor, target: Target, reduction: Reduction = "mean", beta: Number = 1.0
-) -> Tensor:
+@loss_functor(f"{_REDUCED}; {_PAIR}, beta=0.3; {_PAIR}, beta=0", before="beta")
+def smooth_l1_loss(input: AnyTensor, target: Target, beta: Number = 1.0) -> Tensor:
     """Return the mean of d² / (2 beta) where d = \\|input - target\\| < beta, else d - beta / 2.
 
     beta: where the parabola ends; with 0 this is `l1_loss`.
@@ -82,41 +211,34 @@ def smooth_l1_loss(
     >>> flow.nn.functional.smooth_l1_loss(x, flow.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
     """
+    op, difference = "smooth_l1_loss", input - target
     if beta < 0:
-        raise _positive("smooth_l1_loss", "beta", "at least 0", beta)
-    difference = input - target
+        raise wrong(op, "beta", "at least 0", beta, "make it positive", ArgumentError)
     if beta == 0:
-        return reduce_loss(difference.abs(), reduction)
-    loss = F.huber(real("smooth_l1_loss", difference), delta=beta)
-    return reduce_loss(loss if beta == 1 else loss / beta, reduction)
+        return difference.abs()
+    loss = F.huber(checks.real(op, difference), delta=beta)
+    return loss if beta == 1 else loss / beta
 
 
-@functor("functional", samples=f"{_REDUCED}; {_PAIR}, delta=0.3; {_PAIR}, weight=pos(2, 3)")
+@loss_functor(
+    f"{_REDUCED}; {_PAIR}, delta=0.3; {_PAIR}, weight=pos(2, 3)", before="delta", former=False
+)
 def huber_loss(
-    input: AnyTensor,
-    target: RealTarget,
-    reduction: Reduction = "mean",
-    delta: Number = 1.0,
-    weight: SameShape | None = None,
+    input: AnyTensor, target: RealTarget, delta: AboveZero = 1.0, weight: SameShape | None = None
 ) -> Tensor:
     """Return the mean of d² / 2 where d = \\|input - target\\| < delta, else delta (d - delta / 2).
 
     delta: where the parabola ends.
     weight: of the input's shape; multiplies each element. The mean is not weighted, as in PyTorch.
-    ArgumentError: when `delta` is not positive, or an argument does not fit.
     """
-    if not delta > 0:
-        raise _positive("huber_loss", "delta", "more than 0", delta)
     loss = F.huber(input - target, delta=delta)
-    return reduce_loss(loss if weight is None else loss * weight, reduction)
+    return loss if weight is None else loss * weight
 
 
 @functor(
     "functional flow",
-    samples="""
-    x(2, 3), share(3), reduction='batchmean'
-    x(2, 3), x(2, 3), reduction='none', log_target=True; x(2, 3), share(2, 3), reduction='sum'
-    """,
+    samples="x(2, 3), share(3), reduction='batchmean'; x(2, 3), share(2, 3), reduction='sum'; "
+    "x(2, 3), x(2, 3), reduction='none', log_target=True",
 )
 def kl_div(
     input: RealFloating,
@@ -156,13 +278,11 @@ def kl_div(
 
 @functor(
     "functional flow",
-    samples="""
-    x(2, 3), fixed(pos(2, 3)); pos(2, 3), fixed(pos(2, 3)), log_input=False, reduction='none'
-    x(2, 3), fixed(pos(2, 3)), full=True, reduction='sum'
-    """,
+    samples="pos(2, 3), fixed(pos(2, 3)), log_input=False, reduction='none'; "
+    "x(2, 3), fixed(pos(2, 3)); x(2, 3), fixed(pos(2, 3)), full=True, reduction='sum'",
 )
 def poisson_nll_loss(
-    input: FloatingOrComplex,
+    input: domains.FloatingOrComplex,
     target: AnyTensor,
     log_input: Flag = True,
     full: Flag = False,
@@ -190,20 +310,13 @@ def poisson_nll_loss(
     return reduce_loss(loss, reduction)
 
 
-@functor(
-    "functional",
-    samples="""
-    x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(2, 3), pos(2), reduction='none'; x(2, 3), x(2, 3), 0.5
-    x(2, 3), x(2, 3), pos(2, 1), True, 0.3, 'sum'
-    """,
+@loss_functor(
+    "x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(2, 3), pos(2), reduction='none'; "
+    "x(2, 3), x(2, 3), 0.5; x(2, 3), x(2, 3), pos(2, 1), True, 0.3, 'sum'",
+    former=False,
 )
 def gaussian_nll_loss(
-    input: RealFloating,
-    target: RealFloating,
-    var: Any,
-    full: Flag = False,
-    eps: Number = 1e-6,
-    reduction: Reduction = "mean",
+    input: RealFloating, target: RealFloating, var: Any, full: Flag = False, eps: Number = 1e-6
 ) -> Tensor:
     """Return the mean negative log-likelihood of a normal: (log v + (input - target)² / v) / 2.
 
@@ -230,8 +343,6 @@ def gaussian_nll_loss(
         expected = f"the input's shape {input.shape}, perhaps with one size of 1"
         mend = "give one variance for each element, or for each line of them"
         raise wrong(op, "var", expected, var, mend, ArgumentError)
-    variance = F.least_variance(real_floating(op, var, "var"), eps=eps)
+    variance = F.least_variance(checks.real_floating(op, var, "var"), eps=eps)
     loss = 0.5 * (variance.log() + (input - target).square() / variance)
-    if full:
-        loss = loss + 0.5 * math.log(2 * math.pi)
-    return reduce_loss(loss, reduction)
+    return loss + 0.5 * math.log(2 * math.pi) if full else loss

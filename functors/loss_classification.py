@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
 from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import real_floating, wrong
+from oneflow_lite.functors.checks import check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, RealFloating, attribute
-from oneflow_lite.functors.loss_reduction import (
+from oneflow_lite.functors.loss import (
     Reduce,
     Reduction,
     SizeAverage,
@@ -26,7 +26,6 @@ from oneflow_lite.tensor import Tensor
 
 NLL_LOSS = op_expr("nll_loss")
 BINARY_CROSS_ENTROPY = op_expr("binary_cross_entropy")
-BCE_WITH_LOGITS = op_expr("bce_with_logits")
 
 
 def _classes(input: Tensor) -> int:
@@ -49,7 +48,7 @@ def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
 
 def check_class_weight(op: str, name: str, weight: Any, input: Tensor) -> Tensor:
     """Return weights (C,) when they fit an input (N, C, *) or (C,)."""
-    if checks.check_tensor(op, name, weight).shape != (_classes(input),):
+    if check_tensor(op, name, weight).shape != (_classes(input),):
         expected = f"shape ({_classes(input)},), one weight per class"
         raise wrong(op, name, expected, weight, "give a weight to each class")
     return check_same_dtype(op, name, weight, input)
@@ -64,6 +63,12 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
         "convert one of them with .to(dtype)",
     )
     raise wrong(op, name, expected, value.dtype, mend, DTypeError)
+
+
+def check_factor(op: str, name: str, value: Any, input: Tensor) -> Tensor:
+    """Return a tensor when it broadcasts with the input."""
+    checks.check_broadcast(op, name, check_tensor(op, name, value), input)
+    return value
 
 
 def check_share(op: str, argument: str, value: Any) -> float:
@@ -96,6 +101,10 @@ ClassWeight = Annotated[
         ShapeError="When {x} has not one number for each class.",
     ),
 ]
+_FACTORS = "Broadcasts to the input's shape; multiplies each element."
+Factor = Annotated[
+    Tensor, fitting(check_factor, _FACTORS, ShapeError="When the shapes do not broadcast.")
+]
 Share = Annotated[
     float,
     attribute(
@@ -108,10 +117,8 @@ Share = Annotated[
 
 @functor(
     "functional",
-    samples="""
-    x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1; x(2, 3, 2), i(2, 2, n=3), reduction='sum'
-    x(3), i(n=3); x(2, 3, 2, 2), i(2, 2, 2, n=3), reduction='none'
-    """,
+    samples="x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1; x(3), i(n=3); "
+    "x(2, 3, 2), i(2, 2, n=3), reduction='sum'; x(2, 3, 2, 2), i(2, 2, 2, n=3), reduction='none'",
 )
 def nll_loss(
     input: RealFloating,
@@ -135,12 +142,9 @@ def nll_loss(
 
 @functor(
     "functional",
-    samples="""
-    x(3), i(n=3); x(2, 3, 2), i(2, 2, n=3), reduction='none'; x(2, 3), share(2, 3)
-    x(2, 3), i(2, n=3), fixed(pos(3))
-    x(3), i(n=3), label_smoothing=0.2; x(2, 3), share(2, 3), fixed(pos(3)), reduction='sum'
-    x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1, label_smoothing=0.3
-    """,
+    samples="x(2, 3, 2), i(2, 2, n=3), reduction='none'; x(3), i(n=3), label_smoothing=0.2; "
+    "x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='sum'; "
+    "x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1, label_smoothing=0.3; x(3), i(n=3)",
 )
 def cross_entropy(
     input: RealFloating,
@@ -166,21 +170,19 @@ def cross_entropy(
     >>> flow.nn.functional.cross_entropy(logits, flow.tensor([[0.9, 0.1], [0.5, 0.5]]))
     tensor(0.5100)
     """
-    op = "cross_entropy"
-    probabilities = target.shape == input.shape and input.ndim > 0
-    if not probabilities:
-        check_classes(op, "target", target, input)
-    else:
+    op, dim = "cross_entropy", 0 if input.ndim == 1 else 1
+    if target.shape == input.shape and input.ndim:
         real_floating(op, target, "target")
         if ignore_index >= 0:
             raise _no_index(op, ignore_index)
-    log_p = F.log_softmax(input, 0 if input.ndim == 1 else 1)
-    if probabilities:
         if label_smoothing:
-            target = target * (1 - label_smoothing) + label_smoothing / _classes(log_p)
-        return reduce_loss(-_sum_over_classes(log_p * target, weight), reduction)
+            target = target * (1 - label_smoothing) + label_smoothing / _classes(input)
+        losses = F.log_softmax(input, dim) * target
+        return reduce_loss(-_sum_over_classes(losses, weight), reduction)
+    check_classes(op, "target", target, input)
+    log_p = F.log_softmax(input, dim)
     attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
-    loss: Tensor = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
+    loss = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not label_smoothing:
         return loss
     even = F.where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))
@@ -205,12 +207,10 @@ def _sum_over_classes(x: Tensor, weight: Tensor | None) -> Tensor:
 
 @functor(
     "functional",
-    samples="""
-    x(2, 4), x(3, 4), i(2, n=3), weight=fixed(pos(3)), reduction='none'
-    x(4), x(3, 4), i(n=3), linear_bias=x(3), reduction='none'
-    x(2, 4), x(3, 4), share(2, 3), weight=fixed(pos(3)), label_smoothing=0.2
-    x(2, 4), x(3, 2, 4), i(2, 2, n=3), linear_bias=x(3, 2), ignore_index=1, reduction='sum'
-    """,
+    samples="x(2, 4), x(3, 4), i(2, n=3), weight=fixed(pos(3)), reduction='none'; "
+    "x(4), x(3, 4), i(n=3), linear_bias=x(3), reduction='none'; "
+    "x(2, 4), x(3, 4), share(2, 3), weight=fixed(pos(3)), label_smoothing=0.2; "
+    "x(2, 4), x(3, 2, 4), i(2, 2, n=3), linear_bias=x(3, 2), ignore_index=1, reduction='sum'",
 )
 def linear_cross_entropy(
     input: RealFloating,
@@ -233,10 +233,6 @@ def linear_cross_entropy(
     weight, ignore_index, label_smoothing: as in `cross_entropy`; no class is ignored by default.
     options: how PyTorch computes in chunks; it has no effect here.
     ShapeError: when a shape does not fit.
-
-    >>> logits = flow.tensor([[2., 0.], [0., 0.]])
-    >>> flow.nn.functional.linear_cross_entropy(logits, flow.eye(2), flow.tensor([0, 1]))
-    tensor(0.4100)
     """
     op = "linear_cross_entropy"
     classes, *positions = linear_weight.shape[:-1] if linear_weight.ndim > 1 else (0,)
@@ -248,10 +244,8 @@ def linear_cross_entropy(
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
         raise _unfit(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
     rows = classes * prod(positions)
-    linear_weight = linear_weight.reshape(rows, features)
-    if linear_bias is not None:
-        linear_bias = linear_bias.reshape(rows)
-    logits = F.linear(input, linear_weight, linear_bias)
+    bias = None if linear_bias is None else linear_bias.reshape(rows)
+    logits = F.linear(input, linear_weight.reshape(rows, features), bias)
     logits = logits.reshape(*input.shape[:-1], classes, *positions)
     if ignore_index is None:
         ignore_index = -100
@@ -267,57 +261,39 @@ def _unfit(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
     return wrong(op, argument, f"shape {expected}", got, mend)
 
 
-def _weighted(op: str, loss: Tensor, weight: Tensor | None) -> Tensor:
-    if weight is None:
-        return loss
-    checks.check_broadcast(op, "weight", weight, loss)
-    return loss * weight
-
-
 @loss_functor(
-    samples="""
-    share(2, 3), share(2, 3); share(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
-    share(2, 3), share(2, 3), reduction='sum'
-    """
+    "share(2, 3), share(2, 3); share(2, 3), share(2, 3), fixed(pos(3)), reduction='none'; "
+    "share(2, 3), share(2, 3), reduction='sum'"
 )
 def binary_cross_entropy(
-    input: RealFloating,
-    target: AnyTensor,
-    weight: AnyTensor | None = None,
-    reduction: Reduction = "mean",
+    input: RealFloating, target: AnyTensor, weight: Factor | None = None
 ) -> Tensor:
     """Return the mean of -(target · log(input) + (1 - target) · log(1 - input)).
 
     The logarithms are at least -100, so that the loss is finite.
 
     input, target: probabilities from 0 to 1, of one shape and one floating dtype.
-    weight: broadcasts to the input's shape; multiplies each element.
     ArgumentError: when the shapes differ, the reduction is unknown, or a value is no probability
     (checked on the CPU only).
     DTypeError: when the dtypes differ or are not floating.
-
-    >>> flow.nn.functional.binary_cross_entropy(flow.tensor([0.5, 1.]), flow.tensor([1., 1.]))
-    tensor(0.3466)
     """
     op = "binary_cross_entropy"
     check_same_dtype(op, "target", same_shape(op, "target", target, input), input)
     loss = dispatch(BINARY_CROSS_ENTROPY, (input, target))
-    return reduce_loss(_weighted(op, loss, weight), reduction)
+    return loss if weight is None else loss * weight
 
 
 @loss_functor(
+    "x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='none'; "
+    "x(2, 3), share(2, 3), reduction='sum', pos_weight=fixed(pos(3))",
     "functional flow",
-    """
-    x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
-    x(2, 3), share(2, 3), reduction='sum', pos_weight=fixed(pos(3))
-    """,
+    before="pos_weight",
 )
 def binary_cross_entropy_with_logits(
     input: RealFloating,
     target: AnyTensor,
-    weight: AnyTensor | None = None,
-    reduction: Reduction = "mean",
-    pos_weight: AnyTensor | None = None,
+    weight: Factor | None = None,
+    pos_weight: Factor | None = None,
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input) and the target, without over- or underflow.
 
@@ -325,7 +301,7 @@ def binary_cross_entropy_with_logits(
     -target · log sigmoid(x) is multiplied by it.
 
     input, target: logits and probabilities of one shape, floating.
-    weight, pos_weight: broadcast to the input's shape; the first multiplies each element.
+    pos_weight: broadcasts to the input's shape.
     ArgumentError: when the shapes of input and target differ, or the reduction is unknown.
     DTypeError: when the input or the target is not floating.
 
@@ -337,9 +313,7 @@ def binary_cross_entropy_with_logits(
     real_floating(op, same_shape(op, "target", target, input), "target")
     x, t = promote(op, input, target)
     if pos_weight is None:
-        loss = dispatch(BCE_WITH_LOGITS, (x, t))
+        loss = F.bce_with_logits(x, t)
     else:
-        checks.check_broadcast(op, "pos_weight", pos_weight, t)
-        factor = (pos_weight - 1) * t + 1
-        loss = (1 - t) * x - factor * F.logsigmoid(x)
-    return reduce_loss(_weighted(op, loss, weight), reduction)
+        loss = (1 - t) * x - ((pos_weight - 1) * t + 1) * F.logsigmoid(x)
+    return loss if weight is None else loss * weight

@@ -9,11 +9,10 @@ from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, Integer, Number, RealFloating
-from oneflow_lite.functors.loss_reduction import Reduction, loss_functor, reduce_loss
+from oneflow_lite.functors.loss import AboveZero, Reduction, loss_functor, reduce_loss
 from oneflow_lite.tensor import Tensor
 
 _SIGNS = "fixed(2 * b(4) - 1)"
-_TRIPLET = "x(4, 3), x(4, 3), x(4, 3)"
 
 
 def _rows(op: str, input: Tensor) -> Tensor:
@@ -35,19 +34,13 @@ def _check_ndims(op: str, first: str, input: Tensor, **others: Tensor) -> None:
             raise wrong(op, name, expected, other, "reshape or unsqueeze it")
 
 
-@loss_functor(
-    samples="""
-    x(4, 3), i(4, n=3), reduction='none'; x(3), i(n=3), 2; x(4, 3), i(4, n=3), reduction='sum'
-    x(4, 3), i(4, n=3), 1, 0.3, weight=fixed(pos(3))
-    """
-)
+@loss_functor("x(3), i(n=3), 2; x(4, 3), i(4, n=3), 1, 0.3, fixed(pos(3)), reduction='none'")
 def multi_margin_loss(
     input: RealFloating,
     target: Integer,
     p: int = 1,
     margin: Number = 1.0,
     weight: RealFloating | None = None,
-    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return Σ_c max(0, margin - input[t] + input[c])^p / C over the classes c other than t.
 
@@ -77,18 +70,14 @@ def multi_margin_loss(
         terms = terms * weight[column]
     others = F.arange(classes, device=input.device) != column
     loss = F.where(others, terms, 0.0).sum(1) / classes
-    return reduce_loss(loss if target.ndim else loss[0], reduction)
+    return loss if target.ndim else loss[0]
 
 
 @loss_functor(
-    samples="""
-    x(3, 4), fixed([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 0, 1, 2]]), reduction='none'
-    x(3), fixed([1, -1, 0]); x(2, 3), fixed([[2, 2, -1], [0, 1, 2]]), reduction='sum'
-    """
+    "x(4, 4), fixed([[0, 2, -1, 1], [3, 3, -1, 0], [-1, 0, 1, 2], [0, 1, 2, 3]]), reduction='none';"
+    "x(3), fixed([1, -1, 0])"
 )
-def multilabel_margin_loss(
-    input: RealFloating, target: Integer, reduction: Reduction = "mean"
-) -> Tensor:
+def multilabel_margin_loss(input: RealFloating, target: Integer) -> Tensor:
     """Return Σ_t Σ_c max(0, 1 - input[t] + input[c]) / C over labels t and all other classes c.
 
     input: scores (N, C) or (C,), real floating.
@@ -111,18 +100,11 @@ def multilabel_margin_loss(
     counted = given.unsqueeze(2) & ~named.any(1).unsqueeze(1)
     terms = F.where(counted, F.relu(1 - own.unsqueeze(2) + rows.unsqueeze(1)), 0.0)
     loss = terms.sum((1, 2)) / rows.shape[1]
-    return reduce_loss(loss if input.ndim == 2 else loss[0], reduction)
+    return loss if input.ndim == 2 else loss[0]
 
 
-@loss_functor(
-    samples="""
-    x(2, 3), fixed(2 * b(2, 3) - 1); x(2, 3), fixed(2 * b(3) - 1), reduction='none'
-    x(2, 3), fixed(x(2, 3)), reduction='sum'
-    """
-)
-def soft_margin_loss(
-    input: RealFloating, target: AnyTensor, reduction: Reduction = "mean"
-) -> Tensor:
+@loss_functor("x(2, 3), fixed(2 * b(3) - 1); x(2, 3), fixed(x(2, 3)), reduction='none'")
+def soft_margin_loss(input: RealFloating, target: AnyTensor) -> Tensor:
     """Return the mean of log(1 + exp(-target · input)), which does not overflow.
 
     target: 1 or -1; broadcasts with the input.
@@ -131,20 +113,14 @@ def soft_margin_loss(
     >>> flow.nn.functional.soft_margin_loss(flow.tensor([0.0]), flow.tensor([1.0]))
     tensor(0.6931)
     """
-    return reduce_loss(-F.logsigmoid(target * input), reduction)
+    return -F.logsigmoid(target * input)
 
 
 @loss_functor(
-    samples="""
-    x(2, 3), share(2, 3), reduction='none'; x(2, 2, 3), share(2, 2, 3)
-    x(2, 3), fixed(b(2, 3) * 1.0), fixed(pos(3)), reduction='sum'
-    """
+    "x(2, 2, 3), share(2, 2, 3); x(2, 3), fixed(b(2, 3) * 1.0), fixed(pos(3)), reduction='none'"
 )
 def multilabel_soft_margin_loss(
-    input: RealFloating,
-    target: AnyTensor,
-    weight: AnyTensor | None = None,
-    reduction: Reduction = "mean",
+    input: RealFloating, target: AnyTensor, weight: AnyTensor | None = None
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input) and target, averaged over the classes.
 
@@ -157,9 +133,8 @@ def multilabel_soft_margin_loss(
         mend = "pass one score per class"
         raise wrong("multilabel_soft_margin_loss", "input", "shape (*, C)", input, mend)
     terms = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
-    if weight is not None:
-        terms = terms * weight
-    return reduce_loss(terms.sum(-1) / input.shape[-1], reduction)
+    terms = terms if weight is None else terms * weight
+    return terms.sum(-1) / input.shape[-1]
 
 
 def _triplet(
@@ -168,41 +143,34 @@ def _triplet(
     tensors: tuple[Tensor, Tensor, Tensor],
     margin: float,
     swap: bool,
-    reduction: str,
 ) -> Tensor:
     anchor, positive, negative = tensors
-    if not margin > 0:
-        raise wrong(op, "margin", "more than 0", margin, "make it positive", ArgumentError)
     _check_ndims(op, "anchor", anchor, positive=positive, negative=negative)
     near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = far.minimum(distance(positive, negative))
-    return reduce_loss((margin + near - far).clamp_min(0), reduction)
+    far = far.minimum(distance(positive, negative)) if swap else far
+    return (margin + near - far).clamp_min(0)
+
+
+_TRIPLET = "x(4, 3), x(4, 3), x(4, 3)"
 
 
 @loss_functor(
-    "functional flow",
-    f"{_TRIPLET}; {_TRIPLET}, 0.5, 1.0, swap=True, reduction='none'\n"
-    "x(3), x(3), x(3), 2.0, reduction='sum'",
+    f"x(3), x(3), x(3), 2.0; {_TRIPLET}, 0.5, 1.0, swap=True, reduction='none'", "functional flow"
 )
 def triplet_margin_loss(
     anchor: AnyTensor,
     positive: AnyTensor,
     negative: AnyTensor,
-    margin: Number = 1.0,
+    margin: AboveZero = 1.0,
     p: Number = 2.0,
     eps: Number = 1e-6,
     swap: Flag = False,
-    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return the mean of max(0, margin + d(anchor, positive) - d(anchor, negative)).
 
-    Distances are those of `pairwise_distance`.
-
-    anchor, positive, negative: vectors (N, D) or (D,).
+    anchor, positive, negative: vectors (N, D) or (D,), whose distance is `pairwise_distance`.
     p, eps: exponent of the norm, and what is added to the differences.
     swap: take d(positive, negative) where it is smaller than d(anchor, negative).
-    ArgumentError: when the margin is not positive, or the reduction is unknown.
     ShapeError: when the numbers of dimensions differ.
 
     >>> near, far = flow.tensor([[0.0, 0.0]]), flow.tensor([[0.0, 1.5]])
@@ -213,8 +181,7 @@ def triplet_margin_loss(
     def distance(a: Tensor, b: Tensor) -> Tensor:
         return F.pairwise_distance(a, b, p, eps)
 
-    tensors = (anchor, positive, negative)
-    return _triplet("triplet_margin_loss", distance, tensors, margin, swap, reduction)
+    return _triplet("triplet_margin_loss", distance, (anchor, positive, negative), margin, swap)
 
 
 @functor("functional", samples=f"{_TRIPLET}; {_TRIPLET}, margin=0.5, swap=True, reduction='none'")
@@ -224,26 +191,22 @@ def triplet_margin_with_distance_loss(
     negative: AnyTensor,
     *,
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-    margin: Number = 1.0,
+    margin: AboveZero = 1.0,
     swap: Flag = False,
     reduction: Reduction = "mean",
 ) -> Tensor:
     """Return `triplet_margin_loss` with distances of one's own.
 
     distance_function: of two tensors; by default `pairwise_distance`.
-    margin, swap: as in `triplet_margin_loss`.
-    ArgumentError: when the margin is not positive, or the reduction is unknown.
     ShapeError: when the numbers of dimensions differ.
     """
-    distance = distance_function or F.pairwise_distance
-    tensors = (anchor, positive, negative)
-    return _triplet("triplet_margin_with_distance_loss", distance, tensors, margin, swap, reduction)
+    op, distance = "triplet_margin_with_distance_loss", distance_function or F.pairwise_distance
+    loss = _triplet(op, distance, (anchor, positive, negative), margin, swap)
+    return reduce_loss(loss, reduction)
 
 
-@loss_functor("functional flow", f"x(4), {_SIGNS}; x(4) * 0.5, {_SIGNS}, 2.0, reduction='none'")
-def hinge_embedding_loss(
-    input: RealFloating, target: AnyTensor, margin: Number = 1.0, reduction: Reduction = "mean"
-) -> Tensor:
+@loss_functor(f"x(4), {_SIGNS}; x(4) * 0.5, {_SIGNS}, 2.0, reduction='none'", "functional flow")
+def hinge_embedding_loss(input: RealFloating, target: AnyTensor, margin: Number = 1.0) -> Tensor:
     """Return the mean of the distance where the target is 1, and max(0, margin - distance) at -1.
 
     input: distances, real floating.
@@ -255,20 +218,14 @@ def hinge_embedding_loss(
     tensor([0.5000, 1.5000])
     """
     far = (margin - input).clamp_min(0)
-    loss = F.where(target != 1, far, 0.0) + F.where(target != -1, input, 0.0)
-    return reduce_loss(loss, reduction)
+    return F.where(target != 1, far, 0.0) + F.where(target != -1, input, 0.0)
 
 
 @loss_functor(
-    "functional flow",
-    f"x(4), x(4), {_SIGNS}; x(2, 4), x(2, 4), fixed(2 * b(1, 4) - 1), 0.5, reduction='sum'",
+    f"x(4), x(4), {_SIGNS}; x(2, 4), x(2, 4), fixed(2 * b(1, 4) - 1), 0.5", "functional flow"
 )
 def margin_ranking_loss(
-    input1: RealFloating,
-    input2: RealFloating,
-    target: AnyTensor,
-    margin: Number = 0,
-    reduction: Reduction = "mean",
+    input1: RealFloating, input2: RealFloating, target: AnyTensor, margin: Number = 0
 ) -> Tensor:
     """Return the mean of max(0, margin - target · (input1 - input2)).
 
@@ -280,22 +237,14 @@ def margin_ranking_loss(
     tensor(1.)
     """
     _check_ndims("margin_ranking_loss", "input1", input1, input2=input2, target=target)
-    return reduce_loss((margin - (input1 - input2) * target).clamp_min(0), reduction)
+    return (margin - (input1 - input2) * target).clamp_min(0)
 
 
 @loss_functor(
-    "functional flow",
-    f"""
-    x(4, 3), x(4, 3), {_SIGNS}; x(3), x(3), fixed(1), reduction='none'
-    x(4, 3), x(4, 3), {_SIGNS}, -0.8, reduction='sum'
-    """,
+    f"x(4, 3), x(4, 3), {_SIGNS}, -0.8; x(3), x(3), fixed(1), reduction='none'", "functional flow"
 )
 def cosine_embedding_loss(
-    input1: RealFloating,
-    input2: RealFloating,
-    target: AnyTensor,
-    margin: Number = 0,
-    reduction: Reduction = "mean",
+    input1: RealFloating, input2: RealFloating, target: AnyTensor, margin: Number = 0
 ) -> Tensor:
     """Return the mean of 1 - cos where the target is 1, and max(0, cos - margin) where it is -1.
 
@@ -317,6 +266,5 @@ def cosine_embedding_loss(
     tiny = 1e-12
     squares = [x.square().sum(-1) + tiny for x in (input1, input2)]
     cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
-    loss = F.where(target == 1, 1 - cosine, 0.0)
-    loss = loss + F.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
-    return reduce_loss(loss, reduction)
+    apart = F.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
+    return F.where(target == 1, 1 - cosine, 0.0) + apart

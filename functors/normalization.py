@@ -119,19 +119,14 @@ def _check_more_than_one(op: str, input: Tensor, count: int) -> None:
 def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
     """Return input · scale + shift with one number for each channel."""
     shape = (-1, *(1,) * (input.ndim - 2))
-    if scale is not None:
-        input = input * scale.reshape(shape)
-    if shift is not None:
-        input = input + shift.reshape(shape)
-    return input
+    scaled = input if scale is None else input * scale.reshape(shape)
+    return scaled if shift is None else scaled + shift.reshape(shape)
 
 
 @functor(
     "functional flow",
-    samples="""
-    x(2, 3), (3,); x(2, 3), (3,), x(3), x(3); x(2, 2, 3), (2, 3), x(2, 3), eps=0.5
-    x(2, 3), (3,), None, x(3)
-    """,
+    samples="x(2, 3), (3,); x(2, 3), (3,), x(3), x(3); x(2, 3), (3,), None, x(3); "
+    "x(2, 2, 3), (2, 3), x(2, 3), eps=0.5",
 )
 def layer_norm(
     input: RealFloating,
@@ -180,10 +175,9 @@ def rms_norm(
 
 @functor(
     "functional flow",
-    samples="""
-    x(4, 2), None, None, x(2), x(2), True; x(2, 2, 3), None, None, training=True, eps=0.5
-    x(2, 2, 3), fixed(x(2)), fixed(pos(2)), x(2), x(2)
-    """,
+    samples="x(4, 2), None, None, x(2), x(2), True; "
+    "x(2, 2, 3), None, None, training=True, eps=0.5; "
+    "x(2, 2, 3), fixed(x(2)), fixed(pos(2)), x(2), x(2)",
 )
 def batch_norm(
     input: Channels,
@@ -219,11 +213,9 @@ def batch_norm(
     if not training:  # one product and one sum
         assert running_mean is not None and running_var is not None
         scale = (running_var + eps).rsqrt()
-        if weight is not None:
-            scale = scale * weight
+        scale = scale if weight is None else scale * weight
         shift = -running_mean * scale
-        if bias is not None:
-            shift = shift + bias
+        shift = shift if bias is None else shift + bias
         return cast(_per_channel(input, scale, shift), input.dtype)
     count = input.shape[0] * prod(input.shape[2:])
     _check_more_than_one("batch_norm", input, count)
@@ -270,10 +262,8 @@ def group_norm(
 
 @functor(
     "functional flow",
-    samples="""
-    x(2, 3, 4); x(2, 3, 4), None, None, x(3), x(3); x(2, 2, 2, 2), eps=0.5
-    x(2, 3, 4), fixed(x(3)), fixed(pos(3)), use_input_stats=False
-    """,
+    samples="x(2, 3, 4); x(2, 3, 4), None, None, x(3), x(3); x(2, 2, 2, 2), eps=0.5; "
+    "x(2, 3, 4), fixed(x(3)), fixed(pos(3)), use_input_stats=False",
 )
 def instance_norm(
     input: Channels,
@@ -344,10 +334,8 @@ def native_group_norm(
 @functor(
     "flow",
     out=True,
-    samples="""
-    x(4, 2), fixed(x(2)), None, None, None, True, 0.1, 0.5
-    x(4, 2), x(2), x(2), fixed(x(2)), fixed(pos(2)), False, 0.1, 0.5
-    """,
+    samples="x(4, 2), fixed(x(2)), None, None, None, True, 0.1, 0.5; "
+    "x(4, 2), x(2), x(2), fixed(x(2)), fixed(pos(2)), False, 0.1, 0.5",
 )
 def native_batch_norm(
     input: Channels,

@@ -14,17 +14,14 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 SEGMENT_IDS = op_expr("segment_ids")
-_SEGMENTS = "fixed(np.array([2, 0, 3]))"
 
 
 @functor(
     "flow",
-    samples=f"""
-    x(5), "sum", lengths={_SEGMENTS}; x(5, 2), "max", lengths=fixed(np.array([2, 3]))
-    x(5), "prod", lengths={_SEGMENTS}
-    x(5), "min", offsets=fixed(np.array([0, 2, 2, 5])), initial=9.0
-    x(2, 4), "mean", lengths=fixed(np.array([[1, 3], [2, 2]])), axis=1
-""",
+    samples="""
+    x(5), "sum", lengths=fixed([2, 0, 3]); x(5, 2), "max", lengths=fixed([2, 3])
+    x(5), "prod", lengths=fixed([2, 0, 3]); x(5), "min", offsets=fixed([0, 2, 2, 5]), initial=9.0
+    x(2, 4), "mean", lengths=fixed([[1, 3], [2, 2]]), axis=1""",
 )
 def segment_reduce(
     data: RealFloating,
