@@ -41,7 +41,6 @@ def ctc_loss(
     log_probs: logarithms of probabilities (T, N, C) or (T, C), real floating.
     targets: class numbers (N, S), or all labellings one behind the other in one dimension.
     input_lengths, target_lengths: (N,) or (): how much of each sample counts; tensors or ints.
-    blank: the class of the blank.
     reduction: with "mean" each loss is divided by the length of its targets first.
     zero_infinity: whether losses that are infinite, of samples too short for their targets, and
     their gradients become 0.

@@ -12,9 +12,7 @@ from oneflow_lite.functors.domains import AnyTensor, Domain
 from oneflow_lite.functors.random import Probability, dropout_mask
 from oneflow_lite.tensor import Tensor
 
-# -λα of selu, towards which its activations saturate (Klambauer et al., Self-Normalizing Neural
-# Networks, 2017).
-_ALPHA = -1.7580993408473766
+_ALPHA = -1.7580993408473766  # -λα of selu, towards which its activations saturate
 _SAMPLES = "x(2, 3), 0.5, False; x(2, 30), 0.5, True; x(2, 3), 1.0, True; x(2, 30, 2), 0.3, True"
 _UNLESS = "Without it the input is returned as it is."
 Training = Annotated[bool, Domain(_UNLESS, "{x} = bool({x})", "type({x}) is bool")]

@@ -37,15 +37,15 @@ def check_reduction(op: str, reduction: Any, allowed: tuple[str, ...]) -> str:
     raise wrong(op, "reduction", expected, got, "name one of these", kind)
 
 
-def reduce_loss(loss: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
-    """Return the loss of each element, their sum or their mean, times the weights if given."""
-    if weight is not None:
-        loss = loss * weight
+def reduce_loss(losses: Any, reduction: str) -> Tensor:
+    """Return the losses, their sum or mean; of a pair of losses and weights, which may be None."""
+    loss, weight = losses if isinstance(losses, tuple) else (losses, None)
+    loss = loss if weight is None else loss * weight
     if reduction == "none":
         return loss
-    if reduction == "sum":
-        return loss.sum()
-    return loss.mean() if weight is None else loss.sum() / weight.sum()
+    if reduction == "mean" and weight is None:
+        return loss.mean()
+    return loss.sum() / weight.sum() if reduction == "mean" else loss.sum()
 
 
 def operands(op: str, input: Tensor, target: Any, real: bool) -> list[Tensor]:
@@ -143,21 +143,20 @@ def loss_functor(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare a loss by the losses of its elements, or by these and weights of their mean.
 
-    The functor reduces them: it takes `reduction`, after PyTorch's deprecated arguments, as the
-    last or `before` another.
+    The functor reduces them. It takes `reduction`, after PyTorch's deprecated arguments if there
+    are `former` ones, as the last or `before` another.
     """
 
     def decorator(author: Callable[..., Any]) -> Any:
         code, given = author.__code__, author.__defaults__ or ()
         names = code.co_varnames[: code.co_argcount]
         place = names.index(before) if before else len(names)
-        new = {"size_average": None, "reduce": None, "reduction": "mean"}
-        if not former:
-            new = {"reduction": "mean"}
+        new: dict[str, Any] = {"size_average": None, "reduce": None} if former else {}
+        new["reduction"] = "mean"
         taken = [*names[:place], *new, *names[place:]]
         defaults = dict(zip(reversed(names), reversed(given), strict=False)) | new
         text = f"lambda {', '.join(taken)}: REDUCED(AUTHOR({', '.join(names)}), reduction)"
-        made = eval(text, {**author.__globals__, "AUTHOR": author, "REDUCED": _reduced})
+        made = eval(text, {**author.__globals__, "AUTHOR": author, "REDUCED": reduce_loss})
         functools.update_wrapper(made, author)
         made.__code__ = made.__code__.replace(
             co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
@@ -168,12 +167,6 @@ def loss_functor(
         return functor(on, samples=samples)(made)
 
     return decorator
-
-
-def _reduced(losses: Any, reduction: str) -> Tensor:
-    if isinstance(losses, tuple):
-        return reduce_loss(losses[0], reduction, losses[1])
-    return reduce_loss(losses, reduction)
 
 
 _PAIR = "x(2, 3), x(2, 3)"
@@ -193,10 +186,7 @@ def mse_loss(input: AnyTensor, target: RealTarget, weight: SameShape | None = No
 
 @loss_functor(_WEIGHTED, before="weight")
 def l1_loss(input: AnyTensor, target: Target, weight: SameShape | None = None) -> Any:
-    """Return the mean of \\|input - target\\|; where both are equal, the gradient is 0.
-
-    weight: of the input's shape; multiplies each element. The mean is divided by their sum.
-    """
+    """Return the mean of \\|input - target\\|, weighted as `mse_loss`; the gradient at 0 is 0."""
     return (input - target).abs(), weight
 
 
@@ -204,7 +194,7 @@ def l1_loss(input: AnyTensor, target: Target, weight: SameShape | None = None) -
 def smooth_l1_loss(input: AnyTensor, target: Target, beta: Number = 1.0) -> Tensor:
     """Return the mean of d² / (2 beta) where d = \\|input - target\\| < beta, else d - beta / 2.
 
-    beta: where the parabola ends; with 0 this is `l1_loss`.
+    beta: with 0 this is `l1_loss`.
     ArgumentError: when `beta` is negative.
 
     >>> x = flow.tensor([0.5, 3.])
@@ -228,7 +218,6 @@ def huber_loss(
 ) -> Tensor:
     """Return the mean of d² / 2 where d = \\|input - target\\| < delta, else delta (d - delta / 2).
 
-    delta: where the parabola ends.
     weight: of the input's shape; multiplies each element. The mean is not weighted, as in PyTorch.
     """
     loss = F.huber(input - target, delta=delta)
@@ -261,11 +250,8 @@ def kl_div(
     tensor(0.)
     """
     if reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn(
-            "kl_div(): 'mean' divides by the number of elements; 'batchmean' divides by the batch "
-            "size, as the divergence is defined",
-            stacklevel=3,
-        )
+        text = "'mean' divides by the number of elements; 'batchmean' divides by the batch size"
+        warnings.warn(f"kl_div(): {text}, as the divergence is defined", stacklevel=3)
     check_broadcast("kl_div", "target", target, input)
     if log_target:
         loss = target.exp() * (target - input)
@@ -293,10 +279,9 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Return the mean negative log-likelihood of Poisson counts: λ - target · log λ.
 
-    input: log λ, or λ without `log_input`; floating.
+    input: log λ, or λ without `log_input`, whose logarithm is then log(input + eps); floating.
     target: counts; broadcasts with the input.
     full: whether Stirling's approximation of log(target!) is added where the target is above 1.
-    eps: keeps the logarithm of λ finite.
     ShapeError: when the shapes do not broadcast.
 
     >>> flow.nn.functional.poisson_nll_loss(flow.tensor([0.0]), flow.tensor([2.0]))

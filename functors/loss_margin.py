@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
@@ -83,9 +84,6 @@ def multilabel_margin_loss(input: RealFloating, target: Integer) -> Tensor:
     input: scores (N, C) or (C,), real floating.
     target: the labels, of the input's shape: class numbers up to the first negative one.
     ShapeError: when a shape does not fit.
-
-    >>> flow.nn.functional.multilabel_margin_loss(flow.tensor([0.0, 0.5]), flow.tensor([1, -1]))
-    tensor(0.2500)
     """
     op = "multilabel_margin_loss"
     rows = _rows(op, input)
@@ -138,11 +136,7 @@ def multilabel_soft_margin_loss(
 
 
 def _triplet(
-    op: str,
-    distance: Callable[[Tensor, Tensor], Tensor],
-    tensors: tuple[Tensor, Tensor, Tensor],
-    margin: float,
-    swap: bool,
+    op: str, distance: Callable[..., Tensor], tensors: tuple[Tensor, ...], margin: float, swap: bool
 ) -> Tensor:
     anchor, positive, negative = tensors
     _check_ndims(op, "anchor", anchor, positive=positive, negative=negative)
@@ -177,10 +171,7 @@ def triplet_margin_loss(
     >>> flow.nn.functional.triplet_margin_loss(near, near, far, margin=2.0)
     tensor(0.5000)
     """
-
-    def distance(a: Tensor, b: Tensor) -> Tensor:
-        return F.pairwise_distance(a, b, p, eps)
-
+    distance = functools.partial(F.pairwise_distance, p=p, eps=eps)
     return _triplet("triplet_margin_loss", distance, (anchor, positive, negative), margin, swap)
 
 
@@ -231,10 +222,6 @@ def margin_ranking_loss(
 
     target: 1 where input1 should rank above input2, -1 where below; as many dimensions.
     ShapeError: when the numbers of dimensions differ, or the shapes do not broadcast.
-
-    >>> x, y = flow.tensor([3.0, 1.0]), flow.tensor([1.0, 3.0])
-    >>> flow.nn.functional.margin_ranking_loss(x, y, flow.tensor([1, 1]))
-    tensor(1.)
     """
     _check_ndims("margin_ranking_loss", "input1", input1, input2=input2, target=target)
     return (margin - (input1 - input2) * target).clamp_min(0)

@@ -18,7 +18,10 @@ from oneflow_lite.tensor import Tensor
 
 _WHICH = "Which elements count, all by default; its shape broadcasts to that of `input`."
 Mask = Annotated[Tensor | None, Domain(_WHICH)]
-_ALL_OR_SOME = "x(2, 3); x(2, 3), 1, mask=b(2, 3)"
+_OF_INDEX = "Of the index; by default that of the input, as in PyTorch."
+IndexType = Annotated[Any, Domain(_OF_INDEX)]
+_REDUCED = "x(2, 3); x(2, 3), 1, mask=b(2, 3); x(2, 3), (0, 1), keepdim=True, mask=b(3)"
+_PLACED = _REDUCED.replace("(0, 1)", "0")
 
 
 def _kept(input: Tensor, mask: Tensor | None, neutral: str | float) -> Tensor:
@@ -50,6 +53,10 @@ def _log_of_sum(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> 
     return _kept(floating("masked.logsumexp", input), mask, -math.inf).logsumexp(dims, keepdim)
 
 
+def _median(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
+    return _kept(floating("masked.median", input), mask, math.nan).nanmedian(dim, keepdim).values
+
+
 def _joined(reduce: str, neutral: str | float) -> Callable[..., Tensor]:
     def run(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
         return getattr(F, reduce)(_kept(input, mask, neutral), dim, keepdim)
@@ -57,9 +64,7 @@ def _joined(reduce: str, neutral: str | float) -> Callable[..., Tensor]:
     return run
 
 
-def _declare(
-    author: Callable[..., Tensor], name: str, what: str, samples: str
-) -> Callable[..., Tensor]:
+def _declare(author: Any, name: str, what: str, samples: str) -> Callable[..., Tensor]:
     author.__name__ = f"masked_{name}"
     summary = f"Return {what} of the elements that the mask keeps."
     author.__doc__ = f"{summary}\n\n{author.__doc__ or ''}"
@@ -67,8 +72,10 @@ def _declare(
 
 
 def _reduction(
-    name: str, what: str, run: Callable[..., Tensor], is_index: bool = False
+    name: str, what: str, run: Callable[..., Tensor], samples: str = _REDUCED, **hints: Any
 ) -> Callable[..., Tensor]:
+    """Declare a reduction; one with `hints` of its own gives the input's dtype."""
+
     def author(
         input: AnyTensor,
         dim: Any = None,
@@ -79,13 +86,12 @@ def _reduction(
     ) -> Tensor:
         """dim: the dimensions to reduce, all of them by default."""
         result = run(input, mask, dim, keepdim)
-        return cast(result, dtype or input.dtype) if is_index else result
+        return cast(result, dtype or input.dtype) if hints else result
 
-    if is_index:
-        author.__annotations__["dtype"] = Any  # of the index
-        author.__doc__ = "dtype: of the index; by default that of the input, as in PyTorch."
-    dims = "0" if is_index else "(0, 1)"
-    return _declare(author, name, what, f"{_ALL_OR_SOME}; x(2, 3), {dims}, keepdim=True, mask=b(3)")
+    if "dim" in hints:
+        author.__doc__, author.__defaults__ = "", (-1,)
+    author.__annotations__ |= hints
+    return _declare(author, name, what, samples)
 
 
 masked_sum = _reduction("sum", "the sum", _joined("sum", 0))
@@ -94,8 +100,16 @@ masked_amax = _reduction("amax", "the maximum", _joined("amax", "amax"))
 masked_amin = _reduction("amin", "the minimum", _joined("amin", "amin"))
 masked_mean = _reduction("mean", "the mean", _mean)
 masked_logsumexp = _reduction("logsumexp", "log Σ exp", _log_of_sum)
-masked_argmax = _reduction("argmax", "the index of the maximum", _joined("argmax", "amax"), True)
-masked_argmin = _reduction("argmin", "the index of the minimum", _joined("argmin", "amin"), True)
+_argmax, _argmin = _joined("argmax", "amax"), _joined("argmin", "amin")
+masked_argmax = _reduction("argmax", "the index of the maximum", _argmax, _PLACED, dtype=IndexType)
+masked_argmin = _reduction("argmin", "the index of the minimum", _argmin, _PLACED, dtype=IndexType)
+masked_median = _reduction(
+    "median",
+    "the median along a dimension, NaN of none,",
+    _median,
+    "x(2, 3); x(2, 5), mask=fixed(np.array([1, 0, 1, 1, 0])); x(2, 3), 0, keepdim=True",
+    dim=Dim,
+)
 
 
 def _along(name: str, what: str, out_of: float, run: Any = None) -> Callable[..., Tensor]:
@@ -140,23 +154,6 @@ def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> Callabl
 
 masked_var = _spread("var", "the variance", lambda variance: variance)
 masked_std = _spread("std", "the standard deviation", lambda variance: variance.sqrt())
-
-
-@functor(
-    "masked",
-    samples="x(2, 3); x(2, 5), mask=fixed(np.array([1, 0, 1, 1, 0])); x(2, 3), 0, keepdim=True",
-)
-def masked_median(
-    input: AnyTensor,
-    dim: Dim = -1,
-    *,
-    keepdim: KeepDim = False,
-    dtype: CastTo = None,
-    mask: Mask = None,
-) -> Tensor:
-    """Return the median along a dimension of the elements that the mask keeps; NaN of none."""
-    kept = _kept(floating("masked.median", input), mask, math.nan)
-    return cast(kept.nanmedian(dim, keepdim).values, input.dtype)
 
 
 @functor(

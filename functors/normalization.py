@@ -245,9 +245,6 @@ def group_norm(
     num_groups: a divisor of C.
     ShapeError: when a shape or the number of groups does not fit.
     ArgumentError: when there is one value only.
-
-    >>> flow.group_norm(flow.tensor([[1., 3., 0., 8.]]), 2)
-    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
     batch, channels = input.shape[:2]
     if num_groups < 1 or channels % num_groups:
@@ -287,9 +284,10 @@ def instance_norm(
     if use_input_stats:
         _check_more_than_one("instance_norm", input, prod(size) if size else 1)
     given = (running_mean, running_var, weight, bias)
-    repeated = [None if value is None else value.repeat(batch) for value in given]
+    repeated: list[Any] = [None if value is None else value.repeat(batch) for value in given]
+    means, variances, weights, biases = repeated
     instances = input.reshape(1, batch * input.shape[1], *size)
-    y = batch_norm(instances, *repeated, use_input_stats, momentum, eps)
+    y = batch_norm(instances, means, variances, weights, biases, use_input_stats, momentum, eps)
     if use_input_stats and batch:
         with no_grad():
             for running, moved in zip(given[:2], repeated, strict=False):

@@ -39,14 +39,11 @@ def segment_reduce(
     The gradient of a product holds where factors are zero, too; that of an extremum is shared
     evenly among the values that equal it.
 
-    lengths: of the segments one after the other, integers; for axis k of shape (n_0, ..., segments)
-        with k leading dimensions of `data`.
+    lengths: of the segments one after the other, integers, (*data.shape[:axis], segments).
     indices: only None.
     offsets: instead of lengths: where segments begin, and where the last one ends.
-    axis: the dimension that the segments divide.
     unsafe: do not check that the segments cover `data`.
-    initial: what each reduction begins with; by default an empty segment gives 0, NaN, 1, -inf or
-        inf.
+    initial: what reductions begin with; by default an empty segment gives 0, NaN, 1, -inf or inf.
     ArgumentTypeError, ShapeError, DTypeError: when lengths or offsets do not fit.
 
     >>> flow.segment_reduce(flow.tensor([1.0, 2.0, 5.0]), "max", lengths=flow.tensor([2, 1]))
@@ -56,8 +53,8 @@ def segment_reduce(
     if (lengths is None) == (offsets is None) or indices is not None:
         expected, got = "either lengths or offsets, and no indices", "both or neither"
         raise wrong(op, "lengths", expected, got, "pass one of them", ArgumentTypeError)
-    if offsets is not None:
-        ends = require_integer(op, offsets, "offsets")
+    if lengths is None:
+        ends = require_integer(op, offsets, "offsets")  # type: ignore[arg-type]
         lengths = ends.narrow(-1, 1, ends.shape[-1] - 1) - ends.narrow(-1, 0, ends.shape[-1] - 1)
     axis = check_dim(op, axis, data.ndim, "axis")
     shape, segments = data.shape, require_integer(op, lengths, "lengths").shape
