@@ -71,9 +71,8 @@ def alpha_dropout(input: AnyTensor, p: Probability = 0.5, training: Training = F
 def feature_alpha_dropout(
     input: AnyTensor, p: Probability = 0.5, training: Training = False
 ) -> Tensor:
-    """Do what `alpha_dropout` does to whole channels.
+    """Do what `alpha_dropout` does to whole channels of (N, C, *).
 
-    input: (N, C, *).
     ShapeError: when the input has fewer than two dimensions.
     """
     if not training or not p:
@@ -83,9 +82,8 @@ def feature_alpha_dropout(
 
 @functor("flow", twin="flow", samples=_SAMPLES)
 def feature_dropout(input: AnyTensor, p: Probability, train: Training) -> Tensor:
-    """Set whole channels to zero with probability `p`, and multiply the others by 1 / (1 - p).
+    """Set channels of (N, C, *) to zero with probability `p`, and multiply others by 1 / (1 - p).
 
-    input: (N, C, *).
     ShapeError: when the input has fewer than two dimensions.
     """
     return input * _channel_mask("feature_dropout", input, p) if train and p else input

@@ -71,13 +71,6 @@ def same_shape(op: str, name: str, value: Any, input: Tensor) -> Tensor:
     raise wrong(op, name, expected, value, mend, ArgumentError)
 
 
-def above_zero(op: str, argument: str, value: Any) -> float:
-    """Return a number that is more than 0."""
-    if (number := check_number(op, argument, value)) > 0:
-        return number
-    raise wrong(op, argument, "more than 0", number, "make it positive", ArgumentError)
-
-
 def _reduction(*allowed: str) -> Domain:
     return Domain(
         "Whether the losses are averaged, summed or returned.",
@@ -125,16 +118,6 @@ RealTarget = Annotated[Tensor, _target("real floating")]
 _FACTORS = "Of the input's shape; multiplies each element."
 SameShape = Annotated[
     Tensor, fitting(same_shape, _FACTORS, ArgumentError="When {x} has another shape.")
-]
-AboveZero = Annotated[
-    float,
-    domains.attribute(
-        above_zero,
-        raises={
-            "ArgumentError": "When {x} is not positive.",
-            "ArgumentTypeError": "When {x} is no number.",
-        },
-    ),
 ]
 
 
@@ -214,12 +197,15 @@ def smooth_l1_loss(input: AnyTensor, target: Target, beta: Number = 1.0) -> Tens
     f"{_REDUCED}; {_PAIR}, delta=0.3; {_PAIR}, weight=pos(2, 3)", before="delta", former=False
 )
 def huber_loss(
-    input: AnyTensor, target: RealTarget, delta: AboveZero = 1.0, weight: SameShape | None = None
+    input: AnyTensor, target: RealTarget, delta: Number = 1.0, weight: SameShape | None = None
 ) -> Tensor:
     """Return the mean of d² / 2 where d = \\|input - target\\| < delta, else delta (d - delta / 2).
 
     weight: of the input's shape; multiplies each element. The mean is not weighted, as in PyTorch.
+    ArgumentError: when `delta` is not positive, or an argument does not fit.
     """
+    if not delta > 0:
+        raise wrong("huber_loss", "delta", "more than 0", delta, "make it positive", ArgumentError)
     loss = F.huber(input - target, delta=delta)
     return loss if weight is None else loss * weight
 
@@ -253,10 +239,7 @@ def kl_div(
         text = "'mean' divides by the number of elements; 'batchmean' divides by the batch size"
         warnings.warn(f"kl_div(): {text}, as the divergence is defined", stacklevel=3)
     check_broadcast("kl_div", "target", target, input)
-    if log_target:
-        loss = target.exp() * (target - input)
-    else:
-        loss = target.xlogy(target) - target * input
+    loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     if reduction == "batchmean":
         return loss.sum() / input.shape[0] if input.ndim else loss.sum()
     return reduce_loss(loss, reduction)

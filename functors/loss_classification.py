@@ -58,10 +58,8 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
     """Return a tensor when it has the dtype of the input."""
     if value.dtype == input.dtype:
         return value
-    expected, mend = (
-        f"dtype {input.dtype}, that of the input",
-        "convert one of them with .to(dtype)",
-    )
+    expected = f"dtype {input.dtype}, that of the input"
+    mend = "convert one of them with .to(dtype)"
     raise wrong(op, name, expected, value.dtype, mend, DTypeError)
 
 
@@ -102,9 +100,8 @@ ClassWeight = Annotated[
     ),
 ]
 _FACTORS = "Broadcasts to the input's shape; multiplies each element."
-Factor = Annotated[
-    Tensor, fitting(check_factor, _FACTORS, ShapeError="When the shapes do not broadcast.")
-]
+_FITTING = fitting(check_factor, _FACTORS, ShapeError="When the shapes do not broadcast.")
+Factor = Annotated[Tensor, _FITTING] | None
 Share = Annotated[
     float,
     attribute(
@@ -265,9 +262,7 @@ def _unfit(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
     "share(2, 3), share(2, 3); share(2, 3), share(2, 3), fixed(pos(3)), reduction='none'; "
     "share(2, 3), share(2, 3), reduction='sum'"
 )
-def binary_cross_entropy(
-    input: RealFloating, target: AnyTensor, weight: Factor | None = None
-) -> Tensor:
+def binary_cross_entropy(input: RealFloating, target: AnyTensor, weight: Factor = None) -> Tensor:
     """Return the mean of -(target · log(input) + (1 - target) · log(1 - input)).
 
     The logarithms are at least -100, so that the loss is finite.
@@ -290,10 +285,7 @@ def binary_cross_entropy(
     before="pos_weight",
 )
 def binary_cross_entropy_with_logits(
-    input: RealFloating,
-    target: AnyTensor,
-    weight: Factor | None = None,
-    pos_weight: Factor | None = None,
+    input: RealFloating, target: AnyTensor, weight: Factor = None, pos_weight: Factor = None
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input) and the target, without over- or underflow.
 

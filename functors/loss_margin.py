@@ -10,7 +10,7 @@ from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, Integer, Number, RealFloating
-from oneflow_lite.functors.loss import AboveZero, Reduction, loss_functor, reduce_loss
+from oneflow_lite.functors.loss import Reduction, loss_functor, reduce_loss
 from oneflow_lite.tensor import Tensor
 
 _SIGNS = "fixed(2 * b(4) - 1)"
@@ -139,6 +139,8 @@ def _triplet(
     op: str, distance: Callable[..., Tensor], tensors: tuple[Tensor, ...], margin: float, swap: bool
 ) -> Tensor:
     anchor, positive, negative = tensors
+    if not margin > 0:
+        raise wrong(op, "margin", "more than 0", margin, "make it positive", ArgumentError)
     _check_ndims(op, "anchor", anchor, positive=positive, negative=negative)
     near, far = distance(anchor, positive), distance(anchor, negative)
     far = far.minimum(distance(positive, negative)) if swap else far
@@ -155,7 +157,7 @@ def triplet_margin_loss(
     anchor: AnyTensor,
     positive: AnyTensor,
     negative: AnyTensor,
-    margin: AboveZero = 1.0,
+    margin: Number = 1.0,
     p: Number = 2.0,
     eps: Number = 1e-6,
     swap: Flag = False,
@@ -165,6 +167,7 @@ def triplet_margin_loss(
     anchor, positive, negative: vectors (N, D) or (D,), whose distance is `pairwise_distance`.
     p, eps: exponent of the norm, and what is added to the differences.
     swap: take d(positive, negative) where it is smaller than d(anchor, negative).
+    ArgumentError: when the margin is not positive, or the reduction is unknown.
     ShapeError: when the numbers of dimensions differ.
 
     >>> near, far = flow.tensor([[0.0, 0.0]]), flow.tensor([[0.0, 1.5]])
@@ -182,13 +185,14 @@ def triplet_margin_with_distance_loss(
     negative: AnyTensor,
     *,
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-    margin: AboveZero = 1.0,
+    margin: Number = 1.0,
     swap: Flag = False,
     reduction: Reduction = "mean",
 ) -> Tensor:
     """Return `triplet_margin_loss` with distances of one's own.
 
     distance_function: of two tensors; by default `pairwise_distance`.
+    ArgumentError: when the margin is not positive, or the reduction is unknown.
     ShapeError: when the numbers of dimensions differ.
     """
     op, distance = "triplet_margin_with_distance_loss", distance_function or F.pairwise_distance

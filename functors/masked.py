@@ -57,11 +57,8 @@ def _median(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tens
     return _kept(floating("masked.median", input), mask, math.nan).nanmedian(dim, keepdim).values
 
 
-def _joined(reduce: str, neutral: str | float) -> Callable[..., Tensor]:
-    def run(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
-        return getattr(F, reduce)(_kept(input, mask, neutral), dim, keepdim)
-
-    return run
+def _joined(reduce: Callable[..., Tensor], neutral: str | float) -> Callable[..., Tensor]:
+    return lambda input, mask, dim, keepdim: reduce(_kept(input, mask, neutral), dim, keepdim)
 
 
 def _declare(author: Any, name: str, what: str, samples: str) -> Callable[..., Tensor]:
@@ -94,13 +91,13 @@ def _reduction(
     return _declare(author, name, what, samples)
 
 
-masked_sum = _reduction("sum", "the sum", _joined("sum", 0))
+masked_sum = _reduction("sum", "the sum", _joined(F.sum, 0))
 masked_prod = _reduction("prod", "the product", _product)
-masked_amax = _reduction("amax", "the maximum", _joined("amax", "amax"))
-masked_amin = _reduction("amin", "the minimum", _joined("amin", "amin"))
+masked_amax = _reduction("amax", "the maximum", _joined(F.amax, "amax"))
+masked_amin = _reduction("amin", "the minimum", _joined(F.amin, "amin"))
 masked_mean = _reduction("mean", "the mean", _mean)
 masked_logsumexp = _reduction("logsumexp", "log Σ exp", _log_of_sum)
-_argmax, _argmin = _joined("argmax", "amax"), _joined("argmin", "amin")
+_argmax, _argmin = _joined(F.argmax, "amax"), _joined(F.argmin, "amin")
 masked_argmax = _reduction("argmax", "the index of the maximum", _argmax, _PLACED, dtype=IndexType)
 masked_argmin = _reduction("argmin", "the index of the minimum", _argmin, _PLACED, dtype=IndexType)
 masked_median = _reduction(
@@ -112,20 +109,22 @@ masked_median = _reduction(
 )
 
 
-def _along(name: str, what: str, out_of: float, run: Any = None) -> Callable[..., Tensor]:
+def _along(
+    name: str, what: str, run: Callable[..., Tensor], out_of: float
+) -> Callable[..., Tensor]:
     def author(input: AnyTensor, dim: Dim, *, dtype: CastTo = None, mask: Mask = None) -> Tensor:
-        return cast((run or getattr(F, name))(_kept(input, mask, out_of), dim), input.dtype)
+        return cast(run(_kept(input, mask, out_of), dim), input.dtype)
 
     drops = name != "log_softmax"  # which has no derivative at -inf
     samples = f"x(2, 3), 1; x(2, 3), -1, mask=fixed(np.array([True, {not drops}, True]))"
     return _declare(author, name, what, samples)
 
 
-masked_cumsum = _along("cumsum", "the running sum", 0)
-masked_cumprod = _along("cumprod", "the running product", 1)
-masked_softmax = _along("softmax", "the softmax", -math.inf)
-masked_log_softmax = _along("log_softmax", "log softmax", -math.inf)
-masked_softmin = _along("softmin", "softmax(-x)", math.inf, lambda x, dim: F.softmax(-x, dim))
+masked_cumsum = _along("cumsum", "the running sum", F.cumsum, 0)
+masked_cumprod = _along("cumprod", "the running product", F.cumprod, 1)
+masked_softmax = _along("softmax", "the softmax", F.softmax, -math.inf)
+masked_log_softmax = _along("log_softmax", "log softmax", F.log_softmax, -math.inf)
+masked_softmin = _along("softmin", "softmax(-x)", lambda x, dim: F.softmax(-x, dim), math.inf)
 
 
 def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:

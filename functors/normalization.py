@@ -48,19 +48,14 @@ def with_channels(op: str, input: Tensor) -> Tensor:
 def check_parameter(
     op: str, name: str, value: Any, shape: tuple[int, ...], input: Tensor, widen: bool
 ) -> Tensor:
-    """Check the shape of what scales or shifts the input, and bring it to the input's dtype.
-
-    Next to halves it may be float32, as in PyTorch; with `widen` it stays so.
-    """
+    """Return a factor or shift in the input's dtype; `widen` leaves float32 next to halves."""
     if check_tensor(op, name, value).shape != shape:
         raise wrong(op, name, f"shape {shape}", value, "match the input's sizes")
     if value.dtype == input.dtype:
         return value
     if (input.dtype.char, value.dtype.char) != ("e", "f"):
-        expected, mend = (
-            f"dtype {input.dtype}, that of the input",
-            "convert one of them with .to(dtype)",
-        )
+        expected = f"dtype {input.dtype}, that of the input"
+        mend = "convert one of them with .to(dtype)"
         raise wrong(op, name, expected, value.dtype, mend, DTypeError)
     return value if widen else cast(value, input.dtype)
 
@@ -100,7 +95,7 @@ NormalizedShape = Annotated[  # handed on as the dimensions themselves
         type="sequence of int",
     ),
 ]
-PerChannel = Annotated[Tensor, _parameter("(C,)", "1:2")]
+Scale = Annotated[Tensor, _parameter("(C,)", "1:2")] | None
 Statistic = Annotated[Tensor, _parameter("(C,)", "1:2", widen=True)]
 PerElement = Annotated[  # after a NormalizedShape
     Tensor, _parameter("Of the sizes that are normalized over.", "normalized_shape[0] :")
@@ -183,8 +178,8 @@ def batch_norm(
     input: Channels,
     running_mean: Statistic | None,
     running_var: Statistic | None,
-    weight: PerChannel | None = None,
-    bias: PerChannel | None = None,
+    weight: Scale = None,
+    bias: Scale = None,
     training: Flag = False,
     momentum: Number = 0.1,
     eps: Number = 1e-5,
@@ -234,11 +229,7 @@ def batch_norm(
     samples="x(2, 4, 3), 2; x(2, 4), 2, x(4), x(4); x(2, 3, 2), 3, x(3), eps=0.5; x(2, 4, 2, 2), 1",
 )
 def group_norm(
-    input: Channels,
-    num_groups: Int,
-    weight: PerChannel | None = None,
-    bias: PerChannel | None = None,
-    eps: Number = 1e-5,
+    input: Channels, num_groups: Int, weight: Scale = None, bias: Scale = None, eps: Number = 1e-5
 ) -> Tensor:
     """Normalize over groups of channels of each sample, as `layer_norm`, and scale by channel.
 
@@ -266,8 +257,8 @@ def instance_norm(
     input: Channels,
     running_mean: Statistic | None = None,
     running_var: Statistic | None = None,
-    weight: PerChannel | None = None,
-    bias: PerChannel | None = None,
+    weight: Scale = None,
+    bias: Scale = None,
     use_input_stats: Flag = True,
     momentum: Number = 0.1,
     eps: Number = 1e-5,
@@ -300,9 +291,7 @@ def instance_norm(
 # --- PyTorch's names for its kernels: they return the statistics, too, here with gradients --------
 
 
-def _with_statistics(
-    y: Tensor, x: Tensor, dims: tuple[int, ...], eps: float, keepdim: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
+def _with_statistics(y: Tensor, x: Tensor, dims: Any, eps: float, keepdim: bool = False) -> Any:
     variance = x.var(dims, correction=0, keepdim=keepdim)
     return y, x.mean(dims, keepdim), (variance + eps).rsqrt()
 

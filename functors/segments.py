@@ -63,8 +63,7 @@ def segment_reduce(
         mend = "give the lengths of the segments for each line"
         raise wrong(op, "lengths", expected, segments, mend)
     rest = (1,) * (len(shape) - 1 - axis)
-    attrs = {"size": shape[axis], "op": op, "checked": not unsafe}
-    ids = dispatch1(SEGMENT_IDS, lengths, attrs)
+    ids = dispatch1(SEGMENT_IDS, lengths, {"size": shape[axis], "op": op, "checked": not unsafe})
     ids = ids.reshape(*ids.shape, *rest).expand(shape)
     # What lies beyond the last segment goes to one more, which is dropped.
     joined = {"mean": "sum", "max": "amax", "min": "amin"}.get(reduce, reduce)
