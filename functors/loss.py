@@ -14,8 +14,11 @@ from oneflow_lite.functors import checks, domains
 from oneflow_lite.functors.checks import check_broadcast, check_number, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Domain, Flag, Number, RealFloating
-from oneflow_lite.interpreter import promote
+from oneflow_lite.interpreter import dispatch1, promote
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
+
+HUBER = op_expr("huber")
 
 
 def former_reduction(op: str, size_average: Any, reduce: Any) -> str:
@@ -189,7 +192,7 @@ def smooth_l1_loss(input: AnyTensor, target: Target, beta: Number = 1.0) -> Tens
         raise wrong(op, "beta", "at least 0", beta, "make it positive", ArgumentError)
     if beta == 0:
         return difference.abs()
-    loss = F.huber(checks.real(op, difference), delta=beta)
+    loss = dispatch1(HUBER, checks.real(op, difference), {"delta": beta})
     return loss if beta == 1 else loss / beta
 
 
@@ -206,7 +209,7 @@ def huber_loss(
     """
     if not delta > 0:
         raise wrong("huber_loss", "delta", "more than 0", delta, "make it positive", ArgumentError)
-    loss = F.huber(input - target, delta=delta)
+    loss = dispatch1(HUBER, input - target, {"delta": delta})
     return loss if weight is None else loss * weight
 
 
