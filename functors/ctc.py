@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.arithmetic import clamp_min
 from oneflow_lite.functors.checks import check_int, require_integer, wrong
-from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Integer, RealFloating
-from oneflow_lite.functors.loss_reduction import Reduction, reduce_loss
-from oneflow_lite.functors.shape import cast, reshape, unsqueeze
+from oneflow_lite.functors.loss import Reduction, reduce_loss
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -46,7 +41,6 @@ def ctc_loss(
     log_probs: logarithms of probabilities (T, N, C) or (T, C), real floating.
     targets: class numbers (N, S), or all labellings one behind the other in one dimension.
     input_lengths, target_lengths: (N,) or (): how much of each sample counts; tensors or ints.
-    blank: the class of the blank.
     reduction: with "mean" each loss is divided by the length of its targets first.
     zero_infinity: whether losses that are infinite, of samples too short for their targets, and
     their gradients become 0.
@@ -65,7 +59,7 @@ def ctc_loss(
     if log_probs.ndim not in (2, 3):
         raise wrong(op, "log_probs", "shape (T, N, C) or (T, C)", log_probs, "unsqueeze it")
     batched = log_probs.ndim == 3
-    x = log_probs if batched else unsqueeze(log_probs, 1)
+    x = log_probs if batched else log_probs.unsqueeze(1)
     batch, classes = x.shape[1:]
     if not 0 <= blank < classes:
         expected = f"a class, 0 to {classes - 1}"
@@ -78,16 +72,15 @@ def ctc_loss(
     attrs = {"blank": blank, "zero_infinity": zero_infinity}
     loss, _ = dispatch(CTC_LOSS, (x, targets, steps, sizes), attrs)
     if reduction == "mean":
-        loss = loss / cast(clamp_min(sizes, 1), loss.dtype)
+        loss = loss / sizes.clamp_min(1).to(loss.dtype)
     return reduce_loss(loss if batched else loss[0], reduction)
 
 
 def _lengths(name: str, value: Any, x: Tensor) -> Tensor:
     """Return lengths (N,) as a tensor of int64."""
     if isinstance(value, (tuple, list)):
-        value = [check_int("ctc_loss", name, n) for n in value]
-        value = tensor(value, dtype=np.int64, device=x.device)
-    lengths = reshape(cast(require_integer("ctc_loss", value, name), np.int64), (-1,))
+        value = x.new_tensor([check_int("ctc_loss", name, n) for n in value], dtype="int64")
+    lengths = require_integer("ctc_loss", value, name).long().reshape(-1)
     if lengths.shape != (x.shape[1],):
         raise wrong("ctc_loss", name, f"shape ({x.shape[1]},)", value, "give one for each sample")
     return lengths

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import warnings
+from typing import Annotated
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.functors.arithmetic import mul
 from oneflow_lite.functors.checks import wrong
-from oneflow_lite.functors.creation import empty
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Flag
+from oneflow_lite.functors.domains import AnyTensor, Domain
 from oneflow_lite.functors.random import Probability, dropout_mask
 from oneflow_lite.tensor import Tensor
 
-# -λα of selu, towards which its activations saturate (Klambauer et al., Self-Normalizing Neural
-# Networks, 2017).
-_ALPHA = -1.7580993408473766
+_ALPHA = -1.7580993408473766  # -λα of selu, towards which its activations saturate
+_SAMPLES = "x(2, 3), 0.5, False; x(2, 30), 0.5, True; x(2, 3), 1.0, True; x(2, 30, 2), 0.3, True"
+_UNLESS = "Without it the input is returned as it is."
+Training = Annotated[bool, Domain(_UNLESS, "{x} = bool({x})", "type({x}) is bool")]
 
 
-def _mask(input: Tensor, p: float, features: bool = False) -> Tensor:
-    """Draw 0 with probability p, else 1 / (1 - p): for each element, or for each channel."""
+def _mask(input: Tensor, p: float) -> Tensor:
+    """Draw 0 with probability p, else 1 / (1 - p), for each element."""
     with no_grad():
-        if not features:
-            return dropout_mask(input, p)
-        shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
-        return dropout_mask(empty(shape, dtype=input.dtype, device=input.device), p)
+        return dropout_mask(input, p)
 
 
-def _alpha(input: Tensor, p: float, features: bool) -> Tensor:
+def _channel_mask(op: str, input: Tensor, p: float) -> Tensor:
+    """Draw 0 with probability p, else 1 / (1 - p), for each channel."""
+    if input.ndim < 2:
+        raise wrong(
+            op, "input", "at least 2 dimensions, (N, C, *)", input, "use dropout for others"
+        )
+    return _mask(input.new_empty((*input.shape[:2], *(1,) * (input.ndim - 2))), p)
+
+
+def _alpha(input: Tensor, mask: Tensor, p: float) -> Tensor:
     """Put -λα where the mask is 0, and bring mean and variance back to 0 and 1."""
-    mask = _mask(input, p, features)
     if p == 1:
         return input * mask
     scale = ((1 - p) * (1 + p * _ALPHA**2)) ** -0.5
@@ -39,111 +44,86 @@ def _alpha(input: Tensor, p: float, features: bool) -> Tensor:
     return input * (kept * scale) + shift
 
 
-_SAMPLES = "x(2, 3), 0.5, False; x(2, 30), 0.5, True; x(2, 3), 1.0, True; x(2, 30, 2), 0.3, True"
-
-
 @functor("functional flow", inplace=True, twin="flow", samples=_SAMPLES)
-def dropout(input: AnyTensor, p: Probability = 0.5, training: Flag = True) -> Tensor:
+def dropout(input: AnyTensor, p: Probability = 0.5, training: Training = True) -> Tensor:
     """Set elements to zero with probability `p`, and multiply the others by 1 / (1 - p).
 
     input: of any shape, floating or complex in training.
-    training: without it the input is returned as it is.
 
     >>> _ = flow.manual_seed(1)
     >>> kept = flow.dropout(flow.ones(1000), 0.25)
     >>> sorted(set(kept.tolist()))
     [0.0, 1.3333333730697632]
     """
-    return mul(input, _mask(input, p)) if training and p else input
+    return input * _mask(input, p) if training and p else input
 
 
 @functor("functional flow", inplace=True, twin="flow", samples=_SAMPLES)
-def alpha_dropout(input: AnyTensor, p: Probability = 0.5, training: Flag = False) -> Tensor:
+def alpha_dropout(input: AnyTensor, p: Probability = 0.5, training: Training = False) -> Tensor:
     """Set elements to the limit of selu with probability `p`, keeping mean 0 and variance 1.
 
     Klambauer et al., Self-Normalizing Neural Networks, 2017.
-
-    training: without it the input is returned as it is.
     """
-    return _alpha(input, p, False) if training and p else input
+    return _alpha(input, _mask(input, p), p) if training and p else input
 
 
 @functor("functional flow", inplace=True, twin="flow", samples=_SAMPLES)
-def feature_alpha_dropout(input: AnyTensor, p: Probability = 0.5, training: Flag = False) -> Tensor:
-    """Do what `alpha_dropout` does to whole channels.
+def feature_alpha_dropout(
+    input: AnyTensor, p: Probability = 0.5, training: Training = False
+) -> Tensor:
+    """Do what `alpha_dropout` does to whole channels of (N, C, *).
 
-    input: (N, C, *).
-    training: without it the input is returned as it is.
     ShapeError: when the input has fewer than two dimensions.
     """
     if not training or not p:
         return input
-    return _alpha(_at_least("feature_alpha_dropout", input, 2), p, True)
+    return _alpha(input, _channel_mask("feature_alpha_dropout", input, p), p)
 
 
 @functor("flow", twin="flow", samples=_SAMPLES)
-def feature_dropout(input: AnyTensor, p: Probability, train: Flag) -> Tensor:
-    """Set whole channels to zero with probability `p`, and multiply the others by 1 / (1 - p).
+def feature_dropout(input: AnyTensor, p: Probability, train: Training) -> Tensor:
+    """Set channels of (N, C, *) to zero with probability `p`, and multiply others by 1 / (1 - p).
 
-    input: (N, C, *).
-    train: without it the input is returned as it is.
     ShapeError: when the input has fewer than two dimensions.
     """
-    if not train or not p:
-        return input
-    return mul(input, _mask(_at_least("feature_dropout", input, 2), p, True))
+    return input * _channel_mask("feature_dropout", input, p) if train and p else input
 
 
 @functor("functional", inplace=True, samples="x(2, 3, 2), 0.5, False; x(60, 2); x(2, 30, 4)")
-def dropout1d(input: AnyTensor, p: Probability = 0.5, training: Flag = True) -> Tensor:
+def dropout1d(input: AnyTensor, p: Probability = 0.5, training: Training = True) -> Tensor:
     """Set channels of (N, C, L) or (C, L) to zero with probability `p`; see `feature_dropout`.
 
-    training: without it the input is returned as it is.
     ShapeError: when the input has another number of dimensions.
     """
     if input.ndim not in (2, 3):
         raise wrong("dropout1d", "input", "2 or 3 dimensions", input, "use dropout for others")
-    return _batched(input, 2, p, training)
+    return _of_channels("dropout1d", input, p, training, (2, 3), unbatched=2)
 
 
 @functor("functional", inplace=True, samples="x(2, 3, 2, 2), 0.5, False; x(2, 30, 4, 1)")
-def dropout2d(input: AnyTensor, p: Probability = 0.5, training: Flag = True) -> Tensor:
+def dropout2d(input: AnyTensor, p: Probability = 0.5, training: Training = True) -> Tensor:
     """Set channels of (N, C, H, W) to zero with probability `p`; see `feature_dropout`.
 
     Of three dimensions the first two are taken as (N, C), as in PyTorch, with a warning.
-
-    training: without it the input is returned as it is.
     """
-    _expect("dropout2d", input, (4,), training)
-    return feature_dropout(input, p, training)
+    return _of_channels("dropout2d", input, p, training, (4,))
 
 
 @functor("functional", inplace=True, samples="x(2, 3, 2, 1, 1), 0.5, False; x(60, 1, 2, 1)")
-def dropout3d(input: AnyTensor, p: Probability = 0.5, training: Flag = True) -> Tensor:
-    """Set channels of (N, C, D, H, W) or (C, D, H, W) to zero; see `feature_dropout`.
-
-    training: without it the input is returned as it is.
-    """
-    _expect("dropout3d", input, (4, 5), training)
-    return _batched(input, 4, p, training)
+def dropout3d(input: AnyTensor, p: Probability = 0.5, training: Training = True) -> Tensor:
+    """Set channels of (N, C, D, H, W) or (C, D, H, W) to zero; see `feature_dropout`."""
+    return _of_channels("dropout3d", input, p, training, (4, 5), unbatched=4)
 
 
-def _batched(input: Tensor, unbatched: int, p: float, training: bool) -> Tensor:
-    if input.ndim != unbatched:
-        return feature_dropout(input, p, training)
-    return feature_dropout(input[None], p, training)[0]
-
-
-def _expect(op: str, input: Tensor, ndims: tuple[int, ...], training: bool) -> None:
+def _of_channels(
+    op: str, input: Tensor, p: float, training: bool, ndims: tuple[int, ...], unbatched: int = 0
+) -> Tensor:
     if training and input.ndim not in ndims:
         warnings.warn(
             f"{op}(): an input of shape {input.shape}; the first two dimensions are taken as "
             "batch and channels: use dropout or dropout1d to say what is meant",
             stacklevel=4,
         )
-
-
-def _at_least(op: str, input: Tensor, ndim: int) -> Tensor:
-    if input.ndim >= ndim:
-        return input
-    raise wrong(op, "input", "at least 2 dimensions, (N, C, *)", input, "use dropout for others")
+    if input.ndim == unbatched:
+        return feature_dropout(input[None], p, training)[0]
+    return feature_dropout(input, p, training)

@@ -5,39 +5,27 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
-from oneflow_lite.functors.arithmetic import mul, where
-from oneflow_lite.functors.checks import (
-    check_broadcast,
-    check_number,
-    check_tensor,
-    real_floating,
-    require_integer,
-    wrong,
-)
-from oneflow_lite.functors.creation import full_like
+from oneflow_lite.functors import checks
+from oneflow_lite.functors.checks import check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, RealFloating, attribute
-from oneflow_lite.functors.loss_reduction import (
-    Legacy,
-    LegacyReduction,
+from oneflow_lite.functors.loss import (
+    Reduce,
     Reduction,
+    SizeAverage,
     fitting,
+    loss_functor,
     reduce_loss,
     same_shape,
 )
-from oneflow_lite.functors.matmul import linear
-from oneflow_lite.functors.reduce import sum
-from oneflow_lite.functors.shape import reshape
-from oneflow_lite.functors.softmax import log_softmax
 from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 NLL_LOSS = op_expr("nll_loss")
 BINARY_CROSS_ENTROPY = op_expr("binary_cross_entropy")
-BCE_WITH_LOGITS = op_expr("bce_with_logits")
 
 
 def _classes(input: Tensor) -> int:
@@ -50,7 +38,7 @@ def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
         expected, mend = "at least 1 dimension, that of the classes", "pass one score per class"
         raise wrong(op, "input", expected, input, mend, ArgumentError)
     expected_shape = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
-    if require_integer(op, target, name).shape == expected_shape:
+    if checks.require_integer(op, target, name).shape == expected_shape:
         return target
     batches_differ = expected_shape and target.ndim and target.shape[0] != expected_shape[0]
     expected = f"shape {expected_shape} for an input of shape {input.shape}"
@@ -70,16 +58,20 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
     """Return a tensor when it has the dtype of the input."""
     if value.dtype == input.dtype:
         return value
-    expected, mend = (
-        f"dtype {input.dtype}, that of the input",
-        "convert one of them with .to(dtype)",
-    )
+    expected = f"dtype {input.dtype}, that of the input"
+    mend = "convert one of them with .to(dtype)"
     raise wrong(op, name, expected, value.dtype, mend, DTypeError)
+
+
+def check_factor(op: str, name: str, value: Any, input: Tensor) -> Tensor:
+    """Return a tensor when it broadcasts with the input."""
+    checks.check_broadcast(op, name, check_tensor(op, name, value), input)
+    return value
 
 
 def check_share(op: str, argument: str, value: Any) -> float:
     """Return a number from 0 to 1."""
-    if 0 <= (share := check_number(op, argument, value)) <= 1:
+    if 0 <= (share := checks.check_number(op, argument, value)) <= 1:
         return share
     mend = "give the share that is spread over the classes"
     raise wrong(op, argument, "a number from 0 to 1", value, mend, ArgumentError)
@@ -107,6 +99,9 @@ ClassWeight = Annotated[
         ShapeError="When {x} has not one number for each class.",
     ),
 ]
+_FACTORS = "Broadcasts to the input's shape; multiplies each element."
+_FITTING = fitting(check_factor, _FACTORS, ShapeError="When the shapes do not broadcast.")
+Factor = Annotated[Tensor, _FITTING] | None
 Share = Annotated[
     float,
     attribute(
@@ -119,19 +114,17 @@ Share = Annotated[
 
 @functor(
     "functional",
-    samples="""
-    x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1; x(2, 3, 2), i(2, 2, n=3), reduction='sum'
-    x(3), i(n=3); x(2, 3, 2, 2), i(2, 2, 2, n=3), reduction='none'
-    """,
+    samples="x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1; x(3), i(n=3); "
+    "x(2, 3, 2), i(2, 2, n=3), reduction='sum'; x(2, 3, 2, 2), i(2, 2, 2, n=3), reduction='none'",
 )
 def nll_loss(
     input: RealFloating,
     target: ClassNumbers,
     weight: ClassWeight | None = None,
-    size_average: Legacy = None,
+    size_average: SizeAverage = None,
     ignore_index: Int = -100,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
+    reduce: Reduce = None,
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return the negative log-likelihood of the target classes: the mean of -input[n, target[n]].
 
@@ -146,21 +139,18 @@ def nll_loss(
 
 @functor(
     "functional",
-    samples="""
-    x(3), i(n=3); x(2, 3, 2), i(2, 2, n=3), reduction='none'; x(2, 3), share(2, 3)
-    x(2, 3), i(2, n=3), fixed(pos(3))
-    x(3), i(n=3), label_smoothing=0.2; x(2, 3), share(2, 3), fixed(pos(3)), reduction='sum'
-    x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1, label_smoothing=0.3
-    """,
+    samples="x(2, 3, 2), i(2, 2, n=3), reduction='none'; x(3), i(n=3), label_smoothing=0.2; "
+    "x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='sum'; "
+    "x(4, 3), i(4, n=3), fixed(pos(3)), ignore_index=1, label_smoothing=0.3; x(3), i(n=3)",
 )
 def cross_entropy(
     input: RealFloating,
     target: AnyTensor,
     weight: ClassWeight | None = None,
-    size_average: Legacy = None,
+    size_average: SizeAverage = None,
     ignore_index: Int = -100,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
+    reduce: Reduce = None,
+    reduction: Reduction = "mean",
     label_smoothing: Share = 0.0,
 ) -> Tensor:
     """Return the cross entropy of softmax(input) and the target.
@@ -177,29 +167,27 @@ def cross_entropy(
     >>> flow.nn.functional.cross_entropy(logits, flow.tensor([[0.9, 0.1], [0.5, 0.5]]))
     tensor(0.5100)
     """
-    op = "cross_entropy"
-    probabilities = target.shape == input.shape and input.ndim > 0
-    if not probabilities:
-        check_classes(op, "target", target, input)
-    if probabilities:
+    op, dim = "cross_entropy", 0 if input.ndim == 1 else 1
+    if target.shape == input.shape and input.ndim:
         real_floating(op, target, "target")
         if ignore_index >= 0:
             raise _no_index(op, ignore_index)
-    log_p = log_softmax(input, 0 if input.ndim == 1 else 1)
-    if probabilities:
         if label_smoothing:
-            target = target * (1 - label_smoothing) + label_smoothing / _classes(log_p)
-        return reduce_loss(-_sum_over_classes(log_p * target, weight), reduction)
+            target = target * (1 - label_smoothing) + label_smoothing / _classes(input)
+        losses = F.log_softmax(input, dim) * target
+        return reduce_loss(-_sum_over_classes(losses, weight), reduction)
+    check_classes(op, "target", target, input)
+    log_p = F.log_softmax(input, dim)
     attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
-    loss: Tensor = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
+    loss = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not label_smoothing:
         return loss
-    even = where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))
+    even = F.where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))
     if reduction == "mean":
-        ones = full_like(log_p, -1.0)  # whose summed loss is the weight of all targets
-        even = sum(even) / nll_loss(ones, target, weight, None, ignore_index, None, "sum")
+        ones = F.full_like(log_p, -1.0)  # whose summed loss is the weight of all targets
+        even = even.sum() / nll_loss(ones, target, weight, None, ignore_index, None, "sum")
     elif reduction == "sum":
-        even = sum(even)
+        even = even.sum()
     return loss * (1 - label_smoothing) + even * (label_smoothing / _classes(log_p))
 
 
@@ -210,18 +198,16 @@ def _no_index(op: str, got: int) -> Exception:
 
 def _sum_over_classes(x: Tensor, weight: Tensor | None) -> Tensor:
     if weight is not None:
-        x = x * reshape(weight, (-1, *(1,) * (x.ndim - 2)))
-    return sum(x, 0 if x.ndim == 1 else 1)
+        x = x * weight.reshape(-1, *(1,) * (x.ndim - 2))
+    return x.sum(0 if x.ndim == 1 else 1)
 
 
 @functor(
     "functional",
-    samples="""
-    x(2, 4), x(3, 4), i(2, n=3), weight=fixed(pos(3)), reduction='none'
-    x(4), x(3, 4), i(n=3), linear_bias=x(3), reduction='none'
-    x(2, 4), x(3, 4), share(2, 3), weight=fixed(pos(3)), label_smoothing=0.2
-    x(2, 4), x(3, 2, 4), i(2, 2, n=3), linear_bias=x(3, 2), ignore_index=1, reduction='sum'
-    """,
+    samples="x(2, 4), x(3, 4), i(2, n=3), weight=fixed(pos(3)), reduction='none'; "
+    "x(4), x(3, 4), i(n=3), linear_bias=x(3), reduction='none'; "
+    "x(2, 4), x(3, 4), share(2, 3), weight=fixed(pos(3)), label_smoothing=0.2; "
+    "x(2, 4), x(3, 2, 4), i(2, 2, n=3), linear_bias=x(3, 2), ignore_index=1, reduction='sum'",
 )
 def linear_cross_entropy(
     input: RealFloating,
@@ -244,10 +230,6 @@ def linear_cross_entropy(
     weight, ignore_index, label_smoothing: as in `cross_entropy`; no class is ignored by default.
     options: how PyTorch computes in chunks; it has no effect here.
     ShapeError: when a shape does not fit.
-
-    >>> logits = flow.tensor([[2., 0.], [0., 0.]])
-    >>> flow.nn.functional.linear_cross_entropy(logits, flow.eye(2), flow.tensor([0, 1]))
-    tensor(0.4100)
     """
     op = "linear_cross_entropy"
     classes, *positions = linear_weight.shape[:-1] if linear_weight.ndim > 1 else (0,)
@@ -259,92 +241,51 @@ def linear_cross_entropy(
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
         raise _unfit(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
     rows = classes * prod(positions)
-    linear_weight = reshape(linear_weight, (rows, features))
-    if linear_bias is not None:
-        linear_bias = reshape(linear_bias, (rows,))
-    logits = reshape(
-        linear(input, linear_weight, linear_bias), (*input.shape[:-1], classes, *positions)
-    )
+    bias = None if linear_bias is None else linear_bias.reshape(rows)
+    logits = F.linear(input, linear_weight.reshape(rows, features), bias)
+    logits = logits.reshape(*input.shape[:-1], classes, *positions)
     if ignore_index is None:
         ignore_index = -100
     elif target.shape == logits.shape:
         raise _no_index(op, ignore_index)
     return cross_entropy(
-        logits,
-        target,
-        weight,
-        ignore_index=ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
+        logits, target, weight, None, ignore_index, None, reduction, label_smoothing
     )
 
 
 def _unfit(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
-    return wrong(
-        op,
-        argument,
-        f"shape {expected}",
-        got,
-        "match the features, classes and positions of linear_weight",
-    )
+    mend = "match the features, classes and positions of linear_weight"
+    return wrong(op, argument, f"shape {expected}", got, mend)
 
 
-@functor(
-    "functional",
-    samples="""
-    share(2, 3), share(2, 3); share(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
-    share(2, 3), share(2, 3), reduction='sum'
-    """,
+@loss_functor(
+    "share(2, 3), share(2, 3); share(2, 3), share(2, 3), fixed(pos(3)), reduction='none'; "
+    "share(2, 3), share(2, 3), reduction='sum'"
 )
-def binary_cross_entropy(
-    input: RealFloating,
-    target: AnyTensor,
-    weight: AnyTensor | None = None,
-    size_average: Legacy = None,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
-) -> Tensor:
+def binary_cross_entropy(input: RealFloating, target: AnyTensor, weight: Factor = None) -> Tensor:
     """Return the mean of -(target · log(input) + (1 - target) · log(1 - input)).
 
     The logarithms are at least -100, so that the loss is finite.
 
     input, target: probabilities from 0 to 1, of one shape and one floating dtype.
-    weight: broadcasts to the input's shape; multiplies each element.
     ArgumentError: when the shapes differ, the reduction is unknown, or a value is no probability
     (checked on the CPU only).
     DTypeError: when the dtypes differ or are not floating.
-
-    >>> flow.nn.functional.binary_cross_entropy(flow.tensor([0.5, 1.]), flow.tensor([1., 1.]))
-    tensor(0.3466)
     """
     op = "binary_cross_entropy"
     check_same_dtype(op, "target", same_shape(op, "target", target, input), input)
     loss = dispatch(BINARY_CROSS_ENTROPY, (input, target))
-    return reduce_loss(_weighted(op, loss, weight), reduction)
+    return loss if weight is None else loss * weight
 
 
-def _weighted(op: str, loss: Tensor, weight: Tensor | None) -> Tensor:
-    if weight is None:
-        return loss
-    check_broadcast(op, "weight", weight, loss)
-    return mul(loss, weight)
-
-
-@functor(
+@loss_functor(
+    "x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='none'; "
+    "x(2, 3), share(2, 3), reduction='sum', pos_weight=fixed(pos(3))",
     "functional flow",
-    samples="""
-    x(2, 3), share(2, 3); x(2, 3), share(2, 3), fixed(pos(3)), reduction='none'
-    x(2, 3), share(2, 3), reduction='sum', pos_weight=fixed(pos(3))
-    """,
+    before="pos_weight",
 )
 def binary_cross_entropy_with_logits(
-    input: RealFloating,
-    target: AnyTensor,
-    weight: AnyTensor | None = None,
-    size_average: Legacy = None,
-    reduce: Legacy = None,
-    reduction: LegacyReduction = "mean",
-    pos_weight: AnyTensor | None = None,
+    input: RealFloating, target: AnyTensor, weight: Factor = None, pos_weight: Factor = None
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input) and the target, without over- or underflow.
 
@@ -352,7 +293,7 @@ def binary_cross_entropy_with_logits(
     -target · log sigmoid(x) is multiplied by it.
 
     input, target: logits and probabilities of one shape, floating.
-    weight, pos_weight: broadcast to the input's shape; the first multiplies each element.
+    pos_weight: broadcasts to the input's shape.
     ArgumentError: when the shapes of input and target differ, or the reduction is unknown.
     DTypeError: when the input or the target is not floating.
 
@@ -364,9 +305,7 @@ def binary_cross_entropy_with_logits(
     real_floating(op, same_shape(op, "target", target, input), "target")
     x, t = promote(op, input, target)
     if pos_weight is None:
-        loss = dispatch(BCE_WITH_LOGITS, (x, t))
+        loss = F.bce_with_logits(x, t)
     else:
-        check_broadcast(op, "pos_weight", pos_weight, t)
-        factor = (pos_weight - 1) * t + 1
-        loss = (1 - t) * x - factor * FUNCTORS.get("logsigmoid")(x)
-    return reduce_loss(_weighted(op, loss, weight), reduction)
+        loss = (1 - t) * x - ((pos_weight - 1) * t + 1) * F.logsigmoid(x)
+    return loss if weight is None else loss * weight

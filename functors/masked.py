@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from oneflow_lite.functors.arithmetic import clamp_min, sqrt
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.functors.checks import cast, check_dims, floating
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, KeepDim
-from oneflow_lite.functors.extrema import amax, amin, argmax, argmin
-from oneflow_lite.functors.order_statistics import nanmedian
-from oneflow_lite.functors.reduce import logsumexp, prod, sum
-from oneflow_lite.functors.scan import cumprod, cumsum
+from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Domain, KeepDim
 from oneflow_lite.functors.scatter import neutral_element
-from oneflow_lite.functors.shape import expand
-from oneflow_lite.functors.softmax import log_softmax, softmax
-from oneflow_lite.functors.statistics import norm
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
-_MASK = "mask: which elements count, all by default; its shape broadcasts to that of `input`."
+_WHICH = "Which elements count, all by default; its shape broadcasts to that of `input`."
+Mask = Annotated[Tensor | None, Domain(_WHICH)]
+_OF_INDEX = "Of the index; by default that of the input, as in PyTorch."
+IndexType = Annotated[Any, Domain(_OF_INDEX)]
+_REDUCED = "x(2, 3); x(2, 3), 1, mask=b(2, 3); x(2, 3), (0, 1), keepdim=True, mask=b(3)"
+_PLACED = _REDUCED.replace("(0, 1)", "0")
 
 
 def _kept(input: Tensor, mask: Tensor | None, neutral: str | float) -> Tensor:
@@ -32,104 +29,102 @@ def _kept(input: Tensor, mask: Tensor | None, neutral: str | float) -> Tensor:
     if mask is None:
         return input
     number = neutral_element(neutral, input.dtype) if isinstance(neutral, str) else neutral
-    return input.masked_fill(~expand(cast(mask, bool), input.shape), number)
+    return input.masked_fill(~cast(mask, bool).expand(input.shape), number)
 
 
 def _count(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
     every = input.new_ones((), dtype=bool) if mask is None else cast(mask, bool)
-    return sum(expand(every, input.shape), dim, keepdim)
+    return every.expand(input.shape).sum(dim, keepdim)
 
 
 def _mean(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
-    return sum(_kept(input, mask, 0), dim, keepdim) / _count(input, mask, dim, keepdim)
+    return _kept(input, mask, 0).sum(dim, keepdim) / _count(input, mask, dim, keepdim)
 
 
 def _product(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
     result = _kept(input, mask, 1)
     for each in sorted(check_dims("masked.prod", dim, input.ndim), reverse=True):
-        result = prod(result, each, keepdim)
+        result = result.prod(each, keepdim)
     return result if input.dtype.kind in "fc" else cast(result, "int64")
+
+
+def _log_of_sum(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
+    dims = tuple(range(input.ndim)) if dim is None else dim
+    return _kept(floating("masked.logsumexp", input), mask, -math.inf).logsumexp(dims, keepdim)
+
+
+def _median(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
+    return _kept(floating("masked.median", input), mask, math.nan).nanmedian(dim, keepdim).values
 
 
 def _joined(reduce: Callable[..., Tensor], neutral: str | float) -> Callable[..., Tensor]:
     return lambda input, mask, dim, keepdim: reduce(_kept(input, mask, neutral), dim, keepdim)
 
 
-def _log_of_sum(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
-    dims = tuple(range(input.ndim)) if dim is None else dim
-    return logsumexp(_kept(floating("masked.logsumexp", input), mask, -math.inf), dims, keepdim)
-
-
-def _declare(
-    author: Callable[..., Tensor], name: str, summary: str, samples: str
-) -> Callable[..., Tensor]:
+def _declare(author: Any, name: str, what: str, samples: str) -> Callable[..., Tensor]:
     author.__name__ = f"masked_{name}"
-    author.__doc__ = f"{summary}\n\n{_MASK}\n\n{author.__doc__ or ''}"
+    summary = f"Return {what} of the elements that the mask keeps."
+    author.__doc__ = f"{summary}\n\n{author.__doc__ or ''}"
     return functor("masked", samples=samples)(author)
 
 
-def _reduction(name: str, what: str, run: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _reduction(
+    name: str, what: str, run: Callable[..., Tensor], samples: str = _REDUCED, **hints: Any
+) -> Callable[..., Tensor]:
+    """Declare a reduction; one with `hints` of its own gives the input's dtype."""
+
     def author(
         input: AnyTensor,
         dim: Any = None,
         *,
         keepdim: KeepDim = False,
         dtype: CastTo = None,
-        mask: Tensor | None = None,
+        mask: Mask = None,
     ) -> Tensor:
         """dim: the dimensions to reduce, all of them by default."""
-        return run(input, mask, dim, keepdim)
+        result = run(input, mask, dim, keepdim)
+        return cast(result, dtype or input.dtype) if hints else result
 
-    samples = "x(2, 3); x(2, 3), 1, mask=b(2, 3); x(2, 3), (0, 1), keepdim=True, mask=b(3)"
-    return _declare(author, name, f"Return {what} of the elements that the mask keeps.", samples)
+    if "dim" in hints:
+        author.__doc__, author.__defaults__ = "", (-1,)
+    author.__annotations__ |= hints
+    return _declare(author, name, what, samples)
 
 
-masked_sum = _reduction("sum", "the sum", _joined(sum, 0))
+masked_sum = _reduction("sum", "the sum", _joined(F.sum, 0))
 masked_prod = _reduction("prod", "the product", _product)
-masked_amax = _reduction("amax", "the maximum", _joined(amax, "amax"))
-masked_amin = _reduction("amin", "the minimum", _joined(amin, "amin"))
+masked_amax = _reduction("amax", "the maximum", _joined(F.amax, "amax"))
+masked_amin = _reduction("amin", "the minimum", _joined(F.amin, "amin"))
 masked_mean = _reduction("mean", "the mean", _mean)
 masked_logsumexp = _reduction("logsumexp", "log Σ exp", _log_of_sum)
-
-
-def _place(name: str, run: Callable[..., Tensor], neutral: str) -> Callable[..., Tensor]:
-    def author(
-        input: AnyTensor,
-        dim: Any = None,
-        *,
-        keepdim: KeepDim = False,
-        dtype: Any = None,
-        mask: Tensor | None = None,
-    ) -> Tensor:
-        """dtype: that of the index; by default the one of the input, as in PyTorch."""
-        return cast(run(_kept(input, mask, neutral), dim, keepdim), dtype or input.dtype)
-
-    samples = "x(2, 3); x(2, 3), 1, mask=b(2, 3); x(2, 3), 0, keepdim=True, mask=b(3)"
-    return _declare(author, name, f"Return the index of the {neutral[1:]}imum kept.", samples)
-
-
-masked_argmax = _place("argmax", argmax, "amax")
-masked_argmin = _place("argmin", argmin, "amin")
+_argmax, _argmin = _joined(F.argmax, "amax"), _joined(F.argmin, "amin")
+masked_argmax = _reduction("argmax", "the index of the maximum", _argmax, _PLACED, dtype=IndexType)
+masked_argmin = _reduction("argmin", "the index of the minimum", _argmin, _PLACED, dtype=IndexType)
+masked_median = _reduction(
+    "median",
+    "the median along a dimension, NaN of none,",
+    _median,
+    "x(2, 3); x(2, 5), mask=fixed(np.array([1, 0, 1, 1, 0])); x(2, 3), 0, keepdim=True",
+    dim=Dim,
+)
 
 
 def _along(
     name: str, what: str, run: Callable[..., Tensor], out_of: float
 ) -> Callable[..., Tensor]:
-    def author(
-        input: AnyTensor, dim: Dim, *, dtype: CastTo = None, mask: Tensor | None = None
-    ) -> Tensor:
+    def author(input: AnyTensor, dim: Dim, *, dtype: CastTo = None, mask: Mask = None) -> Tensor:
         return cast(run(_kept(input, mask, out_of), dim), input.dtype)
 
-    drops = out_of != -math.inf or name != "log_softmax"  # which has no derivative at -inf
+    drops = name != "log_softmax"  # which has no derivative at -inf
     samples = f"x(2, 3), 1; x(2, 3), -1, mask=fixed(np.array([True, {not drops}, True]))"
-    return _declare(author, name, f"Return {what} of the elements that the mask keeps.", samples)
+    return _declare(author, name, what, samples)
 
 
-masked_cumsum = _along("cumsum", "the running sum", cumsum, 0)
-masked_cumprod = _along("cumprod", "the running product", cumprod, 1)
-masked_softmax = _along("softmax", "the softmax", softmax, -math.inf)
-masked_log_softmax = _along("log_softmax", "log softmax", log_softmax, -math.inf)
-masked_softmin = _along("softmin", "softmax(-x)", lambda x, dim: softmax(-x, dim), math.inf)
+masked_cumsum = _along("cumsum", "the running sum", F.cumsum, 0)
+masked_cumprod = _along("cumprod", "the running product", F.cumprod, 1)
+masked_softmax = _along("softmax", "the softmax", F.softmax, -math.inf)
+masked_log_softmax = _along("log_softmax", "log softmax", F.log_softmax, -math.inf)
+masked_softmin = _along("softmin", "softmax(-x)", lambda x, dim: F.softmax(-x, dim), math.inf)
 
 
 def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
@@ -141,45 +136,23 @@ def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> Callabl
         correction: float | None = None,
         keepdim: KeepDim = False,
         dtype: CastTo = None,
-        mask: Tensor | None = None,
+        mask: Mask = None,
     ) -> Tensor:
         """correction: taken off the count, 1 by default; `unbiased` is its older spelling."""
         if correction is None:
             correction = 1 if unbiased is None else int(unbiased)
         x = floating(f"masked.{name}", input)
         centred = _kept(x - _mean(x, mask, dim, True), mask, 0)
-        total = sum(centred * centred.conj(), dim, keepdim)
+        total = (centred * centred.conj()).sum(dim, keepdim)
         freedom = cast(_count(x, mask, dim, keepdim), total.real.dtype) - correction
-        return finish(total / clamp_min(freedom, 0))
+        return finish(total / freedom.clamp_min(0))
 
-    samples = (
-        "x(2, 3); x(2, 3), 1, mask=fixed(np.array([True, False, True])); x(2, 3), correction=0"
-    )
-    return _declare(author, name, f"Return {what} of the elements that the mask keeps.", samples)
+    samples = "x(2, 3), 1, mask=fixed(np.array([True, False, True])); x(2, 3), correction=0"
+    return _declare(author, name, what, f"x(2, 3); {samples}")
 
 
 masked_var = _spread("var", "the variance", lambda variance: variance)
-masked_std = _spread("std", "the standard deviation", sqrt)
-
-
-@functor(
-    "masked",
-    samples="x(2, 3); x(2, 5), mask=fixed(np.array([1, 0, 1, 1, 0])); x(2, 3), 0, keepdim=True",
-)
-def masked_median(
-    input: AnyTensor,
-    dim: Dim = -1,
-    *,
-    keepdim: KeepDim = False,
-    dtype: CastTo = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Return the median along a dimension of the elements that the mask keeps; NaN of none.
-
-    mask: which elements count, all by default; its shape broadcasts to that of `input`.
-    """
-    kept = _kept(floating("masked.median", input), mask, math.nan)
-    return cast(nanmedian(kept, dim, keepdim).values, input.dtype)
+masked_std = _spread("std", "the standard deviation", lambda variance: variance.sqrt())
 
 
 @functor(
@@ -192,14 +165,11 @@ def masked_norm(
     *,
     keepdim: KeepDim = False,
     dtype: CastTo = None,
-    mask: Tensor | None = None,
+    mask: Mask = None,
 ) -> Tensor:
-    """Return the vector norm of the elements that the mask keeps; see `norm`.
-
-    mask: which elements count, all by default; its shape broadcasts to that of `input`.
-    """
+    """Return the vector norm of the elements that the mask keeps; see `norm`."""
     kept = _kept(input, mask, math.inf if ord == -math.inf else 0)
-    return norm(kept, 2.0 if ord is None else ord, dim, keepdim)
+    return kept.norm(2.0 if ord is None else ord, dim, keepdim)
 
 
 @functor("masked", samples="x(2, 3), 2.0, 1; x(2, 3), 1, 0, mask=b(2, 3)")
@@ -210,14 +180,11 @@ def masked_normalize(
     *,
     eps: float = 1e-12,
     dtype: CastTo = None,
-    mask: Tensor | None = None,
+    mask: Mask = None,
 ) -> Tensor:
-    """Return the elements that the mask keeps, divided by their norm or by `eps`; 0 elsewhere.
-
-    mask: which elements count, all by default; its shape broadcasts to that of `input`.
-    """
-    kept = _kept(input, mask, 0)
-    return kept / clamp_min(masked_norm(input, ord, dim, keepdim=True, mask=mask), eps)
+    """Return the elements that the mask keeps, divided by their norm or by `eps`; 0 elsewhere."""
+    norm = masked_norm(input, ord, dim, keepdim=True, mask=mask)
+    return _kept(input, mask, 0) / norm.clamp_min(eps)
 
 
 @functor("masked", samples="x(2, 3), x(2, 3)")
@@ -234,4 +201,4 @@ def masked_logaddexp(
     dtype: of the result; by default that of the input.
     """
     x, y = _kept(input, input_mask, -math.inf), _kept(other, other_mask, -math.inf)
-    return cast(FUNCTORS.get("logaddexp")(x, y), dtype or input.dtype)
+    return cast(x.logaddexp(y), dtype or input.dtype)

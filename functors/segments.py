@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.errors import ArgumentTypeError, ShapeError
-from oneflow_lite.functors.arithmetic import clamp_min
-from oneflow_lite.functors.checks import cast, check_dim, require_integer
-from oneflow_lite.functors.creation import full
+from oneflow_lite.errors import ArgumentTypeError
+from oneflow_lite.functors.checks import cast, check_dim, require_integer, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, RealFloating, choice
-from oneflow_lite.functors.masking import masked_fill
 from oneflow_lite.functors.scatter import neutral_element, reduced_at
-from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 SEGMENT_IDS = op_expr("segment_ids")
 
-_SEGMENTS = "fixed(np.array([2, 0, 3]))"
-
 
 @functor(
     "flow",
-    samples=f"""
-    x(5), "sum", lengths={_SEGMENTS}; x(5, 2), "max", lengths=fixed(np.array([2, 3]))
-    x(5), "prod", lengths={_SEGMENTS}
-    x(5), "min", offsets=fixed(np.array([0, 2, 2, 5])), initial=9.0
-    x(2, 4), "mean", lengths=fixed(np.array([[1, 3], [2, 2]])), axis=1
-""",
+    samples="""
+    x(5), "sum", lengths=fixed([2, 0, 3]); x(5, 2), "max", lengths=fixed([2, 3])
+    x(5), "prod", lengths=fixed([2, 0, 3]); x(5), "min", offsets=fixed([0, 2, 2, 5]), initial=9.0
+    x(2, 4), "mean", lengths=fixed([[1, 3], [2, 2]]), axis=1""",
 )
 def segment_reduce(
     data: RealFloating,
@@ -47,14 +39,11 @@ def segment_reduce(
     The gradient of a product holds where factors are zero, too; that of an extremum is shared
     evenly among the values that equal it.
 
-    lengths: of the segments one after the other, integers; for axis k of shape (n_0, ..., segments)
-        with k leading dimensions of `data`.
+    lengths: of the segments one after the other, integers, (*data.shape[:axis], segments).
     indices: only None.
     offsets: instead of lengths: where segments begin, and where the last one ends.
-    axis: the dimension that the segments divide.
     unsafe: do not check that the segments cover `data`.
-    initial: what each reduction begins with; by default an empty segment gives 0, NaN, 1, -inf or
-        inf.
+    initial: what reductions begin with; by default an empty segment gives 0, NaN, 1, -inf or inf.
     ArgumentTypeError, ShapeError, DTypeError: when lengths or offsets do not fit.
 
     >>> flow.segment_reduce(flow.tensor([1.0, 2.0, 5.0]), "max", lengths=flow.tensor([2, 1]))
@@ -62,11 +51,8 @@ def segment_reduce(
     """
     op = "segment_reduce"
     if (lengths is None) == (offsets is None) or indices is not None:
-        expected = "either lengths or offsets, and no indices"
-        mend = "pass one of them"
-        raise ArgumentTypeError(
-            f"{op}(): argument 'lengths': expected {expected}, got both or neither; {mend}"
-        )
+        expected, got = "either lengths or offsets, and no indices", "both or neither"
+        raise wrong(op, "lengths", expected, got, "pass one of them", ArgumentTypeError)
     if lengths is None:
         ends = require_integer(op, offsets, "offsets")  # type: ignore[arg-type]
         lengths = ends.narrow(-1, 1, ends.shape[-1] - 1) - ends.narrow(-1, 0, ends.shape[-1] - 1)
@@ -75,24 +61,21 @@ def segment_reduce(
     if segments[:-1] != shape[:axis] or not segments:
         expected = f"shape {(*shape[:axis], 'segments')} for axis {axis}"
         mend = "give the lengths of the segments for each line"
-        raise ShapeError(f"{op}(): argument 'lengths': expected {expected}, got {segments}; {mend}")
-    attrs = {"size": shape[axis], "op": op, "checked": not unsafe}
-    ids = dispatch1(SEGMENT_IDS, lengths, attrs)
+        raise wrong(op, "lengths", expected, segments, mend)
     rest = (1,) * (len(shape) - 1 - axis)
-    ids = reshape(ids, *ids.shape, *rest).expand(shape)
+    ids = dispatch1(SEGMENT_IDS, lengths, {"size": shape[axis], "op": op, "checked": not unsafe})
+    ids = ids.reshape(*ids.shape, *rest).expand(shape)
     # What lies beyond the last segment goes to one more, which is dropped.
     joined = {"mean": "sum", "max": "amax", "min": "amin"}.get(reduce, reduce)
-    neutral = neutral_element(joined, data.dtype)
     target = (*shape[:axis], segments[-1] + 1, *shape[axis + 1 :])
-    start = full(target, neutral, dtype=data.dtype, device=data.device)
+    start = data.new_full(target, neutral_element(joined, data.dtype))
     y = reduced_at(op, start, axis, ids, data, joined, True).narrow(axis, 0, segments[-1])
     if initial is not None:
         if joined in ("amax", "amin"):
-            beyond = y < initial if joined == "amax" else y > initial
-            y = masked_fill(y, beyond, initial)
+            y = y.masked_fill(y < initial if joined == "amax" else y > initial, initial)
         else:
             y = y * initial if reduce == "prod" else y + initial
     if reduce == "mean":
-        count = lengths if initial is None else clamp_min(lengths, 1)
-        y = y / cast(reshape(count, *segments, *rest), data.dtype)
+        count = lengths if initial is None else lengths.clamp_min(1)
+        y = y / cast(count.reshape(*segments, *rest), data.dtype)
     return y

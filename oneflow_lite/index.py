@@ -84,18 +84,17 @@ FUNCTORS = {
         logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor
         logical_xor_ rlshift rrshift
     """,
-    "loss": "huber_loss kl_div l1_loss mse_loss smooth_l1_loss",
+    "loss": """
+        gaussian_nll_loss huber_loss kl_div l1_loss mse_loss poisson_nll_loss smooth_l1_loss
+    """,
     "loss_classification": """
         binary_cross_entropy binary_cross_entropy_with_logits cross_entropy linear_cross_entropy
         nll_loss
     """,
     "loss_margin": """
-        multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss
-        triplet_margin_loss triplet_margin_with_distance_loss
-    """,
-    "loss_ranking": """
-        cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss margin_ranking_loss
-        poisson_nll_loss
+        cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss
+        multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss triplet_margin_loss
+        triplet_margin_with_distance_loss
     """,
     "masked": """
         masked_amax masked_amin masked_argmax masked_argmin masked_cumprod masked_cumsum
