@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    DTypeError,
-    ShapeError,
-)
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from oneflow_lite.functors.checks import check_tensor, require_integer
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declare import functor

@@ -7,12 +7,7 @@ from typing import Annotated, Any
 
 from oneflow_lite.dtype import to_complex
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import (
-    cast,
-    check_dims,
-    floating,
-    no_dimension,
-)
+from oneflow_lite.functors.checks import cast, check_dims, floating, no_dimension
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice, tensor
 from oneflow_lite.functors.padding import pad
