@@ -20,6 +20,7 @@ from oneflow_lite.tensor import Tensor
 PROD = op_expr("prod")
 
 _REDUCED = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x(2, 3, 2), (0, 2)"
+_TRUTH = "b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)"
 
 
 @functor("flow Tensor", out=True, samples=f"{_REDUCED}; x()")
@@ -43,9 +44,6 @@ def mean(
     """Return the mean over the given dimensions, all of them by default.
 
     input: floating or complex, unless `dtype` is.
-
-    >>> flow.mean(flow.tensor([[1., 2.], [3., 4.]]), dim=0)
-    tensor([2., 3.])
     """
 
 
@@ -55,8 +53,7 @@ def prod(
 ) -> Tensor:
     """Return the product of all elements, or along one dimension.
 
-    The gradient holds where elements are zero too: it multiplies the other elements and does not
-    divide.
+    The gradient holds where elements are zero too.
 
     input: of any shape; integers and bools are multiplied as int64.
 
@@ -77,27 +74,21 @@ def nansum(
     >>> flow.nansum(flow.tensor([1.0, float("nan"), 2.0]))
     tensor(3.)
     """
-    return sum(_without_nan(input), dim, keepdim)
+    if input.dtype.kind == "f":
+        input = input.masked_fill(input.isnan(), 0)
+    return sum(input, dim, keepdim)
 
 
 @functor("flow Tensor", out=True, samples=_REDUCED)
 def nanmean(
     input: FloatingOrComplex, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the mean of the elements that are not NaN.
-
-    >>> flow.nanmean(flow.tensor([1.0, float("nan"), 2.0]))
-    tensor(1.5000)
-    """
-    count = sum(~input.isnan(), dim, keepdim)
-    return sum(_without_nan(input), dim, keepdim) / count
+    """Return the mean of the elements that are not NaN."""
+    missing = input.isnan()
+    return sum(input.masked_fill(missing, 0), dim, keepdim) / sum(~missing, dim, keepdim)
 
 
-def _without_nan(input: Tensor) -> Tensor:
-    return input.masked_fill(input.isnan(), 0) if input.dtype.kind in "fc" else input
-
-
-@functor("flow Tensor", out=True, samples="b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)")
+@functor("flow Tensor", out=True, samples=_TRUTH)
 def any(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
     """Return whether any element is true (not zero): bool, or uint8 for a uint8 input.
 
@@ -106,22 +97,14 @@ def any(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
     """
 
 
-@functor("flow Tensor", out=True, samples="b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)")
+@functor("flow Tensor", out=True, samples=_TRUTH)
 def all(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
-    """Return whether all elements are true (not zero): bool, or uint8 for a uint8 input.
-
-    >>> flow.all(flow.tensor([[1, 1], [0, 1]]), dim=1)
-    tensor([ True, False])
-    """
+    """Return whether all elements are true (not zero): bool, or uint8 for a uint8 input."""
 
 
 @functor("flow Tensor", samples="i(2, 3); x(2, 3), 1; b(2, 3), (0, 1)")
 def count_nonzero(input: AnyTensor, dim: Dims = None) -> Tensor:
-    """Return the number of elements that are not zero, as int64.
-
-    >>> flow.count_nonzero(flow.tensor([[0., 1.], [2., 3.]]), dim=0)
-    tensor([1, 2])
-    """
+    """Return the number of elements that are not zero, as int64."""
 
 
 @functor("flow Tensor special", out=True, samples="x(2, 3), 0; x(2, 3), (0, -1), True; x(), 0")
