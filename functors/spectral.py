@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.dtype import to_complex
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import cast, check_dims, floating, no_dimension
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError
+from oneflow_lite.functors.checks import cast, check_dims, floating, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice, tensor
-from oneflow_lite.functors.padding import pad
-from oneflow_lite.functors.rearranging import roll
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-C2C = op_expr("fft_c2c")
-R2C = op_expr("fft_r2c")
-C2R = op_expr("fft_c2r")
-CONJ = op_expr("conj")
 
 
 def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -28,7 +20,7 @@ def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
     if value._data.dtype.char != "e":
         return value
     expected, mend = "a dtype of at least 32 bits", "convert it with .float()"
-    raise bad_argument(DTypeError, op, argument, expected, value.dtype, mend)
+    raise wrong(op, argument, expected, value.dtype, mend, DTypeError)
 
 
 Signal = Annotated[
@@ -43,6 +35,7 @@ Signal = Annotated[
 REAL_INPUT = ("rfft", "ihfft")
 NORMS = ("backward", "ortho", "forward")
 Norm = Annotated[str, choice(*NORMS, says="Which direction divides by the number of entries.")]
+Ints = int | Sequence[int]
 
 _SAYS = {
     "fft": "Return the Fourier transform",
@@ -64,18 +57,12 @@ def _declare(kind: str) -> None:
         return _transform(f"fft.{kind}", kind, input, n, dim, norm)
 
     def two(
-        input: Signal,
-        s: int | Sequence[int] | None = None,
-        dim: int | Sequence[int] = (-2, -1),
-        norm: Norm | None = None,
+        input: Signal, s: Ints | None = None, dim: Ints = (-2, -1), norm: Norm | None = None
     ) -> Tensor:
         return _transform(f"fft.{kind}2", kind, input, s, dim, norm)
 
     def many(
-        input: Signal,
-        s: int | Sequence[int] | None = None,
-        dim: int | Sequence[int] | None = None,
-        norm: Norm | None = None,
+        input: Signal, s: Ints | None = None, dim: Ints | None = None, norm: Norm | None = None
     ) -> Tensor:
         return _transform(f"fft.{kind}n", kind, input, s, dim, norm)
 
@@ -99,9 +86,8 @@ def _transform(
 ) -> Tensor:
     real_input, real_output = kind in REAL_INPUT, kind in ("irfft", "hfft")
     if real_input and input.is_complex():
-        raise bad_argument(
-            DTypeError, op, "input", "a real dtype", input.dtype, "take its .real and .imag"
-        )
+        mend = "take its .real and .imag"
+        raise wrong(op, "input", "a real dtype", input.dtype, mend, DTypeError)
     rank = input._data.ndim
     sizes = (sizes,) if isinstance(sizes, int) else sizes
     dims = (dims,) if isinstance(dims, int) else dims
@@ -111,7 +97,7 @@ def _transform(
         raise no_dimension(op, "input", DimError)
     dim = check_dims(op, tuple(dims), rank) if len(dims) else ()
     if not dim and (real_input or real_output):
-        raise bad_argument(ArgumentError, op, "dim", "at least one", dim, "name a dimension")
+        raise wrong(op, "dim", "at least one", dim, "name a dimension", ArgumentError)
     have = [input._data.shape[d] for d in dim]
     wanted, fits = list(have), sizes is None or len(sizes) == len(dim)
     if sizes is None and real_output:
@@ -122,7 +108,7 @@ def _transform(
         got = wanted if fits else tuple(sizes)
         expected = f"{len(dim)} of at least 1, one for each dimension"
         mend = "give as many sizes as dimensions, none of them 0"
-        raise bad_argument(ShapeError, op, "s" if op[-1] in "2n" else "n", expected, got, mend)
+        raise wrong(op, "s" if op[-1] in "2n" else "n", expected, got, mend)
     n = wanted[-1] if wanted else 1
     if real_output:
         input = input if input.is_complex() else cast(input, to_complex(input.dtype))
@@ -131,17 +117,15 @@ def _transform(
         grows = [0] * (2 * rank)
         for d, new, old in zip(dim, wanted, have, strict=True):
             grows[2 * (rank - 1 - d) + 1] = new - old
-        input = pad(input, grows)
+        input = F.pad(input, grows)
     place = NORMS.index(norm or "backward")
     attrs = {"dim": dim, "normalization": 2 - place if kind[0] == "i" else place}
     if real_input:
-        half = dispatch1(R2C, input, attrs)
-        return dispatch1(CONJ, half) if kind == "ihfft" else half
+        half = F.fft_r2c(input, **attrs)
+        return half.conj() if kind == "ihfft" else half
     if real_output:
-        return dispatch1(
-            C2R, dispatch1(CONJ, input) if kind == "hfft" else input, {**attrs, "n": n}
-        )
-    return dispatch1(C2C, input, {**attrs, "forward": kind == "fft"})
+        return F.fft_c2r(input.conj() if kind == "hfft" else input, **attrs, n=n)
+    return F.fft_c2c(input, **attrs, forward=kind == "fft")
 
 
 for _kind in _SAYS:
@@ -152,7 +136,7 @@ def _shift(name: str, half: int, says: str) -> None:
     def author(input: AnyTensor, dim: int | Sequence[int] | None = None) -> Tensor:
         shape = input._data.shape
         dims = check_dims(f"fft.{name}", dim, len(shape)) if dim != () else ()
-        return roll(input, [(shape[d] + half) // 2 for d in dims], dims) if dims else input
+        return input.roll([(shape[d] + half) // 2 for d in dims], dims) if dims else input
 
     author.__name__ = author.__qualname__ = f"fft_{name}"
     author.__doc__ = says
