@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from oneflow_lite.errors import DimError
 from oneflow_lite.functors.checks import check_dim, check_dims, real, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Domain, KeepDim, Real
+from oneflow_lite.functors.domains import KeepDim, Real, attribute
 from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -25,7 +25,7 @@ AminmaxResult = namedtuple("AminmaxResult", ["min", "max"])
 _NAME_ONE = "name a dimension that is not empty with dim="
 
 
-def filled_dims(op: str, dim: Any, input: Tensor) -> tuple[int, ...]:
+def filled_dims(op: str, argument: str, dim: Any, input: Tensor) -> tuple[int, ...]:
     """Return dimensions that are not empty; without any named, no element is an error of shape."""
     shape = input._data.shape
     dims = check_dims(op, dim, len(shape))
@@ -33,60 +33,45 @@ def filled_dims(op: str, dim: Any, input: Tensor) -> tuple[int, ...]:
         if dim is None or dim == ():
             raise wrong(op, "input", "at least one element", input, _NAME_ONE)
         for each in dims:
-            filled_dim(op, each, input)
+            filled_dim(op, argument, each, input)
     return dims
 
 
-def filled_dim(op: str, dim: Any, input: Tensor) -> int:
+def filled_dim(op: str, argument: str, dim: Any, input: Tensor) -> int:
     """Return a dimension that is not empty."""
     shape = input._data.shape
     dim = check_dim(op, dim, len(shape))
     if shape and shape[dim] == 0:
         expected, got = "a dimension that is not empty", f"{dim} of shape {shape}"
-        raise wrong(op, "dim", expected, got, "reduce another dimension", DimError)
+        raise wrong(op, argument, expected, got, "reduce another dimension", DimError)
     return dim
 
 
-def argument_dim(op: str, dim: Any, input: Tensor) -> int | None:
+def argument_dim(op: str, argument: str, dim: Any, input: Tensor) -> int | None:
     """Return the dimension of argmax, None for all: that no element is left is a DimError here."""
     if dim is not None:
-        return filled_dim(op, dim, input)
+        return filled_dim(op, argument, dim, input)
     if 0 in input._data.shape:  # an IndexError in PyTorch, unlike that of max
         raise wrong(op, "input", "at least one element", input, _NAME_ONE, DimError)
     return None
 
 
+_NONE_LEFT = {
+    "DimError": "When a dimension is out of range, given twice or empty.",
+    "ShapeError": "When all dimensions are reduced and there is no element.",
+}
+_EMPTY = {"DimError": "When the dimension is out of range or empty."}
+_TYPE = "int or sequence of int, optional"
+_SAYS = "The dimensions to reduce; None and () mean all."
+_FLAT = "The dimension to reduce; None for the flattened tensor."
 FilledDims = Annotated[
     int | Sequence[int] | None,
-    Domain(
-        "The dimensions to reduce; None and () mean all.",
-        "{x} = filled_dims(NAME, {x}, {first})",
-        raises={
-            "DimError": "When a dimension is out of range, given twice or empty.",
-            "ShapeError": "When all dimensions are reduced and there is no element.",
-        },
-        uses=(filled_dims,),
-        type="int or sequence of int, optional",
-    ),
+    attribute(filled_dims, ", {first}", says=_SAYS, raises=_NONE_LEFT, type=_TYPE),
 ]
 FilledDim = Annotated[
-    int,
-    Domain(
-        "The dimension to reduce.",
-        "{x} = filled_dim(NAME, {x}, {first})",
-        raises={"DimError": "When the dimension is out of range or empty."},
-        uses=(filled_dim,),
-    ),
+    int, attribute(filled_dim, ", {first}", says="The dimension to reduce.", raises=_EMPTY)
 ]
-ArgumentDim = Annotated[
-    int | None,
-    Domain(
-        "The dimension to reduce; None for the flattened tensor.",
-        "{x} = argument_dim(NAME, {x}, {first})",
-        raises={"DimError": "When the dimension is out of range or there is no element."},
-        uses=(argument_dim,),
-    ),
-]
+ArgumentDim = Annotated[int | None, attribute(argument_dim, ", {first}", says=_FLAT, raises=_EMPTY)]
 
 _REDUCED = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x(2, 3, 2), (0, 2); x()"
 
@@ -130,8 +115,9 @@ def _extremum(
     if other is not None:
         return dispatch2(of_two, input, real(name, other, "other"))
     if dim is None:
-        return dispatch1(of_all, input, {"dim": filled_dims(name, None, input), "keepdim": False})
-    attrs = {"dim": filled_dim(name, dim, input), "keepdim": bool(keepdim)}
+        dims = filled_dims(name, "dim", None, input)
+        return dispatch1(of_all, input, {"dim": dims, "keepdim": False})
+    attrs = {"dim": filled_dim(name, "dim", dim, input), "keepdim": keepdim}
     return result(*dispatch1(along, input, attrs))
 
 
@@ -139,7 +125,9 @@ _THREE = "x(2, 3); x(2, 3), 1; x(2, 3), -2, True; x(2, 3), x(2, 3); x(2, 3), oth
 
 
 @functor("flow Tensor", out=True, samples=_THREE)
-def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+def max(
+    input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Tensor | None = None
+) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
     - `max(input)`: a 0-d tensor. The gradient is shared evenly among the elements that equal it.
@@ -148,9 +136,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | N
     - `max(input, other)`: `maximum(input, other)`.
 
     input: a real Tensor. A NaN is larger than every number.
-    dim: the dimension to reduce, or the second tensor.
-    keepdim: keep the reduced dimension, with size 1.
-    other: the second tensor.
+    dim, other: the dimension to reduce, or the second tensor.
     DTypeError: when a tensor is complex.
     DimError: when the dimension is out of range or empty.
     ShapeError: when there is no element at all, or `input` and `other` do not broadcast.
@@ -163,7 +149,9 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | N
 
 
 @functor("flow Tensor", out=True, samples=_THREE)
-def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+def min(
+    input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Tensor | None = None
+) -> Any:
     """Return the smallest element, the smallest along a dimension, or the smaller of two tensors.
 
     The three forms are those of `max`.
