@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError
-from oneflow_lite.functors.checks import check_dim, no_dimension, wrong
+from oneflow_lite.functors.checks import no_dimension, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Count, Dims, Domain, Numeric, Vector
+from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Dims, Numeric, Vector
 from oneflow_lite.tensor import Tensor
 
-_DIFFERENCES = """x(5); x(2, 4), 2, 0; x(2, 4), 2, -1; x(2, 3), 1, 1, x(2, 1), x(2, 2); b(4)
-    x(3), 0"""
+_DIFFERENCES = "x(5); x(2, 4), 2, 0; x(2, 4), 2, -1; x(2, 3), 1, 1, x(2, 1), x(2, 2); b(4); x(3), 0"
 _SAMPLED = """x(5); x(3, 4); x(3, 4), spacing=0.5, dim=1; x(3, 4), spacing=[0.5, 2.0], dim=(1, 0)
     x(4), edge_order=2; x(4), spacing=(fixed(np.array([0.5, 1.0, 2.5, 3.0])),), edge_order=2
     x(5), spacing=(fixed(np.array([0.5, 1.0, 2.5, 3.0, 7.0])),); i(2, 3), dim=1"""
 _TRAPEZOIDS = "x(5); x(2, 4), dx=0.5, dim=0; x(2, 4), x(4); x(2, 3), x(2, 3), dim=-2"
-
-
-def entry_dim(op: str, input: Tensor, dim: Any, argument: str) -> int:
-    """Return a dimension of a tensor that has one."""
-    if not input._data.ndim:
-        raise no_dimension(op, argument, DimError)
-    return check_dim(op, dim, input._data.ndim)
-
-
-EntryDim = Annotated[
-    int,
-    Domain(
-        "The dimension, counted from either end.",
-        "{x} = entry_dim(NAME, {first}, {x}, '{first}')",
-        raises={"DimError": "When there is no such dimension."},
-        uses=(entry_dim,),
-    ),
-]
 
 
 def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -48,7 +29,7 @@ def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def diff(
     input: AnyTensor,
     n: Count = 1,
-    dim: EntryDim = -1,
+    dim: Dim = -1,
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
@@ -59,6 +40,8 @@ def diff(
     >>> flow.diff(flow.tensor([1, 3, 2]))
     tensor([ 2, -1])
     """
+    if not input._data.ndim:
+        raise no_dimension("diff", "input", DimError)
     if not n:
         return input.clone()
     parts = [x for x in (prepend, input, append) if x is not None]
@@ -111,16 +94,16 @@ def _derivative(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
     """Return the derivative along a dimension, sampled evenly or at coordinates."""
     n, gaps = x._data.shape[dim], None
     if isinstance(step, Tensor) and step._data.ndim:
-        after, before = _neighbours(step, 0)
-        gaps = (after - before).reshape((n - 1,) + (1,) * (x._data.ndim - 1 - dim))
+        later, earlier = _neighbours(step, 0)
+        gaps = (later - earlier).reshape((n - 1,) + (1,) * (x._data.ndim - 1 - dim))
+    after, before = _neighbours(x, dim)
+    slopes = (after - before) / (step if gaps is None else gaps)
 
     def gap(start: int, length: int = 1) -> Any:
         return step if gaps is None else gaps.narrow(0, start, length)
 
     def slope(start: int, length: int = 1) -> Tensor:
-        first = start if start >= 0 else n - 1 + start
-        rise = x.narrow(dim, first + 1, length) - x.narrow(dim, first, length)
-        return rise / gap(start, length)
+        return slopes.narrow(dim, start, length)
 
     first, last = slope(0), slope(-1)
     if n == 2:
@@ -138,6 +121,8 @@ def _derivative(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
 
 def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
     """Return the areas of the trapezoids between neighbours."""
+    if not y._data.ndim:
+        raise no_dimension(op, "y", DimError)
     after, before = _neighbours(y, dim)
     if x is None:
         return (after + before) * (dx / 2)
@@ -152,7 +137,7 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
 
 
 @functor("flow", alias="trapz", samples=_TRAPEZOIDS)
-def trapezoid(y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: EntryDim = -1) -> Tensor:
+def trapezoid(y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
     """Return the integral of a sampled function along a dimension, by trapezoids.
 
     x: the coordinates of the samples, a vector or one for each; dx apart otherwise.
@@ -166,7 +151,7 @@ def trapezoid(y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: EntryDim
 
 @functor("flow", samples=_TRAPEZOIDS)
 def cumulative_trapezoid(
-    y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: EntryDim = -1
+    y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: Dim = -1
 ) -> Tensor:
     """Return the integrals of a sampled function up to each sample but the first, by trapezoids.
 
