@@ -64,9 +64,6 @@ def unique_consecutive(
     """Return the first element of each run of equal ones, or the first slice along a dimension.
 
     Arguments and result are those of `unique`.
-
-    >>> flow.unique_consecutive(flow.tensor([1, 1, 2, 1]))
-    tensor([1, 2, 1])
     """
 
 
@@ -94,8 +91,7 @@ def bincount(input: Numbers, weights: Tensor | None = None, minlength: Count = 0
 def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return how many elements lie in each of several bins of one width, in the dtype of `input`.
 
-    Elements outside are not counted; the last bin holds its right edge. The result is constant
-    wherever it has a derivative, and requires none, as in PyTorch.
+    Elements outside are not counted; the last bin holds its right edge. It requires no gradient.
 
     min, max: the outer edges; where they are equal, those of the data.
     ArgumentError: when `min` is above `max`, or the data have no finite range.
@@ -151,10 +147,9 @@ def histogramdd(
     density: divide by the total and by the volumes of the cells.
     ArgumentError, ShapeError, DTypeError: when arguments do not fit together.
 
-    >>> points = flow.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> flow.histogramdd(points, bins=[2, 2]).hist
+    >>> flow.histogramdd(flow.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
     tensor([[0., 1.],
-            [1., 1.]])
+            [1., 0.]])
     """
     if input.ndim < 2:
         raise wrong("histogramdd", "input", "points as lines", input, "unsqueeze it")
@@ -170,10 +165,9 @@ def _histogram(
     with_edges = isinstance(bins[0], Tensor)
     fits = range is None or (not with_edges and len(range) == 2 * len(bins))
     if len(bins) != count or not fits:
-        expected = f"numbers or edges for {count} dimensions, range= with numbers"
-        got = f"{len(bins)} and range={range}"
         mend = "give two numbers of range for each number of bins"
-        raise wrong(op, "bins", expected, got, mend, ArgumentError)
+        expected = f"numbers or edges for {count} dimensions, range= with numbers"
+        raise wrong(op, "bins", expected, f"{len(bins)} and range={range}", mend, ArgumentError)
     if weight is not None and (weight.shape != shape or weight.dtype != points.dtype):
         expected = f"{points.dtype} of shape {shape}"
         got, mend = f"{weight.dtype} of shape {weight.shape}", "give one weight for each point"

@@ -9,7 +9,7 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError
 from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Dim, Domain, Int, KeepDim, RealFloating, choice
+from oneflow_lite.functors.domains import Dim, Int, KeepDim, RealFloating, choice
 from oneflow_lite.functors.extrema import FilledDim
 from oneflow_lite.functors.sorting import Ordered, check_rank
 from oneflow_lite.interpreter import dispatch1
@@ -40,7 +40,6 @@ def kthvalue(
 
     NaN counts as the greatest value. Which of equal elements is named is not said.
 
-    k: 1 to the size of the dimension.
     ShapeError: when there are fewer than k elements.
 
     >>> flow.kthvalue(flow.tensor([3.0, 1.0, 2.0]), 2)
@@ -100,16 +99,6 @@ def shares(op: str, q: Any, input: Tensor) -> Tensor:
     return q
 
 
-Shares = Annotated[
-    float | Tensor,
-    Domain(
-        "A number from 0 to 1, or a vector of them of the dtype of `input`, whose quantiles then "
-        "come along a first dimension of the result.",
-        "{x} = shares(NAME, {x}, {first})",
-        raises={"ArgumentError": "When {x} lies outside 0 … 1."},
-        uses=(shares,),
-    ),
-]
 _WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 Interpolation = Annotated[str, choice(*_WAYS, says="What is returned where a rank is not whole.")]
 
@@ -117,21 +106,20 @@ Interpolation = Annotated[str, choice(*_WAYS, says="What is returned where a ran
 def _declare(name: str, document: str) -> None:
     def author(
         input: RealFloating,
-        q: Shares,
+        q: float | Tensor,
         dim: Dim | None = None,
         keepdim: KeepDim = False,
         *,
         interpolation: Interpolation = "linear",
     ) -> Tensor:
-        shape = input.shape
+        q, shape = shares(name, q, input), input.shape
         x, kept, reduced = input.reshape(-1), (1,) * len(shape), ()
         if dim is not None and shape:
             x, reduced = input.movedim(dim, -1), shape[:dim] + shape[dim + 1 :]
             kept = (*shape[:dim], 1, *shape[dim + 1 :])
         size = x.shape[-1]
         if not size:
-            mend = "reduce another dimension"
-            raise wrong(name, "input", "at least one element", input, mend)
+            raise wrong(name, "input", "at least one element", input, "reduce another dimension")
         x = F.sort(x, -1).values  # NaN stands last
         if name == "nanquantile":
             ranks = q.reshape(-1) * ((~x.isnan()).sum(-1, True) - 1).clamp(min=0).to(x.dtype)
@@ -158,7 +146,9 @@ _declare(
 
     Where there is a NaN, the result is NaN. The gradient goes to the elements it lies between.
 
+    q: a number from 0 to 1, or a vector of them, whose quantiles come along a first dimension.
     dim: the dimension to reduce; None for the flattened tensor.
+    ArgumentError: when q lies outside 0 … 1.
     DTypeError: when `input` is not real floating, or `q` of another dtype.
     ShapeError: when `q` has several dimensions, or there is no element.
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from oneflow_lite.functors import domains
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import (
-    AnyTensor,
-    CastTo,
-    Dim,
-    Dims,
-    Floating,
-    FloatingOrComplex,
-    KeepDim,
-    Real,
-)
+from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Dims, Floating, KeepDim, Real
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 PROD = op_expr("prod")
+Inexact = domains.FloatingOrComplex
 
 _REDUCED = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x(2, 3, 2), (0, 2)"
 _TRUTH = "b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)"
@@ -27,9 +20,7 @@ _TRUTH = "b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)"
 def sum(
     input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the sum over the given dimensions, all of them by default.
-
-    input: of any shape; integers and bools are summed as int64.
+    """Return the sum over the given dimensions, all by default; of integers and bools as int64.
 
     >>> x = flow.tensor([[1., 2.], [3., 4.]])
     >>> flow.sum(x), flow.sum(x, 0), flow.sum(x, dim=1, keepdim=True).shape
@@ -39,23 +30,18 @@ def sum(
 
 @functor("flow Tensor", out=True, samples=f"{_REDUCED}; x()")
 def mean(
-    input: FloatingOrComplex, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
+    input: Inexact, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the mean over the given dimensions, all of them by default.
-
-    input: floating or complex, unless `dtype` is.
-    """
+    """Return the mean over the given dimensions, all of them by default."""
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
 def prod(
     input: AnyTensor, dim: Dim | None = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the product of all elements, or along one dimension.
+    """Return the product of all elements, or along one dimension; of integers and bools as int64.
 
     The gradient holds where elements are zero too.
-
-    input: of any shape; integers and bools are multiplied as int64.
 
     >>> x = flow.tensor([0., 3., 4.], requires_grad=True)
     >>> flow.autograd.grad(flow.prod(x), x)
@@ -81,7 +67,7 @@ def nansum(
 
 @functor("flow Tensor", out=True, samples=_REDUCED)
 def nanmean(
-    input: FloatingOrComplex, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
+    input: Inexact, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
     """Return the mean of the elements that are not NaN."""
     missing = input.isnan()

@@ -52,7 +52,8 @@ def searchsorted(
     if side not in (None, "left", "right") or (side == "left" and right):
         expected, mend = "'left' or 'right', in accord with right=", "give one of the two alone"
         raise wrong(op, "side", expected, repr(side), mend, ArgumentError)
-    return _searched(op, sorted_sequence, input, sorter, out_int32, right or side == "right")
+    right = right or side == "right"
+    return _searched(op, sorted_sequence, input, sorter, out_int32=out_int32, right=right)
 
 
 @functor("flow", out=True, samples=f"fixed(x(2, 3)), {_SEQUENCE}; 2.0, {_SEQUENCE}, right=True")
@@ -66,18 +67,13 @@ def bucketize(
     out_int32: return int32 instead of int64.
     right: count a value that equals a boundary to the bucket behind it.
     ShapeError, DTypeError: when arguments do not fit together.
-
-    >>> flow.bucketize(flow.tensor([3, 6, 9]), flow.tensor([1, 3, 5, 7]))
-    tensor([1, 3, 4])
     """
     if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
         raise wrong("bucketize", "boundaries", "a vector", boundaries, "flatten it")
-    return _searched("bucketize", boundaries, input, None, out_int32, right)
+    return _searched("bucketize", boundaries, input, None, out_int32=out_int32, right=right)
 
 
-def _searched(
-    op: str, sequence: Tensor, values: Any, sorter: Tensor | None, out_int32: bool, right: bool
-) -> Tensor:
+def _searched(op: str, sequence: Tensor, values: Any, sorter: Any, **attrs: bool) -> Tensor:
     sequence, values = promote(op, sequence.detach(), _given(values, sequence))
     shape, own = sequence.shape, values.shape
     if not shape or (len(shape) > 1 and shape[:-1] != own[:-1]) or sequence.is_complex():
@@ -87,7 +83,6 @@ def _searched(
     if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
         expected = f"the shape of the sequence, {shape}"
         raise wrong(op, "sorter", expected, sorter.shape, "take that of argsort()")
-    attrs = {"out_int32": out_int32, "right": right}
     return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)
 
 

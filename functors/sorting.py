@@ -72,7 +72,6 @@ def topk(
 
     NaN counts as the greatest value. Which of equal elements is taken is not said.
 
-    k: 0 to the size of the dimension.
     sorted: whether they come in order.
     ShapeError: when there are fewer than k elements.
 
