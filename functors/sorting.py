@@ -40,11 +40,9 @@ _TOP = "x(2, 5), 2; x(3, 2), 2, 0, False; x(4), 3, -1, True, True"
 def sort(
     input: Ordered, dim: Dim = -1, descending: Flag = False, *, stable: Stable = False
 ) -> SortResult:
-    """Sort along a dimension; return the values and where they stood.
+    """Sort along a dimension, the greatest first if `descending`; return where they stood, too.
 
     NaN counts as the greatest value. Equal elements always keep their order.
-
-    descending: begin with the greatest.
 
     >>> flow.sort(flow.tensor([3., 1., 2.]))
     SortResult(values=tensor([1., 2., 3.]), indices=tensor([1, 2, 0]))

@@ -23,19 +23,15 @@ def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
     raise wrong(op, argument, expected, value.dtype, mend, DTypeError)
 
 
-Signal = Annotated[
-    Tensor,
-    tensor(
-        transformable,
-        "c",
-        "With at least one dimension. Integers are computed in the default dtype.",
-        DTypeError="When {x} is float16, or complex where real numbers are transformed.",
-    ),
-]
 REAL_INPUT = ("rfft", "ihfft")
 NORMS = ("backward", "ortho", "forward")
-Norm = Annotated[str, choice(*NORMS, says="Which direction divides by the number of entries.")]
+_FILLED = "With at least one dimension. Integers are computed in the default dtype."
+_REFUSED = "When {x} is float16, or complex where real numbers are transformed."
+Signal = Annotated[Tensor, tensor(transformable, "c", _FILLED, DTypeError=_REFUSED)]
+_DIVIDES = "Which direction divides by the number of entries."
+Norm = Annotated[str, choice(*NORMS, says=_DIVIDES)] | None
 Ints = int | Sequence[int]
+Sizes = Ints | None
 
 _SAYS = {
     "fft": "Return the Fourier transform",
@@ -53,17 +49,13 @@ _SIZED = """: entries to take, or to fill up to with zeros; of a real result tho
 def _declare(kind: str) -> None:
     """Declare a transform along one dimension, along two, and along any number of them."""
 
-    def one(input: Signal, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Tensor:
+    def one(input: Signal, n: int | None = None, dim: int = -1, norm: Norm = None) -> Tensor:
         return _transform(f"fft.{kind}", kind, input, n, dim, norm)
 
-    def two(
-        input: Signal, s: Ints | None = None, dim: Ints = (-2, -1), norm: Norm | None = None
-    ) -> Tensor:
+    def two(input: Signal, s: Sizes = None, dim: Ints = (-2, -1), norm: Norm = None) -> Tensor:
         return _transform(f"fft.{kind}2", kind, input, s, dim, norm)
 
-    def many(
-        input: Signal, s: Ints | None = None, dim: Ints | None = None, norm: Norm | None = None
-    ) -> Tensor:
+    def many(input: Signal, s: Sizes = None, dim: Sizes = None, norm: Norm = None) -> Tensor:
         return _transform(f"fft.{kind}n", kind, input, s, dim, norm)
 
     w = "x" if kind in REAL_INPUT else "z"
@@ -81,9 +73,7 @@ def _declare(kind: str) -> None:
         functor("fft", out=True, samples=samples.format(w=w))(author)
 
 
-def _transform(
-    op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: str | None
-) -> Tensor:
+def _transform(op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: Any) -> Tensor:
     real_input, real_output = kind in REAL_INPUT, kind in ("irfft", "hfft")
     if real_input and input.is_complex():
         mend = "take its .real and .imag"
@@ -133,7 +123,7 @@ for _kind in _SAYS:
 
 
 def _shift(name: str, half: int, says: str) -> None:
-    def author(input: AnyTensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    def author(input: AnyTensor, dim: Sizes = None) -> Tensor:
         shape = input._data.shape
         dims = check_dims(f"fft.{name}", dim, len(shape)) if dim != () else ()
         return input.roll([(shape[d] + half) // 2 for d in dims], dims) if dims else input
