@@ -11,6 +11,8 @@ from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Dims, Numeric, Vector
 from oneflow_lite.tensor import Tensor
 
+Samples = Tensor | None
+
 _DIFFERENCES = "x(5); x(2, 4), 2, 0; x(2, 4), 2, -1; x(2, 3), 1, 1, x(2, 1), x(2, 2); b(4); x(3), 0"
 _SAMPLED = """x(5); x(3, 4); x(3, 4), spacing=0.5, dim=1; x(3, 4), spacing=[0.5, 2.0], dim=(1, 0)
     x(4), edge_order=2; x(4), spacing=(fixed(np.array([0.5, 1.0, 2.5, 3.0])),), edge_order=2
@@ -27,11 +29,7 @@ def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 @functor("flow Tensor", out=True, samples=_DIFFERENCES)
 def diff(
-    input: AnyTensor,
-    n: Count = 1,
-    dim: Dim = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
+    input: AnyTensor, n: Count = 1, dim: Dim = -1, prepend: Samples = None, append: Samples = None
 ) -> Tensor:
     """Return the differences of neighbours, n times over; of truth values where they differ.
 
@@ -137,7 +135,7 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
 
 
 @functor("flow", alias="trapz", samples=_TRAPEZOIDS)
-def trapezoid(y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
+def trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
     """Return the integral of a sampled function along a dimension, by trapezoids.
 
     x: the coordinates of the samples, a vector or one for each; dx apart otherwise.
@@ -150,9 +148,7 @@ def trapezoid(y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: Dim = -1
 
 
 @functor("flow", samples=_TRAPEZOIDS)
-def cumulative_trapezoid(
-    y: Numeric, x: Tensor | None = None, *, dx: Any = 1, dim: Dim = -1
-) -> Tensor:
+def cumulative_trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
     """Return the integrals of a sampled function up to each sample but the first, by trapezoids.
 
     x: the coordinates of the samples, a vector or one for each; dx apart otherwise.

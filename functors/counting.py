@@ -23,6 +23,8 @@ HISTC = op_expr("histc")
 HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
 HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])
 
+Span = Sequence[float] | None
+Weight = Tensor | None
 Numbers = Annotated[
     Tensor, domains.tensor(check_vector, "", "A vector of integers of at least 0.", "i(5)")
 ]
@@ -109,8 +111,8 @@ def histogram(
     input: RealFloating,
     bins: int | Tensor = 100,
     *,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
+    range: Span = None,
+    weight: Weight = None,
     density: Flag = False,
 ) -> HistogramResult:
     """Return how many elements lie in each bin, or the sum of their weights, and the edges.
@@ -133,11 +135,7 @@ def histogram(
 
 @functor("flow")
 def histogramdd(
-    input: RealFloating,
-    bins: Any,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
-    density: Flag = False,
+    input: RealFloating, bins: Any, range: Span = None, weight: Weight = None, density: Flag = False
 ) -> HistogramddResult:
     """Return how many points, the lines of `input`, lie in each cell of a grid, and its edges.
 
