@@ -113,7 +113,7 @@ def _declare(name: str, document: str) -> None:
         interpolation: Interpolation = "linear",
     ) -> Tensor:
         q, shape = shares(name, q, input), input.shape
-        x, kept, reduced = input.reshape(-1), (1,) * len(shape), ()
+        x, kept, reduced = input.reshape(-1), (1,) * len(shape), shape[:0]
         if dim is not None and shape:
             x, reduced = input.movedim(dim, -1), shape[:dim] + shape[dim + 1 :]
             kept = (*shape[:dim], 1, *shape[dim + 1 :])

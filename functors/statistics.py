@@ -34,14 +34,15 @@ def _declare(name: str, summary: str, example: str = "") -> Any:
         *,
         correction: float | None = None,
     ) -> Any:
+        older: Any = unbiased
         if isinstance(dim, bool):
-            dim, unbiased = None, dim
-        if unbiased is not None:
-            if not isinstance(unbiased, bool) or correction is not None:
+            dim, older = None, dim
+        if older is not None:
+            if not isinstance(older, bool) or correction is not None:
                 expected = "a bool, and no correction beside it"
-                got, mend = f"{unbiased!r} and correction={correction!r}", "give correction= alone"
+                got, mend = f"{older!r} and correction={correction!r}", "give correction= alone"
                 raise wrong(name, "unbiased", expected, got, mend, ArgumentTypeError)
-            correction = int(unbiased)
+            correction = int(older)
         elif correction is None:
             correction = 1
         elif not isinstance(correction, (int, float)):
