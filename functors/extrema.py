@@ -68,7 +68,7 @@ FilledDims = Annotated[
     int | Sequence[int] | None,
     attribute(filled_dims, ", {first}", says=_SAYS, raises=_NONE_LEFT, type=_TYPE),
 ]
-FilledDim = Annotated[
+Filled = Annotated[
     int, attribute(filled_dim, ", {first}", says="The dimension to reduce.", raises=_EMPTY)
 ]
 ArgumentDim = Annotated[int | None, attribute(argument_dim, ", {first}", says=_FLAT, raises=_EMPTY)]
@@ -94,9 +94,7 @@ def amin(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tenso
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), dim=-1; x(2, 3), dim=0, keepdim=True")
-def aminmax(
-    input: Real, *, dim: FilledDim | None = None, keepdim: KeepDim = False
-) -> AminmaxResult:
+def aminmax(input: Real, *, dim: Filled | None = None, keepdim: KeepDim = False) -> AminmaxResult:
     """Return the minimum and the maximum, along a dimension or of all elements.
 
     >>> flow.aminmax(flow.tensor([3.0, 1.0, 2.0]))

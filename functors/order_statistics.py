@@ -10,7 +10,7 @@ from oneflow_lite.errors import ArgumentError, DTypeError
 from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Int, KeepDim, RealFloating, choice
-from oneflow_lite.functors.extrema import FilledDim
+from oneflow_lite.functors.extrema import Filled
 from oneflow_lite.functors.sorting import Ordered, check_rank
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -33,14 +33,12 @@ _QUANTILES = """x(7), 0.3; x(3, 4), fixed(np.array([0.1, 0.6, 0.95])), 1; x(3, 4
 
 
 @functor("flow Tensor", out=True, samples="x(3, 4), 2; x(3, 4), 3, 0; x(2, 5), 1, -1, True; x(), 1")
-def kthvalue(
-    input: Ordered, k: Int, dim: FilledDim = -1, keepdim: KeepDim = False
-) -> KthvalueResult:
+def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False) -> KthvalueResult:
     """Return the k-th smallest element along a dimension, and where it stands.
 
     NaN counts as the greatest value. Which of equal elements is named is not said.
 
-    ShapeError: when there are fewer than k elements.
+    ShapeError: when k is not from 1 to the size of the dimension.
 
     >>> flow.kthvalue(flow.tensor([3.0, 1.0, 2.0]), 2)
     KthvalueResult(values=tensor(2.), indices=tensor(2))
@@ -50,7 +48,7 @@ def kthvalue(
 
 
 @functor("flow Tensor", out=True, samples=_RANKED)
-def median(input: Ordered, dim: FilledDim | None = None, keepdim: KeepDim = False) -> Any:
+def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median: the lower one of two middle elements, and NaN where there is a NaN.
 
     - `median(input)`: a 0-d tensor. The gradient is shared evenly among the elements that equal it.
@@ -67,7 +65,7 @@ def median(input: Ordered, dim: FilledDim | None = None, keepdim: KeepDim = Fals
 
 
 @functor("flow Tensor", out=True, samples=_RANKED)
-def nanmedian(input: Ordered, dim: FilledDim | None = None, keepdim: KeepDim = False) -> Any:
+def nanmedian(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median of the elements that are not NaN; see `median`."""
     if dim is None:
         return F.nanmedian_of_all(input)
@@ -75,7 +73,7 @@ def nanmedian(input: Ordered, dim: FilledDim | None = None, keepdim: KeepDim = F
 
 
 @functor("flow Tensor", out=True, samples=_MODES)
-def mode(input: Ordered, dim: FilledDim = -1, keepdim: KeepDim = False) -> ModeResult:
+def mode(input: Ordered, dim: Filled = -1, keepdim: KeepDim = False) -> ModeResult:
     """Return the most frequent element along a dimension, and where it stands last.
 
     Of elements that are equally frequent it is the smallest.
@@ -103,7 +101,7 @@ _WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 Interpolation = Annotated[str, choice(*_WAYS, says="What is returned where a rank is not whole.")]
 
 
-def _declare(name: str, document: str) -> None:
+def _declare(name: str, document: str) -> Any:
     def author(
         input: RealFloating,
         q: float | Tensor,
@@ -137,10 +135,10 @@ def _declare(name: str, document: str) -> None:
 
     author.__name__ = name
     author.__doc__ = document
-    functor("flow Tensor", out=True, samples=_QUANTILES)(author)
+    return functor("flow Tensor", out=True, samples=_QUANTILES)(author)
 
 
-_declare(
+quantile = _declare(
     "quantile",
     """Return quantiles along a dimension, or of all elements: the rank of q is q · (n - 1).
 
@@ -157,4 +155,4 @@ _declare(
     (tensor(2.5000), tensor([1.7500, 3.2500]))
     """,
 )
-_declare("nanquantile", "Return quantiles of the elements that are not NaN; see `quantile`.")
+nanquantile = _declare("nanquantile", "Return quantiles of what is not NaN; see `quantile`.")

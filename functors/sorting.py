@@ -71,7 +71,7 @@ def topk(
     NaN counts as the greatest value. Which of equal elements is taken is not said.
 
     sorted: whether they come in order.
-    ShapeError: when there are fewer than k elements.
+    ShapeError: when k is not from 0 to the size of the dimension.
 
     >>> flow.topk(flow.tensor([3., 1., 4., 2.]), 2).indices
     tensor([2, 0])
