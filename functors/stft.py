@@ -83,25 +83,24 @@ def stft(
     if onesided and is_complex:
         expected, mend = "False for complex signals", "leave it out"
         raise wrong(op, "onesided", expected, True, mend, ArgumentError)
-    x = input if input._data.ndim == 2 else input.unsqueeze(0)
+    x = input
     if center:
         x = F.pad(x, (n_fft // 2, n_fft // 2), pad_mode)
     elif align_to_window and win_length is not None:
         left = (n_fft - win_length) // 2
         x = F.pad(x, (left, n_fft - win_length - left))
-    if x._data.shape[1] < n_fft:
-        expected, mend = f"at most the {x.shape[1]} entries there are", "take a longer signal"
+    if x._data.shape[-1] < n_fft:
+        expected, mend = f"at most the {x.shape[-1]} entries there are", "take a longer signal"
         raise wrong(op, "n_fft", expected, n_fft, mend, ArgumentError)
-    frames = x.unfold(1, n_fft, hop)
+    frames = x.unfold(-1, n_fft, hop)
     if window is not None:
         frames = frames * window
-    attrs = {"dim": (2,), "normalization": 1 if normalized else 0}
+    attrs = {"dim": (input._data.ndim,), "normalization": 1 if normalized else 0}
     if is_complex or onesided is False:
         y = F.fft_c2c(frames, **attrs, forward=True)
     else:
         y = F.fft_r2c(frames, **attrs)
-    y = y.transpose(1, 2)
-    y = y if input._data.ndim == 2 else y.squeeze(0)
+    y = y.transpose(-1, -2)
     return F.view_as_real(y) if return_complex is False else y
 
 
@@ -136,8 +135,8 @@ def istft(
         mend = "view_as_complex() makes it of pairs"
         raise wrong(op, "input", "a complex dtype", input.dtype, mend, DTypeError)
     hop, window = _geometry(op, input, n_fft, hop_length, win_length, window)
-    x = (input if input._data.ndim == 3 else input.unsqueeze(0)).transpose(1, 2)
-    batch, count, frequencies = x._data.shape
+    x, last = input.transpose(-1, -2), input._data.ndim - 1
+    *batch, count, frequencies = x._data.shape
     onesided = frequencies != n_fft if onesided is None else onesided
     wanted = n_fft // 2 + 1 if onesided else n_fft
     if frequencies != wanted or not count:
@@ -146,31 +145,29 @@ def istft(
     if window is not None and window.is_complex() and not return_complex:
         mend = "pass return_complex=True"
         raise wrong(op, "window", "a real dtype", window.dtype, mend, DTypeError)
-    attrs = {"dim": (2,), "normalization": 1 if normalized else 2}
+    attrs = {"dim": (last,), "normalization": 1 if normalized else 2}
     if return_complex:
         if onesided:
             expected, mend = "False for onesided transforms", "leave it out"
             raise wrong(op, "return_complex", expected, True, mend, ArgumentError)
         frames = F.fft_c2c(x, **attrs, forward=False)
     else:
-        half = x if onesided else x.narrow(2, 0, n_fft // 2 + 1)
+        half = x if onesided else x.narrow(-1, 0, n_fft // 2 + 1)
         frames = F.fft_c2r(half, **attrs, n=n_fft)
     if window is None:
         window = F.ones(n_fft, dtype=input.real.dtype, device=input.device)
     total = n_fft + hop * (count - 1)
-    place = {"dimension": 1, "size": n_fft, "step": hop}
-    summed = F.unfold_grad(frames * window, **place, shape=(batch, total))
-    weights = (window * window).expand(1, count, n_fft)
-    weight = F.unfold_grad(weights, **place, shape=(1, total))
+    place = {"size": n_fft, "step": hop}
+    summed = F.unfold_grad(frames * window, dimension=last - 1, shape=(*batch, total), **place)
+    weights = (window * window).expand(count, n_fft)
+    weight = F.unfold_grad(weights, dimension=0, shape=(total,), **place)
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length
     known = max(min(end, total) - start, 0)
-    summed, weight = summed.narrow(1, start, known), weight.narrow(1, start, known)
+    summed, weight = summed.narrow(-1, start, known), weight.narrow(0, start, known)
     # On CUDA the look would be a copy.
     if weight.device.type == "cpu" and weight._data.size and not weight._data.all():
         expected, mend = "windows that reach every entry", "make hop_length smaller"
         raise wrong(op, "window", expected, "gaps between them", mend, ArgumentError)
     y = summed / weight
-    if end > total:
-        y = F.pad(y, (0, end - total))
-    return y if input._data.ndim == 3 else y.squeeze(0)
+    return F.pad(y, (0, end - total)) if end > total else y
