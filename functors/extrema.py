@@ -134,7 +134,8 @@ def max(
     - `max(input, other)`: `maximum(input, other)`.
 
     input: a real Tensor. A NaN is larger than every number.
-    dim, other: the dimension to reduce, or the second tensor.
+    dim: the dimension to reduce, or the second tensor.
+    other: the second tensor.
     DTypeError: when a tensor is complex.
     DimError: when the dimension is out of range or empty.
     ShapeError: when there is no element at all, or `input` and `other` do not broadcast.
