@@ -6,46 +6,42 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import check_int, check_number
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
+from oneflow_lite.functors import domains
+from oneflow_lite.functors.checks import check_int, check_number, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import (
-    Count,
-    Dim,
-    Flag,
-    Number,
-    Positive,
-    Real,
-    RealFloating,
-    tensor,
-)
+from oneflow_lite.functors.domains import Count, Dim, Flag, Number, Positive, Real, RealFloating
 from oneflow_lite.functors.index_select import check_vector
-from oneflow_lite.functors.shape import reshape
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 BINCOUNT = op_expr("bincount")
 HISTC = op_expr("histc")
-HISTOGRAM_EDGES = op_expr("histogram_edges")
-HISTOGRAM_OF = op_expr("histogram_of")
-UNIQUE = op_expr("unique")
-
 
 HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
 HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])
 
+Span = Sequence[float] | None
+Weight = Tensor | None
+Numbers = Annotated[
+    Tensor, domains.tensor(check_vector, "", "A vector of integers of at least 0.", "i(5)")
+]
+Sorted = Annotated[bool, domains.Domain("As PyTorch takes it; the result always is.", early=True)]
 
-@functor(
-    "flow Tensor",
-    samples="""
-    i(7); i(3, 4), return_inverse=True, return_counts=True; i(4, 2, n=2), dim=0, return_inverse=True
-    fixed(x(3)), return_counts=True; b(5)
-""",
-)
+_DISTINCT = """i(7); i(3, 4), return_inverse=True, return_counts=True
+    i(4, 2, n=2), dim=0, return_inverse=True; fixed(x(3)), return_counts=True; b(5)"""
+_RUNS = """i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True
+    i(4, 2, n=2), return_inverse=True, dim=0"""
+_BINS = """fixed(x(9)), 4; fixed(x(3, 4)), 3, range=(-1.0, 2.0), density=True
+    fixed(x(6)), fixed(np.array([-2.0, 0.0, 0.5, 2.0])), weight=fixed(pos(6))"""
+
+
+@functor("flow Tensor", samples=_DISTINCT)
 def unique(
     input: Real,
-    sorted: Flag = True,
+    sorted: Sorted = True,
     return_inverse: Flag = False,
     return_counts: Flag = False,
     dim: Dim | None = None,
@@ -54,7 +50,6 @@ def unique(
 
     NaN equals nothing, not even itself. There is no gradient: asking for one raises.
 
-    sorted: accepted as PyTorch does; the result always is.
     return_inverse: return also where each element of the input is in the result.
     return_counts: return also how often each one is there.
     returns: the elements, or a tuple of them and what was asked for.
@@ -62,37 +57,20 @@ def unique(
     >>> flow.unique(flow.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-    attrs = {"return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}
-    return dispatch(UNIQUE, (input,), attrs)
 
 
-@functor(
-    "flow Tensor",
-    samples="""
-    i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True
-    i(4, 2, n=2), return_inverse=True, dim=0
-""",
-)
+@functor("flow Tensor", samples=_RUNS)
 def unique_consecutive(
     input: Real, return_inverse: Flag = False, return_counts: Flag = False, dim: Dim | None = None
 ) -> Any:
     """Return the first element of each run of equal ones, or the first slice along a dimension.
 
     Arguments and result are those of `unique`.
-
-    >>> flow.unique_consecutive(flow.tensor([1, 1, 2, 1]))
-    tensor([1, 2, 1])
     """
 
 
 @functor("flow Tensor", samples="i(7); i(7), fixed(x(7)), 9; i(5), i(5)")
-def bincount(
-    input: Annotated[
-        Tensor, tensor(check_vector, "", "A vector of integers of at least 0.", "i(5)")
-    ],
-    weights: Tensor | None = None,
-    minlength: Count = 0,
-) -> Tensor:
+def bincount(input: Numbers, weights: Tensor | None = None, minlength: Count = 0) -> Tensor:
     """Return how often each number is there: y[n] counts n, or sums the weights where it is.
 
     weights: real, of the shape of `input`. A gradient by them raises.
@@ -104,11 +82,8 @@ def bincount(
     tensor([1, 0, 2, 0])
     """
     if weights is not None and weights.shape != input.shape:
-        expected = f"shape {input.shape}, that of input"
-        mend = "give one weight for each number"
-        raise ShapeError(
-            f"bincount(): argument 'weights': expected {expected}, got {weights.shape}; {mend}"
-        )
+        expected, mend = f"shape {input.shape}, that of input", "give one weight for each number"
+        raise wrong("bincount", "weights", expected, weights.shape, mend)
     return dispatch(BINCOUNT, (input, weights), {"minlength": minlength})
 
 
@@ -118,8 +93,7 @@ def bincount(
 def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return how many elements lie in each of several bins of one width, in the dtype of `input`.
 
-    Elements outside are not counted; the last bin holds its right edge. The result is constant
-    wherever it has a derivative, and requires none, as in PyTorch.
+    Elements outside are not counted; the last bin holds its right edge. It requires no gradient.
 
     min, max: the outer edges; where they are equal, those of the data.
     ArgumentError: when `min` is above `max`, or the data have no finite range.
@@ -128,26 +102,17 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     tensor([0., 2., 1., 0.])
     """
     if min > max:
-        raise ArgumentError(
-            f"histc(): argument 'max': expected at least {min}, got {max}; swap them"
-        )
+        raise wrong("histc", "max", f"at least {min}", max, "swap them", ArgumentError)
     return dispatch1(HISTC, input.detach(), {"bins": bins, "min": min, "max": max})
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    samples="""
-    fixed(x(9)), 4; fixed(x(3, 4)), 3, range=(-1.0, 2.0), density=True
-    fixed(x(6)), fixed(np.array([-2.0, 0.0, 0.5, 2.0])), weight=fixed(pos(6))
-""",
-)
+@functor("flow Tensor", out=True, samples=_BINS)
 def histogram(
     input: RealFloating,
     bins: int | Tensor = 100,
     *,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
+    range: Span = None,
+    weight: Weight = None,
     density: Flag = False,
 ) -> HistogramResult:
     """Return how many elements lie in each bin, or the sum of their weights, and the edges.
@@ -163,18 +128,14 @@ def histogram(
     >>> flow.histogram(flow.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
     tensor([2., 1.])
     """
-    flat = reshape(input, -1, 1)
-    hist, edges = _histogram("histogram", flat, [bins], range, weight, density, input.shape)
+    points = input.unsqueeze(-1)
+    hist, edges = _histogram("histogram", points, [bins], range, weight, density)
     return HistogramResult(hist, edges[0])
 
 
 @functor("flow")
 def histogramdd(
-    input: RealFloating,
-    bins: Any,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
-    density: Flag = False,
+    input: RealFloating, bins: Any, range: Span = None, weight: Weight = None, density: Flag = False
 ) -> HistogramddResult:
     """Return how many points, the lines of `input`, lie in each cell of a grid, and its edges.
 
@@ -184,57 +145,36 @@ def histogramdd(
     density: divide by the total and by the volumes of the cells.
     ArgumentError, ShapeError, DTypeError: when arguments do not fit together.
 
-    >>> points = flow.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> flow.histogramdd(points, bins=[2, 2]).hist
+    >>> flow.histogramdd(flow.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
     tensor([[0., 1.],
-            [1., 1.]])
+            [1., 0.]])
     """
     if input.ndim < 2:
-        expected = "points as lines"
-        got = f"shape {input.shape}"
-        raise ShapeError(
-            f"histogramdd(): argument 'input': expected {expected}, got {got}; unsqueeze it"
-        )
-    count = input.shape[-1]
-    bins = list(bins) if isinstance(bins, (tuple, list)) else [bins] * count
-    points = reshape(input, -1, count)
-    leading = input.shape[:-1]
-    return HistogramddResult(
-        *_histogram("histogramdd", points, bins, range, weight, density, leading)
-    )
+        raise wrong("histogramdd", "input", "points as lines", input, "unsqueeze it")
+    bins = list(bins) if isinstance(bins, (tuple, list)) else [bins] * input.shape[-1]
+    return HistogramddResult(*_histogram("histogramdd", input, bins, range, weight, density))
 
 
 def _histogram(
-    op: str,
-    points: Tensor,
-    bins: list[Any],
-    range: Any,
-    weight: Tensor | None,
-    density: bool,
-    shape: tuple[int, ...],
+    op: str, points: Tensor, bins: list[Any], range: Any, weight: Tensor | None, density: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Count points (N, D) whose weights have a shape."""
-    given = isinstance(bins[0], Tensor)
-    if len(bins) != points.shape[1] or (
-        range is not None and (given or len(range) != 2 * len(bins))
-    ):
-        expected = f"numbers or edges for {points.shape[1]} dimensions, range= with numbers"
+    """Count points, the lines of a tensor, and return the edges, too."""
+    shape, count = points.shape[:-1], points.shape[-1]
+    with_edges = isinstance(bins[0], Tensor)
+    fits = range is None or (not with_edges and len(range) == 2 * len(bins))
+    if len(bins) != count or not fits:
         mend = "give two numbers of range for each number of bins"
-        got = f"{len(bins)} and range={range}"
-        raise ArgumentError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
+        expected = f"numbers or edges for {count} dimensions, range= with numbers"
+        raise wrong(op, "bins", expected, f"{len(bins)} and range={range}", mend, ArgumentError)
     if weight is not None and (weight.shape != shape or weight.dtype != points.dtype):
-        raise bad_argument(
-            ShapeError if weight.shape != shape else DTypeError,
-            op,
-            "weight",
-            expected=f"{points.dtype} of shape {shape}",
-            got=f"{weight.dtype} of shape {weight.shape}",
-            mend="give one weight for each point",
-        )
+        expected = f"{points.dtype} of shape {shape}"
+        got, mend = f"{weight.dtype} of shape {weight.shape}", "give one weight for each point"
+        kind = DTypeError if weight.shape == shape else ShapeError
+        raise wrong(op, "weight", expected, got, mend, kind)
+    points = points.reshape(-1, count)
     edges = [_edges(op, points, k, each, range) for k, each in enumerate(bins)]
-    flat = None if weight is None else reshape(weight, -1)
-    hist = dispatch(HISTOGRAM_OF, (points, flat, *edges), {"density": density})
-    return hist, tuple(edges)
+    weights = None if weight is None else weight.reshape(-1)
+    return F.histogram_of(points, weights, *edges, density=density), tuple(edges)
 
 
 def _edges(op: str, points: Tensor, k: int, bins: Any, range: Any) -> Tensor:
@@ -243,15 +183,12 @@ def _edges(op: str, points: Tensor, k: int, bins: Any, range: Any) -> Tensor:
         if bins.ndim != 1 or bins.numel() < 2 or bins.dtype != points.dtype:
             expected = f"a vector of at least two edges of {points.dtype}"
             got = f"{bins.dtype} of shape {bins.shape}"
-            mend = "or give the number of bins"
-            raise ShapeError(f"{op}(): argument 'bins': expected {expected}, got {got}; {mend}")
+            raise wrong(op, "bins", expected, got, "or give the number of bins")
         return bins
     low = high = None
     if range is not None:
         low, high = (check_number(op, "range", each) for each in range[2 * k : 2 * k + 2])
         if low > high:
-            raise ArgumentError(
-                f"{op}(): argument 'range': expected rising edges, got {range}; swap them"
-            )
-    attrs = {"bins": check_int(op, "bins", bins, 1), "low": low, "high": high}
-    return dispatch1(HISTOGRAM_EDGES, points.select(1, k).detach(), attrs)
+            raise wrong(op, "range", "rising edges", range, "swap them", ArgumentError)
+    number = check_int(op, "bins", bins, 1)
+    return F.histogram_edges(points.select(1, k).detach(), bins=number, low=low, high=high)

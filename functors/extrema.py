@@ -3,85 +3,75 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import DimError, ShapeError
-from oneflow_lite.functors.checks import check_dim, check_dims, check_tensor, real
+from oneflow_lite.errors import DimError
+from oneflow_lite.functors.checks import check_dim, check_dims, real, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Domain, KeepDim, Real
-from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.functors.domains import KeepDim, Real, attribute
+from oneflow_lite.interpreter import dispatch1, dispatch2
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-AMAX = op_expr("amax")
-AMIN = op_expr("amin")
-MAX = op_expr("max")
-MIN = op_expr("min")
-MAXIMUM = op_expr("maximum")
-MINIMUM = op_expr("minimum")
-
+# Of all elements, along a dimension, of two tensors.
+MAX = op_expr("amax"), op_expr("max"), op_expr("maximum")
+MIN = op_expr("amin"), op_expr("min"), op_expr("minimum")
 
 MaxResult = namedtuple("MaxResult", ["values", "indices"])
 MinResult = namedtuple("MinResult", ["values", "indices"])
 AminmaxResult = namedtuple("AminmaxResult", ["min", "max"])
 
+_NAME_ONE = "name a dimension that is not empty with dim="
 
-def filled_dims(op: str, dim: Any, input: Tensor) -> tuple[int, ...]:
+
+def filled_dims(op: str, argument: str, dim: Any, input: Tensor) -> tuple[int, ...]:
     """Return dimensions that are not empty; without any named, no element is an error of shape."""
     shape = input._data.shape
     dims = check_dims(op, dim, len(shape))
     if 0 in shape:
         if dim is None or dim == ():
-            raise _empty(ShapeError, op, "input", "at least one element", f"shape {shape}")
+            raise wrong(op, "input", "at least one element", input, _NAME_ONE)
         for each in dims:
-            _check_filled(op, shape, each)
+            filled_dim(op, argument, each, input)
     return dims
 
 
-def filled_dim(op: str, dim: Any, input: Tensor) -> int:
+def filled_dim(op: str, argument: str, dim: Any, input: Tensor) -> int:
     """Return a dimension that is not empty."""
     shape = input._data.shape
     dim = check_dim(op, dim, len(shape))
-    _check_filled(op, shape, dim)
+    if shape and shape[dim] == 0:
+        expected, got = "a dimension that is not empty", f"{dim} of shape {shape}"
+        raise wrong(op, argument, expected, got, "reduce another dimension", DimError)
     return dim
 
 
-def _check_filled(op: str, shape: Sequence[int], dim: int) -> None:
-    if shape and shape[dim] == 0:
-        got = f"{dim} of shape {shape}"
-        raise _empty(DimError, op, "dim", "a dimension that is not empty", got)
+def argument_dim(op: str, argument: str, dim: Any, input: Tensor) -> int | None:
+    """Return the dimension of argmax, None for all: that no element is left is a DimError here."""
+    if dim is not None:
+        return filled_dim(op, argument, dim, input)
+    if 0 in input._data.shape:  # an IndexError in PyTorch, unlike that of max
+        raise wrong(op, "input", "at least one element", input, _NAME_ONE, DimError)
+    return None
 
 
-def _empty(kind: Any, op: str, argument: str, expected: str, got: str) -> Exception:
-    mend = "reduce another dimension"
-    if argument == "input":
-        mend = "name a dimension that is not empty with dim="
-    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
-
-
+_NONE_LEFT = {
+    "DimError": "When a dimension is out of range, given twice or empty.",
+    "ShapeError": "When all dimensions are reduced and there is no element.",
+}
+_EMPTY = {"DimError": "When the dimension is out of range or empty."}
+_TYPE = "int or sequence of int, optional"
+_SAYS = "The dimensions to reduce; None and () mean all."
+_FLAT = "The dimension to reduce; None for the flattened tensor."
 FilledDims = Annotated[
     int | Sequence[int] | None,
-    Domain(
-        "The dimensions to reduce; None and () mean all.",
-        "{x} = filled_dims(NAME, {x}, {first})",
-        raises={
-            "DimError": "When a dimension is out of range, given twice or empty.",
-            "ShapeError": "When all dimensions are reduced and there is no element.",
-        },
-        uses=(filled_dims,),
-        type="int or sequence of int, optional",
-    ),
+    attribute(filled_dims, ", {first}", says=_SAYS, raises=_NONE_LEFT, type=_TYPE),
 ]
-FilledDim = Annotated[
-    int,
-    Domain(
-        "The dimension to reduce.",
-        "{x} = filled_dim(NAME, {x}, {first})",
-        raises={"DimError": "When the dimension is out of range or empty."},
-        uses=(filled_dim,),
-    ),
+Filled = Annotated[
+    int, attribute(filled_dim, ", {first}", says="The dimension to reduce.", raises=_EMPTY)
 ]
+ArgumentDim = Annotated[int | None, attribute(argument_dim, ", {first}", says=_FLAT, raises=_EMPTY)]
 
 _REDUCED = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x(2, 3, 2), (0, 2); x()"
 
@@ -100,46 +90,42 @@ def amax(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tenso
 
 @functor("flow Tensor", out=True, samples=_REDUCED)
 def amin(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tensor:
-    """Return the minimum over the given dimensions, all of them by default; see `amax`.
-
-    >>> flow.amin(flow.tensor([[1., 5.], [7., 2.]]), dim=1)
-    tensor([1., 2.])
-    """
+    """Return the minimum over the given dimensions, all of them by default; see `amax`."""
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), dim=-1; x(2, 3), dim=0, keepdim=True")
-def aminmax(
-    input: Real, *, dim: FilledDim | None = None, keepdim: KeepDim = False
-) -> AminmaxResult:
+def aminmax(input: Real, *, dim: Filled | None = None, keepdim: KeepDim = False) -> AminmaxResult:
     """Return the minimum and the maximum, along a dimension or of all elements.
 
     >>> flow.aminmax(flow.tensor([3.0, 1.0, 2.0]))
     AminmaxResult(min=tensor(1.), max=tensor(3.))
     """
-    dims = None if dim is None else (dim,)
-    return AminmaxResult(amin(input, dims, keepdim), amax(input, dims, keepdim))
+    return AminmaxResult(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
 def _extremum(
-    name: str, ops: tuple[OpExpr, ...], named: Callable[..., Any], arguments: tuple[Any, ...]
+    name: str, ops: Any, result: Any, input: Any, dim: Any, keepdim: bool, other: Any
 ) -> Any:
-    """Dispatch what the arguments of max or min ask for: `ops` are of all, along, of two."""
-    input, dim, keepdim, other = arguments
-    real(name, check_tensor(name, "input", input))
+    """Dispatch what the arguments of max or min ask for."""
+    of_all, along, of_two = ops
+    real(name, input)
     other = dim if isinstance(dim, Tensor) else other
     if other is not None:
-        return dispatch2(ops[2], input, real(name, other, "other"))
+        return dispatch2(of_two, input, real(name, other, "other"))
     if dim is None:
-        return dispatch1(ops[0], input, {"dim": filled_dims(name, None, input), "keepdim": False})
-    attrs = {"dim": filled_dim(name, dim, input), "keepdim": bool(keepdim)}
-    return named(*dispatch(ops[1], (input,), attrs))
+        dims = filled_dims(name, "dim", None, input)
+        return dispatch1(of_all, input, {"dim": dims, "keepdim": False})
+    attrs = {"dim": filled_dim(name, "dim", dim, input), "keepdim": keepdim}
+    return result(*dispatch1(along, input, attrs))
 
 
 _THREE = "x(2, 3); x(2, 3), 1; x(2, 3), -2, True; x(2, 3), x(2, 3); x(2, 3), other=x(3); x(), 0"
 
 
 @functor("flow Tensor", out=True, samples=_THREE)
-def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+def max(
+    input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Tensor | None = None
+) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
     - `max(input)`: a 0-d tensor. The gradient is shared evenly among the elements that equal it.
@@ -149,7 +135,6 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | N
 
     input: a real Tensor. A NaN is larger than every number.
     dim: the dimension to reduce, or the second tensor.
-    keepdim: keep the reduced dimension, with size 1.
     other: the second tensor.
     DTypeError: when a tensor is complex.
     DimError: when the dimension is out of range or empty.
@@ -159,39 +144,18 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | N
     >>> flow.max(x), *flow.max(x, dim=0)
     (tensor(7.), tensor([7., 5.]), tensor([1, 0]))
     """
-    return _extremum("max", (AMAX, MAX, MAXIMUM), MaxResult, (input, dim, keepdim, other))
+    return _extremum("max", MAX, MaxResult, input, dim, keepdim, other)
 
 
 @functor("flow Tensor", out=True, samples=_THREE)
-def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+def min(
+    input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Tensor | None = None
+) -> Any:
     """Return the smallest element, the smallest along a dimension, or the smaller of two tensors.
 
     The three forms are those of `max`.
-
-    >>> flow.min(flow.tensor([[1., 5.], [7., 2.]]), 1).indices
-    tensor([0, 1])
     """
-    return _extremum("min", (AMIN, MIN, MINIMUM), MinResult, (input, dim, keepdim, other))
-
-
-def argument_dim(op: str, dim: Any, input: Tensor) -> int | None:
-    """Return the dimension of argmax, None for all: that no element is left is a DimError here."""
-    if dim is not None:
-        return filled_dim(op, dim, input)
-    if 0 in input._data.shape:  # an IndexError in PyTorch, unlike that of max
-        raise _empty(DimError, op, "input", "at least one element", f"shape {input.shape}")
-    return None
-
-
-ArgumentDim = Annotated[
-    int | None,
-    Domain(
-        "The dimension to reduce; None for the flattened tensor.",
-        "{x} = argument_dim(NAME, {x}, {first})",
-        raises={"DimError": "When the dimension is out of range or there is no element."},
-        uses=(argument_dim,),
-    ),
-]
+    return _extremum("min", MIN, MinResult, input, dim, keepdim, other)
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
@@ -206,9 +170,4 @@ def argmax(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Te
 
 @functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
 def argmin(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Tensor:
-    """Return the int64 index of the first minimum, along a dimension or in the flattened tensor.
-
-    >>> flow.argmin(flow.tensor([[1., 5.], [7., 2.]]), dim=1, keepdim=True)
-    tensor([[0],
-            [1]])
-    """
+    """Return the int64 index of the first minimum, along a dimension or in the flattened tensor."""

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
+from oneflow_lite.functors import domains
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import (
-    AnyTensor,
-    CastTo,
-    Dim,
-    Dims,
-    Floating,
-    FloatingOrComplex,
-    KeepDim,
-    Real,
-)
+from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Dims, Floating, KeepDim, Real
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 PROD = op_expr("prod")
+Inexact = domains.FloatingOrComplex
 
 _REDUCED = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x(2, 3, 2), (0, 2)"
+_TRUTH = "b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)"
 
 
 @functor("flow Tensor", out=True, samples=f"{_REDUCED}; x()")
 def sum(
     input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the sum over the given dimensions, all of them by default.
-
-    input: of any shape; integers and bools are summed as int64.
+    """Return the sum over the given dimensions, all by default; of integers and bools as int64.
 
     >>> x = flow.tensor([[1., 2.], [3., 4.]])
     >>> flow.sum(x), flow.sum(x, 0), flow.sum(x, dim=1, keepdim=True).shape
@@ -38,27 +30,18 @@ def sum(
 
 @functor("flow Tensor", out=True, samples=f"{_REDUCED}; x()")
 def mean(
-    input: FloatingOrComplex, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
+    input: Inexact, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the mean over the given dimensions, all of them by default.
-
-    input: floating or complex, unless `dtype` is.
-
-    >>> flow.mean(flow.tensor([[1., 2.], [3., 4.]]), dim=0)
-    tensor([2., 3.])
-    """
+    """Return the mean over the given dimensions, all of them by default."""
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
 def prod(
     input: AnyTensor, dim: Dim | None = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the product of all elements, or along one dimension.
+    """Return the product of all elements, or along one dimension; of integers and bools as int64.
 
-    The gradient holds where elements are zero too: it multiplies the other elements and does not
-    divide.
-
-    input: of any shape; integers and bools are multiplied as int64.
+    The gradient holds where elements are zero too.
 
     >>> x = flow.tensor([0., 3., 4.], requires_grad=True)
     >>> flow.autograd.grad(flow.prod(x), x)
@@ -77,27 +60,21 @@ def nansum(
     >>> flow.nansum(flow.tensor([1.0, float("nan"), 2.0]))
     tensor(3.)
     """
-    return sum(_without_nan(input), dim, keepdim)
+    if input.dtype.kind == "f":
+        input = input.masked_fill(input.isnan(), 0)
+    return sum(input, dim, keepdim)
 
 
 @functor("flow Tensor", out=True, samples=_REDUCED)
 def nanmean(
-    input: FloatingOrComplex, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
+    input: Inexact, dim: Dims = None, keepdim: KeepDim = False, *, dtype: CastTo = None
 ) -> Tensor:
-    """Return the mean of the elements that are not NaN.
-
-    >>> flow.nanmean(flow.tensor([1.0, float("nan"), 2.0]))
-    tensor(1.5000)
-    """
-    count = sum(~input.isnan(), dim, keepdim)
-    return sum(_without_nan(input), dim, keepdim) / count
+    """Return the mean of the elements that are not NaN."""
+    missing = input.isnan()
+    return sum(input.masked_fill(missing, 0), dim, keepdim) / sum(~missing, dim, keepdim)
 
 
-def _without_nan(input: Tensor) -> Tensor:
-    return input.masked_fill(input.isnan(), 0) if input.dtype.kind in "fc" else input
-
-
-@functor("flow Tensor", out=True, samples="b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)")
+@functor("flow Tensor", out=True, samples=_TRUTH)
 def any(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
     """Return whether any element is true (not zero): bool, or uint8 for a uint8 input.
 
@@ -106,22 +83,14 @@ def any(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
     """
 
 
-@functor("flow Tensor", out=True, samples="b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)")
+@functor("flow Tensor", out=True, samples=_TRUTH)
 def all(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
-    """Return whether all elements are true (not zero): bool, or uint8 for a uint8 input.
-
-    >>> flow.all(flow.tensor([[1, 1], [0, 1]]), dim=1)
-    tensor([ True, False])
-    """
+    """Return whether all elements are true (not zero): bool, or uint8 for a uint8 input."""
 
 
 @functor("flow Tensor", samples="i(2, 3); x(2, 3), 1; b(2, 3), (0, 1)")
 def count_nonzero(input: AnyTensor, dim: Dims = None) -> Tensor:
-    """Return the number of elements that are not zero, as int64.
-
-    >>> flow.count_nonzero(flow.tensor([[0., 1.], [2., 3.]]), dim=0)
-    tensor([1, 2])
-    """
+    """Return the number of elements that are not zero, as int64."""
 
 
 @functor("flow Tensor special", out=True, samples="x(2, 3), 0; x(2, 3), (0, -1), True; x(), 0")

@@ -10,7 +10,6 @@ from oneflow_lite.tensor import Tensor
 
 _SCANNED = "x(2, 3), 1; x(3, 2), -2; x(), 0"
 
-
 CummaxResult = namedtuple("CummaxResult", ["values", "indices"])
 CumminResult = namedtuple("CumminResult", ["values", "indices"])
 
@@ -29,9 +28,6 @@ def cumprod(input: AnyTensor, dim: Dim, *, dtype: CastTo = None) -> Tensor:
     """Return the running product y_i = x_0 · … · x_i along a dimension; of integers as int64.
 
     The gradient holds where elements are zero too.
-
-    >>> flow.cumprod(flow.tensor([2., 3., 4.]), dim=0)
-    tensor([ 2.,  6., 24.])
     """
 
 
@@ -48,11 +44,7 @@ def cummax(input: Real, dim: Dim) -> CummaxResult:
 
 @functor("flow Tensor", out=True, samples=_SCANNED)
 def cummin(input: Real, dim: Dim) -> CumminResult:
-    """Return the least element so far along a dimension, and where it was last seen.
-
-    >>> flow.cummin(flow.tensor([3.0, 1.0, 2.0, 1.0]), 0).indices
-    tensor([0, 1, 1, 3])
-    """
+    """Return the least element so far along a dimension, and where it was last seen."""
 
 
 @functor("flow Tensor", out=True, samples=_SCANNED)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    DTypeError,
-    ShapeError,
-)
-from oneflow_lite.functors.checks import check_tensor, require_integer
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
+from oneflow_lite.functors.checks import check_tensor, require_integer, wrong
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Real
@@ -22,18 +17,14 @@ SEARCHSORTED = op_expr("searchsorted")
 ISIN = op_expr("isin")
 
 _SEQUENCE = "fixed(np.array([1.0, 2.0, 2.0, 5.0]))"
-
-
-@functor(
-    "flow",
-    out=True,
-    samples=f"""
-    {_SEQUENCE}, fixed(x(2, 3)); {_SEQUENCE}, 2.0, right=True
+_SEARCHED = f"""{_SEQUENCE}, fixed(x(2, 3)); {_SEQUENCE}, 2.0, right=True
     {_SEQUENCE}, fixed(x(3)), out_int32=True
     fixed(np.arange(6.0).reshape(2, 3)), fixed(pos(2, 4)), side="right"
-    fixed(np.array([2.0, 1.0])), fixed(pos(3)), sorter=fixed(np.array([1, 0]))
-""",
-)
+    fixed(np.array([2.0, 1.0])), fixed(pos(3)), sorter=fixed(np.array([1, 0]))"""
+_FOUND = "fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=True"
+
+
+@functor("flow", out=True, samples=_SEARCHED)
 def searchsorted(
     sorted_sequence: Real,
     input: Any,
@@ -59,10 +50,10 @@ def searchsorted(
     """
     op = "searchsorted"
     if side not in (None, "left", "right") or (side == "left" and right):
-        expected = "'left' or 'right', in accord with right="
-        mend = "give one of the two alone"
-        raise ArgumentError(f"{op}(): argument 'side': expected {expected}, got {side!r}; {mend}")
-    return _searched(op, sorted_sequence, input, sorter, out_int32, right or side == "right")
+        expected, mend = "'left' or 'right', in accord with right=", "give one of the two alone"
+        raise wrong(op, "side", expected, repr(side), mend, ArgumentError)
+    right = right or side == "right"
+    return _searched(op, sorted_sequence, input, sorter, out_int32=out_int32, right=right)
 
 
 @functor("flow", out=True, samples=f"fixed(x(2, 3)), {_SEQUENCE}; 2.0, {_SEQUENCE}, right=True")
@@ -76,47 +67,31 @@ def bucketize(
     out_int32: return int32 instead of int64.
     right: count a value that equals a boundary to the bucket behind it.
     ShapeError, DTypeError: when arguments do not fit together.
-
-    >>> flow.bucketize(flow.tensor([3, 6, 9]), flow.tensor([1, 3, 5, 7]))
-    tensor([1, 3, 4])
     """
     if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
-        got = f"shape {boundaries.shape}"
-        raise ShapeError(
-            f"bucketize(): argument 'boundaries': expected a vector, got {got}; flatten it"
-        )
-    return _searched("bucketize", boundaries, input, None, out_int32, right)
+        raise wrong("bucketize", "boundaries", "a vector", boundaries, "flatten it")
+    return _searched("bucketize", boundaries, input, None, out_int32=out_int32, right=right)
 
 
-def _searched(
-    op: str, sequence: Tensor, values: Any, sorter: Tensor | None, out_int32: bool, right: bool
-) -> Tensor:
-    if not isinstance(values, Tensor):
-        values = tensor(values, device=sequence.device)
-    sequence, values = promote(op, sequence.detach(), values.detach())
+def _searched(op: str, sequence: Tensor, values: Any, sorter: Any, **attrs: bool) -> Tensor:
+    sequence, values = promote(op, sequence.detach(), _given(values, sequence))
     shape, own = sequence.shape, values.shape
     if not shape or (len(shape) > 1 and shape[:-1] != own[:-1]) or sequence.is_complex():
         expected = f"a real vector, or lines for values of shape {own}"
-        mend = "give both the same leading dimensions"
-        got = f"{sequence.dtype} of shape {shape}"
-        raise ShapeError(
-            f"{op}(): argument 'sorted_sequence': expected {expected}, got {got}; {mend}"
-        )
+        got, mend = f"{sequence.dtype} of shape {shape}", "give both the same leading dimensions"
+        raise wrong(op, "sorted_sequence", expected, got, mend)
     if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
         expected = f"the shape of the sequence, {shape}"
-        mend = "take that of argsort()"
-        raise ShapeError(
-            f"{op}(): argument 'sorter': expected {expected}, got {sorter.shape}; {mend}"
-        )
-    attrs = {"out_int32": out_int32, "right": right}
+        raise wrong(op, "sorter", expected, sorter.shape, "take that of argsort()")
     return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)
 
 
-@functor(
-    "flow",
-    out=True,
-    samples="fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=True",
-)
+def _given(value: Any, other: Tensor) -> Tensor:
+    """Return a value without gradient; what is no tensor becomes one on the device of another."""
+    return value.detach() if isinstance(value, Tensor) else tensor(value, device=other.device)
+
+
+@functor("flow", out=True, samples=_FOUND)
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: Flag = False, invert: Flag = False
 ) -> Tensor:
@@ -130,20 +105,14 @@ def isin(
     >>> flow.isin(flow.tensor([1, 2, 3]), flow.tensor([2, 5]))
     tensor([False,  True, False])
     """
-    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
-        expected = "a Tensor, as elements or as test_elements"
+    both = (elements, test_elements)
+    tensors = [value for value in both if isinstance(value, Tensor)]
+    if not tensors:
+        expected, got = "a Tensor, as elements or as test_elements", type(elements).__name__
         mend = "wrap one with flow.tensor(...)"
-        got = type(elements).__name__
-        raise ArgumentTypeError(
-            f"isin(): argument 'elements': expected {expected}, got {got}; {mend}"
-        )
-    device = (elements if isinstance(elements, Tensor) else test_elements).device
-    x, y = (
-        v.detach() if isinstance(v, Tensor) else tensor(v, device=device)
-        for v in (elements, test_elements)
-    )
+        raise wrong("isin", "elements", expected, got, mend, ArgumentTypeError)
+    x, y = (_given(value, tensors[0]) for value in both)
     if x.is_complex() or y.is_complex():
-        got = f"{x.dtype} and {y.dtype}"
-        mend = "compare .real and .imag"
-        raise DTypeError(f"isin(): argument 'elements': expected real dtypes, got {got}; {mend}")
+        got, mend = f"{x.dtype} and {y.dtype}", "compare .real and .imag"
+        raise wrong("isin", "elements", "real dtypes", got, mend, DTypeError)
     return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})

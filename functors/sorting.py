@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Annotated
 
-from oneflow_lite.errors import DTypeError, ShapeError
-from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.errors import DTypeError
+from oneflow_lite.functors.checks import check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Domain, Flag, Int, tensor
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 TOPK = op_expr("topk")
-
 
 SortResult = namedtuple("SortResult", ["values", "indices"])
 TopkResult = namedtuple("TopkResult", ["values", "indices"])
@@ -25,9 +24,7 @@ def ordered(op: str, value: Tensor, argument: str = "input") -> Tensor:
     if check_tensor(op, argument, value)._data.dtype.kind != "c":
         return value
     mend = "complex numbers have no order; sort abs() or real"
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected a real dtype, got {value.dtype}; {mend}"
-    )
+    raise wrong(op, argument, "a real dtype", value.dtype, mend, DTypeError)
 
 
 Ordered = Annotated[
@@ -36,21 +33,19 @@ Ordered = Annotated[
 Stable = Annotated[bool, Domain("Accepted as PyTorch does: sorting is always stable.", early=True)]
 
 _SORTED = "x(2, 3); x(3, 2), 0, True; x(2, 3), dim=-1, stable=True; x()"
+_TOP = "x(2, 5), 2; x(3, 2), 2, 0, False; x(4), 3, -1, True, True"
 
 
 @functor("flow Tensor", out=True, samples=_SORTED)
 def sort(
     input: Ordered, dim: Dim = -1, descending: Flag = False, *, stable: Stable = False
 ) -> SortResult:
-    """Sort along a dimension; return the values and where they stood.
+    """Sort along a dimension, the greatest first if `descending`; return where they stood, too.
 
     NaN counts as the greatest value. Equal elements always keep their order.
 
-    descending: begin with the greatest.
-
-    >>> values, indices = flow.sort(flow.tensor([3., 1., 2.]))
-    >>> values, indices
-    (tensor([1., 2., 3.]), tensor([1, 2, 0]))
+    >>> flow.sort(flow.tensor([3., 1., 2.]))
+    SortResult(values=tensor([1., 2., 3.]), indices=tensor([1, 2, 0]))
     """
 
 
@@ -58,27 +53,16 @@ def sort(
 def argsort(
     input: Ordered, dim: Dim = -1, descending: Flag = False, *, stable: Stable = False
 ) -> Tensor:
-    """Return the indices that sort a tensor along a dimension; see `sort`.
-
-    >>> flow.argsort(flow.tensor([3., 1., 2.]), descending=True)
-    tensor([0, 2, 1])
-    """
+    """Return the indices that sort a tensor along a dimension; see `sort`."""
 
 
 @functor("flow Tensor", out=True, samples="x(3, 2); x(4)")
 def msort(input: Ordered) -> Tensor:
-    """Return the tensor sorted along its first dimension.
-
-    >>> flow.msort(flow.tensor([[3.0, 1.0], [2.0, 4.0]]))
-    tensor([[2., 1.],
-            [3., 4.]])
-    """
+    """Return the tensor sorted along its first dimension."""
     return sort(input, 0).values
 
 
-@functor(
-    "flow Tensor", out=True, samples="x(2, 5), 2; x(3, 2), 2, 0, False; x(4), 3, -1, True, True"
-)
+@functor("flow Tensor", out=True, samples=_TOP)
 def topk(
     input: Ordered, k: Int, dim: Dim = -1, largest: Flag = True, sorted: Flag = True
 ) -> TopkResult:
@@ -86,17 +70,15 @@ def topk(
 
     NaN counts as the greatest value. Which of equal elements is taken is not said.
 
-    k: 0 to the size of the dimension.
-    largest: whether to return the largest or the smallest.
     sorted: whether they come in order.
-    ShapeError: when there are fewer than k elements.
+    ShapeError: when k is not from 0 to the size of the dimension.
 
     >>> flow.topk(flow.tensor([3., 1., 4., 2.]), 2).indices
     tensor([2, 0])
     """
     check_rank("topk", k, 0, input, dim)
     attrs = {"k": k, "dim": dim, "largest": largest, "sorted": sorted}
-    return TopkResult(*dispatch(TOPK, (input,), attrs))
+    return TopkResult(*dispatch1(TOPK, input, attrs))
 
 
 def check_rank(op: str, k: int, least: int, input: Tensor, dim: int) -> None:
@@ -105,6 +87,4 @@ def check_rank(op: str, k: int, least: int, input: Tensor, dim: int) -> None:
     size = shape[dim] if shape else 1
     if not least <= k <= size:
         expected = f"{least} to {size} for dimension {dim} of shape {shape}"
-        raise ShapeError(
-            f"{op}(): argument 'k': expected {expected}, got {k}; ask for fewer elements"
-        )
+        raise wrong(op, "k", expected, k, "ask for fewer elements")

@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.dtype import to_complex
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import (
-    cast,
-    check_dims,
-    floating,
-    no_dimension,
-)
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError
+from oneflow_lite.functors.checks import cast, check_dims, floating, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice, tensor
-from oneflow_lite.functors.padding import pad
-from oneflow_lite.functors.rearranging import roll
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
-
-C2C = op_expr("fft_c2c")
-R2C = op_expr("fft_r2c")
-C2R = op_expr("fft_c2r")
-CONJ = op_expr("conj")
 
 
 def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -33,21 +20,18 @@ def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
     if value._data.dtype.char != "e":
         return value
     expected, mend = "a dtype of at least 32 bits", "convert it with .float()"
-    raise bad_argument(DTypeError, op, argument, expected, value.dtype, mend)
+    raise wrong(op, argument, expected, value.dtype, mend, DTypeError)
 
 
-Signal = Annotated[
-    Tensor,
-    tensor(
-        transformable,
-        "c",
-        "With at least one dimension. Integers are computed in the default dtype.",
-        DTypeError="When {x} is float16, or complex where real numbers are transformed.",
-    ),
-]
 REAL_INPUT = ("rfft", "ihfft")
 NORMS = ("backward", "ortho", "forward")
-Norm = Annotated[str, choice(*NORMS, says="Which direction divides by the number of entries.")]
+_FILLED = "With at least one dimension. Integers are computed in the default dtype."
+_REFUSED = "When {x} is float16, or complex where real numbers are transformed."
+Signal = Annotated[Tensor, tensor(transformable, "c", _FILLED, DTypeError=_REFUSED)]
+_DIVIDES = "Which direction divides by the number of entries."
+Norm = Annotated[str, choice(*NORMS, says=_DIVIDES)] | None
+Ints = int | Sequence[int]
+Sizes = Ints | None
 
 _SAYS = {
     "fft": "Return the Fourier transform",
@@ -65,23 +49,13 @@ _SIZED = """: entries to take, or to fill up to with zeros; of a real result tho
 def _declare(kind: str) -> None:
     """Declare a transform along one dimension, along two, and along any number of them."""
 
-    def one(input: Signal, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Tensor:
+    def one(input: Signal, n: int | None = None, dim: int = -1, norm: Norm = None) -> Tensor:
         return _transform(f"fft.{kind}", kind, input, n, dim, norm)
 
-    def two(
-        input: Signal,
-        s: int | Sequence[int] | None = None,
-        dim: int | Sequence[int] = (-2, -1),
-        norm: Norm | None = None,
-    ) -> Tensor:
+    def two(input: Signal, s: Sizes = None, dim: Ints = (-2, -1), norm: Norm = None) -> Tensor:
         return _transform(f"fft.{kind}2", kind, input, s, dim, norm)
 
-    def many(
-        input: Signal,
-        s: int | Sequence[int] | None = None,
-        dim: int | Sequence[int] | None = None,
-        norm: Norm | None = None,
-    ) -> Tensor:
+    def many(input: Signal, s: Sizes = None, dim: Sizes = None, norm: Norm = None) -> Tensor:
         return _transform(f"fft.{kind}n", kind, input, s, dim, norm)
 
     w = "x" if kind in REAL_INPUT else "z"
@@ -99,14 +73,11 @@ def _declare(kind: str) -> None:
         functor("fft", out=True, samples=samples.format(w=w))(author)
 
 
-def _transform(
-    op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: str | None
-) -> Tensor:
+def _transform(op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: Any) -> Tensor:
     real_input, real_output = kind in REAL_INPUT, kind in ("irfft", "hfft")
     if real_input and input.is_complex():
-        raise bad_argument(
-            DTypeError, op, "input", "a real dtype", input.dtype, "take its .real and .imag"
-        )
+        mend = "take its .real and .imag"
+        raise wrong(op, "input", "a real dtype", input.dtype, mend, DTypeError)
     rank = input._data.ndim
     sizes = (sizes,) if isinstance(sizes, int) else sizes
     dims = (dims,) if isinstance(dims, int) else dims
@@ -116,7 +87,7 @@ def _transform(
         raise no_dimension(op, "input", DimError)
     dim = check_dims(op, tuple(dims), rank) if len(dims) else ()
     if not dim and (real_input or real_output):
-        raise bad_argument(ArgumentError, op, "dim", "at least one", dim, "name a dimension")
+        raise wrong(op, "dim", "at least one", dim, "name a dimension", ArgumentError)
     have = [input._data.shape[d] for d in dim]
     wanted, fits = list(have), sizes is None or len(sizes) == len(dim)
     if sizes is None and real_output:
@@ -127,7 +98,7 @@ def _transform(
         got = wanted if fits else tuple(sizes)
         expected = f"{len(dim)} of at least 1, one for each dimension"
         mend = "give as many sizes as dimensions, none of them 0"
-        raise bad_argument(ShapeError, op, "s" if op[-1] in "2n" else "n", expected, got, mend)
+        raise wrong(op, "s" if op[-1] in "2n" else "n", expected, got, mend)
     n = wanted[-1] if wanted else 1
     if real_output:
         input = input if input.is_complex() else cast(input, to_complex(input.dtype))
@@ -136,17 +107,15 @@ def _transform(
         grows = [0] * (2 * rank)
         for d, new, old in zip(dim, wanted, have, strict=True):
             grows[2 * (rank - 1 - d) + 1] = new - old
-        input = pad(input, grows)
+        input = F.pad(input, grows)
     place = NORMS.index(norm or "backward")
     attrs = {"dim": dim, "normalization": 2 - place if kind[0] == "i" else place}
     if real_input:
-        half = dispatch1(R2C, input, attrs)
-        return dispatch1(CONJ, half) if kind == "ihfft" else half
+        half = F.fft_r2c(input, **attrs)
+        return half.conj() if kind == "ihfft" else half
     if real_output:
-        return dispatch1(
-            C2R, dispatch1(CONJ, input) if kind == "hfft" else input, {**attrs, "n": n}
-        )
-    return dispatch1(C2C, input, {**attrs, "forward": kind == "fft"})
+        return F.fft_c2r(input.conj() if kind == "hfft" else input, **attrs, n=n)
+    return F.fft_c2c(input, **attrs, forward=kind == "fft")
 
 
 for _kind in _SAYS:
@@ -154,10 +123,10 @@ for _kind in _SAYS:
 
 
 def _shift(name: str, half: int, says: str) -> None:
-    def author(input: AnyTensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    def author(input: AnyTensor, dim: Sizes = None) -> Tensor:
         shape = input._data.shape
         dims = check_dims(f"fft.{name}", dim, len(shape)) if dim != () else ()
-        return roll(input, [(shape[d] + half) // 2 for d in dims], dims) if dims else input
+        return input.roll([(shape[d] + half) // 2 for d in dims], dims) if dims else input
 
     author.__name__ = author.__qualname__ = f"fft_{name}"
     author.__doc__ = says

@@ -2,62 +2,30 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError
-from oneflow_lite.functors.arithmetic import abs
-from oneflow_lite.functors.checks import check_dims, require_floating
+from oneflow_lite.functors.checks import check_dims, require_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, CastTo, Dims, FloatingOrComplex, KeepDim
-from oneflow_lite.functors.reduce import mean
 from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-VAR = op_expr("var")
-STD = op_expr("std")
 NORM = op_expr("norm")
 
-_SPREAD = (
-    "x(2, 3); x(2, 3), 0; x(3, 2), -1, False, True; x(2, 3), (0, 1), correction=0; x(4), False"
-)
+_SPREAD = """x(2, 3); x(2, 3), 0; x(3, 2), -1, False, True; x(2, 3), (0, 1), correction=0
+    x(4), False"""
+_NORMS = """x(2, 3); x(2, 3), 3, 0; x(2, 3), inf, -1, True; x(2, 3), 1; x(2, 3), -inf
+    x(2, 3), 0.5, (0, 1); x(2, 3), 'nuc'"""
 
 
-def _spread(
-    op: OpExpr, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
-) -> Tensor:
-    """Dispatch var or std after sorting out PyTorch's two spellings of the correction.
+def _declare(name: str, summary: str, example: str = "") -> Any:
+    """Declare var or std, or one of them with the mean."""
+    op, with_mean = op_expr(name.removesuffix("_mean")), name.endswith("_mean")
 
-    `var(x, False)` gives `unbiased` first. `name` is that of the op that was called, for errors.
-    """
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if unbiased is not None:
-        if not isinstance(unbiased, bool) or correction is not None:
-            got = f"{unbiased!r} and correction={correction!r}"
-            expected = "a bool, and no correction beside it"
-            mend = "give correction= alone"
-            raise ArgumentTypeError(
-                f"{name}(): argument 'unbiased': expected {expected}, got {got}; {mend}"
-            )
-        correction = int(unbiased)
-    elif correction is None:
-        correction = 1
-    elif not isinstance(correction, (int, float)):
-        mend = "pass 1 for the sample variance or 0 for that of the whole population"
-        got = repr(correction)
-        raise ArgumentTypeError(
-            f"{name}(): argument 'correction': expected a number, got {got}; {mend}"
-        )
-    dims = check_dims(name, dim, input._data.ndim)
-    return dispatch1(op, input, {"dim": dims, "keepdim": keepdim, "correction": correction})
-
-
-def _declare(name: str, summary: str, run: Callable[..., Any], example: str, **options: Any) -> Any:
     def author(
         input: FloatingOrComplex,
         dim: Any = None,
@@ -66,7 +34,23 @@ def _declare(name: str, summary: str, run: Callable[..., Any], example: str, **o
         *,
         correction: float | None = None,
     ) -> Any:
-        return run(input, dim, unbiased, keepdim, correction)
+        older: Any = unbiased
+        if isinstance(dim, bool):
+            dim, older = None, dim
+        if older is not None:
+            if not isinstance(older, bool) or correction is not None:
+                expected = "a bool, and no correction beside it"
+                got, mend = f"{older!r} and correction={correction!r}", "give correction= alone"
+                raise wrong(name, "unbiased", expected, got, mend, ArgumentTypeError)
+            correction = int(older)
+        elif correction is None:
+            correction = 1
+        elif not isinstance(correction, (int, float)):
+            mend = "pass 1 for the sample variance or 0 for that of the whole population"
+            raise wrong(name, "correction", "a number", repr(correction), mend, ArgumentTypeError)
+        dims = check_dims(name, dim, input._data.ndim)
+        spread = dispatch1(op, input, {"dim": dims, "keepdim": keepdim, "correction": correction})
+        return (spread, F.mean(input, dims, keepdim)) if with_mean else spread
 
     author.__name__ = name
     author.__doc__ = f"""{summary}
@@ -79,48 +63,18 @@ def _declare(name: str, summary: str, run: Callable[..., Any], example: str, **o
 
     {example}
     """
-    return functor(samples=_SPREAD, **options)(author)
-
-
-def _with_mean(op: OpExpr, name: str, input: Tensor, dim: Any, *rest: Any) -> tuple[Tensor, Tensor]:
-    spread = _spread(op, name, input, dim, *rest)
-    return spread, mean(input, None if isinstance(dim, bool) else dim, rest[1])
+    on = "flow" if with_mean else "flow Tensor"
+    return functor(on, out=not with_mean, samples=_SPREAD)(author)
 
 
 var = _declare(
     "var",
     "Return the variance Σ (x - mean x)² / max(0, n - correction).",
-    functools.partial(_spread, VAR, "var"),
     ">>> flow.var(flow.tensor([1., 2., 3., 4.]), correction=0)\n    tensor(1.2500)",
-    on="flow Tensor",
-    out=True,
 )
-std = _declare(
-    "std",
-    "Return the standard deviation, the root of `var`; its gradient at 0 is 0.",
-    functools.partial(_spread, STD, "std"),
-    ">>> flow.std(flow.tensor([[1., 3.], [2., 2.]]), dim=1)\n    tensor([1.4142, 0.0000])",
-    on="flow Tensor",
-    out=True,
-)
-var_mean = _declare(
-    "var_mean",
-    "Return the variance and the mean; see `var`.",
-    functools.partial(_with_mean, VAR, "var_mean"),
-    ">>> flow.var_mean(flow.tensor([1., 3.]))\n    (tensor(2.), tensor(2.))",
-    on="flow",
-)
-std_mean = _declare(
-    "std_mean",
-    "Return the standard deviation and the mean; see `var`.",
-    functools.partial(_with_mean, STD, "std_mean"),
-    ">>> flow.std_mean(flow.tensor([1., 3.]), correction=0)\n    (tensor(1.), tensor(2.))",
-    on="flow",
-)
-
-
-_NORMS = """x(2, 3); x(2, 3), 3, 0; x(2, 3), inf, -1, True; x(2, 3), 1; x(2, 3), -inf
-    x(2, 3), 0.5, (0, 1); x(2, 3), 'nuc'"""
+std = _declare("std", "Return the standard deviation, the root of `var`; its gradient at 0 is 0.")
+var_mean = _declare("var_mean", "Return the variance and the mean; see `var`.")
+std_mean = _declare("std_mean", "Return the standard deviation and the mean; see `var`.")
 
 
 @functor("flow Tensor", out=True, samples=_NORMS)
@@ -144,11 +98,11 @@ def norm(
     DimError: when a dimension is out of range or given twice, or is empty with p = inf or p < 0.
 
     >>> x = flow.tensor([[3., -4.], [0., 1.]])
-    >>> flow.norm(x, dim=1), flow.norm(x, float("inf")), flow.norm(x, 1, dim=0)
-    (tensor([5., 1.]), tensor(4.), tensor([3., 5.]))
+    >>> flow.norm(x, dim=1), flow.norm(x, float("inf"))
+    (tensor([5., 1.]), tensor(4.))
     """
     if p == "nuc":
-        return FUNCTORS.get("linalg_matrix_norm")(input, p, dim, keepdim)
+        return F.linalg_matrix_norm(input, p, dim, keepdim)
     return norm_for("norm", input, p, dim, keepdim)
 
 
@@ -157,17 +111,12 @@ def norm_for(op: str, input: Tensor, p: Any, dim: Any, keepdim: bool) -> Tensor:
     order = 2 if p is None or p == "fro" else p
     if isinstance(order, bool) or not isinstance(order, (int, float)) or math.isnan(order):
         expected = "a number, inf, -inf or 'fro'"
-        raise ArgumentError(
-            f"{op}(): argument 'p': expected {expected}, got {p!r}; name one of them"
-        )
+        raise wrong(op, "p", expected, repr(p), "name one of them", ArgumentError)
     shape = require_floating(op, input)._data.shape
     dims = check_dims(op, dim, len(shape))
     if (order == math.inf or order < 0) and 0 in [shape[d] for d in dims]:
-        expected = f"dimensions that are not empty for p={order}"
-        mend = "reduce another dimension or take another p"
-        raise DimError(
-            f"{op}(): argument 'dim': expected {expected}, got {dims} of shape {shape}; {mend}"
-        )
+        mend, got = "reduce another dimension or take another p", f"{dims} of shape {shape}"
+        raise wrong(op, "dim", f"dimensions that are not empty for p={order}", got, mend, DimError)
     if input._data.dtype.kind == "c":
-        input = abs(input)
+        input = input.abs()
     return dispatch1(NORM, input, {"p": order, "dim": dims, "keepdim": bool(keepdim)})
