@@ -155,9 +155,9 @@ FUNCTORS = {
     "segments": "segment_reduce",
     "shape": """
         adjoint broadcast_to cast clone conj_physical conj_physical_ contiguous expand expand_as
-        flatten imag movedim permute ravel real reshape reshape_as resolve_conj resolve_neg
-        squeeze squeeze_ sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose
-        transpose_ unflatten unsqueeze unsqueeze_ view view_as
+        flatten imag movedim permute ravel real reshape reshape_as resolve_conj squeeze squeeze_
+        sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose transpose_ unflatten
+        unsqueeze unsqueeze_ view view_as
     """,
     "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
@@ -435,16 +435,17 @@ PLACES = {
         orgqr=linalg_householder_product ormqr outer permute pinverse polygamma=tensor_polygamma
         polygamma_=tensor_polygamma_ positive pow pow_ prelu prod put put_ qr quantile rad2deg
         rad2deg_ random_ ravel reciprocal reciprocal_ relu relu6_ relu_ remainder remainder_
-        renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll
-        rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
-        scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit silu_
-        sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet softmax sort split split_with_sizes
-        sqrt sqrt_ square square_ squeeze squeeze_ std stft sub sub_ subtract=sub subtract_=sub_
-        sum sum_to_size svd swapaxes swapaxes_ swapdims=transpose swapdims_=transpose_ t t_ take
-        take_along_dim tan tan_ tanh tanh_ tensor_split tile to topk trace transpose transpose_
-        triangular_solve tril tril_ triu triu_ true_divide=div true_divide_=div_ trunc trunc_
-        unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
-        unsqueeze unsqueeze_ var vdot view view_as vsplit where=tensor_where xlogy xlogy_
+        renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj
+        resolve_neg=resolve_conj roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add
+        scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid
+        sigmoid_ sign sign_ signbit silu_ sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet
+        softmax sort split split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std stft
+        sub sub_ subtract=sub subtract_=sub_ sum sum_to_size svd swapaxes swapaxes_
+        swapdims=transpose swapdims_=transpose_ t t_ take take_along_dim tan tan_ tanh tanh_
+        tensor_split tile to topk trace transpose transpose_ triangular_solve tril tril_ triu
+        triu_ true_divide=div true_divide_=div_ trunc trunc_ unbind unflatten unfold uniform_
+        unique unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot view
+        view_as vsplit where=tensor_where xlogy xlogy_
     """,
     "fft": """
         fft=fft_fft fft2=fft_fft2 fftfreq=fft_fftfreq fftn=fft_fftn fftshift=fft_fftshift
@@ -497,7 +498,7 @@ PLACES = {
         pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu
         prod put qr quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like
         randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave
-        reshape resolve_conj resolve_neg result_type rms_norm roll rot90 round round_
+        reshape resolve_conj resolve_neg=resolve_conj result_type rms_norm roll rot90 round round_
         row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub scatter scatter_add scatter_reduce
         searchsorted segment_reduce select select_copy select_scatter selu selu_ sgn sigmoid
         sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet
