@@ -248,7 +248,8 @@ def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
     places = check_dims("movedim", destination, rank, "destination") if destination != () else ()
     if len(sources) != len(places):
         expected = f"{len(sources)} dimension(s), as many as in source"
-        raise wrong("movedim", "destination", expected, destination, "name one place per dimension")
+        mend = "name one place per dimension"
+        raise wrong("movedim", "destination", expected, str(destination), mend)
     order = [d for d in range(rank) if d not in sources]
     for place, dim in sorted(zip(places, sources, strict=True)):
         order.insert(place, dim)

@@ -33,10 +33,10 @@ FUNCTORS = {
     "complex": "angle complex conj polar sgn sgn_ view_as_complex view_as_real",
     "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d",
     "copies": """
-        alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy diagonal_scatter
-        expand_copy narrow_copy permute_copy select_copy select_scatter slice_copy slice_scatter
-        split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy
-        unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
+        alias_copy as_strided_copy as_strided_scatter diagonal_copy diagonal_scatter expand_copy
+        narrow_copy permute_copy select_copy select_scatter slice_copy slice_scatter split_copy
+        split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy
+        unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
     """,
     "counting": "bincount histc histogram histogramdd unique unique_consecutive",
     "creation": """
@@ -472,23 +472,23 @@ PLACES = {
         conj_physical conj_physical_ constant_pad_nd conv1d conv2d conv3d conv_tbc
         conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cos_ cosh cosh_
         cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin
-        cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy diag diag_embed
-        diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide=div dot
-        dropout dropout_ dsplit dstack einsum embedding empty empty_like eq equal erf erf_ erfc
-        erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout
-        feature_alpha_dropout_ feature_dropout feature_dropout_ fill fix=trunc fix_=trunc_ flatten
-        flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp
-        full full_like gather gcd gcd_ ge geqrf ger=outer gradient greater=gt greater_equal=ge
-        grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt hamming_window hann_window
-        hardshrink heaviside hinge_embedding_loss histc histogram histogramdd hsplit hstack hypot
-        i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_
-        index_reduce index_select inner instance_norm inverse=linalg_inv is_complex
-        is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal
-        istft kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less=lt
-        less_equal=le lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax
-        logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor
-        logit logit_ logspace logsumexp lt lu lu_solve lu_unpack margin_ranking_loss masked_fill
-        masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d
+        cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy=alias_copy diag
+        diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div
+        divide=div dot dropout dropout_ dsplit dstack einsum embedding empty empty_like eq equal
+        erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye
+        feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill
+        fix=trunc fix_=trunc_ flatten flip fliplr flipud float_power floor floor_ floor_divide
+        fmax fmin fmod frac frac_ frexp full full_like gather gcd gcd_ ge geqrf ger=outer gradient
+        greater=gt greater_equal=ge grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt
+        hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc histogram
+        histogramdd hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill
+        index_put index_put_ index_reduce index_select inner instance_norm inverse=linalg_inv
+        is_complex is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf isposinf
+        isreal istft kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp
+        less=lt less_equal=le lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_
+        log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or
+        logical_xor logit logit_ logspace logsumexp lt lu lu_solve lu_unpack margin_ranking_loss
+        masked_fill masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d
         max_pool1d_with_indices max_pool2d max_pool3d maximum mean median meshgrid min minimum mm
         mode moveaxis=movedim movedim msort mul multinomial multiply=mul mv mvlgamma nan_to_num
         nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm
