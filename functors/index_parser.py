@@ -154,7 +154,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
     if isinstance(item, Tensor):
         return _number(_checked(op, item))
     if isinstance(item, (bool, np.bool_)):
-        return _tensor(input, np.array(bool(item)))
+        return constant_beside(input, np.array(bool(item)))
     if isinstance(item, (list, tuple, range, np.ndarray)):
         try:
             array = np.array(item)
@@ -171,7 +171,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
             )
         if not array.size and not isinstance(item, np.ndarray):
             array = array.astype(np.int64)
-        return _number(_checked(op, _tensor(input, array)))
+        return _number(_checked(op, constant_beside(input, array)))
     if hasattr(item, "__index__"):
         return operator.index(item)
     kind: type[FlowError] = ArgumentTypeError if isinstance(item, str) else IndexRangeError
@@ -194,7 +194,8 @@ def _number(index: Tensor) -> Any:
     return index
 
 
-def _tensor(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+def constant_beside(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+    """Return an array as a tensor on the device of another one."""
     device = input.device
     return make_constant(array if device is CPU else to_device(array, device))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import as_dtype, is_dtype
 from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError
@@ -272,12 +272,11 @@ def expand(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
 def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     have = input._data.shape
     extra = len(sizes) - len(have)
-    kept = [have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)]
-    pairs = zip(have, kept[max(extra, 0) :], strict=False)
-    if extra < 0 or min(kept, default=0) < 0 or any(h not in (1, n) for h, n in pairs):
+    kept = tuple([have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)])
+    if min(kept, default=0) < 0 or not fits(kept, have):
         mend = "change only dimensions of size 1, or add dimensions in front"
         raise wrong(op, "size", f"sizes to which {have} broadcasts", sizes, mend)
-    return dispatch1(_EXPAND, input, {"shape": tuple(kept)})
+    return dispatch1(_EXPAND, input, {"shape": kept})
 
 
 @functor("flow Tensor", samples="x(2, 1), (3, 2, 3)")
@@ -299,8 +298,7 @@ def sum_to_size(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
     ShapeError: when it does not.
     """
     have = input._data.shape
-    extra = len(have) - len(size)
-    if extra < 0 or any(n not in (1, have[extra + i]) for i, n in enumerate(size)):
+    if not fits(have, size):
         mend = "use 1 where a dimension is to be summed"
         raise wrong("sum_to_size", "size", f"sizes that broadcast to {have}", size, mend)
     return dispatch1(op_expr("sum_to"), input, {"shape": size})
