@@ -8,7 +8,7 @@ import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.errors import ArgumentTypeError, DimError, IndexRangeError, ShapeError
-from oneflow_lite.functors.checks import cast, check_dim, check_tensor, no_dimension, wrong
+from oneflow_lite.functors.checks import check_dim, check_tensor, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Int
 from oneflow_lite.functors.fill_value import fill_value
@@ -24,6 +24,7 @@ GETITEM_ADVANCED = op_expr("getitem_advanced")
 SETITEM = op_expr("setitem_")
 NARROW = op_expr("narrow")
 SELECT = op_expr("select")
+CAST = op_expr("cast")
 
 
 @register_functor("getitem")
@@ -118,7 +119,8 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
 
 def _matching(value: Tensor, dtype: Any) -> Tensor:
     """Return a value in this dtype and without leading dimensions of size 1."""
-    value = value if value._data.dtype is dtype else cast(value, dtype)
+    if value._data.dtype is not dtype:
+        value = dispatch1(CAST, value, {"dtype": dtype})
     shape = value._data.shape
     leading = next((k for k, n in enumerate(shape) if n != 1), len(shape))
     return F.reshape(value, shape[leading:]) if leading else value

@@ -95,7 +95,7 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     places = check_dims("rot90", dims, input._data.ndim, "dims")
     if len(places) != 2:
         mend = "name the two that span the plane"
-        raise wrong("rot90", "dims", "two dimensions", str(dims), mend)
+        raise wrong("rot90", "dims", "two dimensions", f"{dims}", mend)
     a, b = places
     y = F.flip(input, ((), (b,), (a, b), (a,))[k % 4])
     return y.transpose(a, b) if k % 2 else y
@@ -118,7 +118,7 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
     given = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not steps or (len(steps) != len(given) and (given or len(steps) != 1)):
         expected = f"one shift for each of {len(given)} dims" if given else "one shift"
-        raise wrong("roll", "shifts", expected, str(shifts), "make shifts and dims equally long")
+        raise wrong("roll", "shifts", expected, f"{shifts}", "make shifts and dims equally long")
     if not given:
         return dispatch1(ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:

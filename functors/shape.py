@@ -32,11 +32,19 @@ _REAL = op_expr("real")
 
 def _filled(op: str, argument: str, sizes: Any, total: int, input: Tensor) -> tuple[int, ...]:
     """Fill in the one size given as -1, and check the product of the sizes."""
-    product, least = math.prod(sizes), min(sizes, default=0)
-    if least >= 0 and product == total:
+    known, unknown = 1, -1
+    for i, n in enumerate(sizes):
+        if n == -1 and unknown < 0:
+            unknown = i
+        elif n < 0:
+            known = -1
+            break
+        else:
+            known *= n
+    if unknown >= 0 and known > 0 and total % known == 0:
+        return (*sizes[:unknown], total // known, *sizes[unknown + 1 :])
+    if unknown < 0 and known == total:
         return sizes
-    if least == -1 and product < 0 and sizes.count(-1) == 1 and total % product == 0:
-        return tuple([n if n >= 0 else total // -product for n in sizes])
     expected = f"sizes with product {total} (of shape {input.shape}), at most one of them -1"
     raise wrong(op, argument, expected, sizes, "choose sizes that keep the number of elements")
 
@@ -249,7 +257,7 @@ def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
     if len(sources) != len(places):
         expected = f"{len(sources)} dimension(s), as many as in source"
         mend = "name one place per dimension"
-        raise wrong("movedim", "destination", expected, str(destination), mend)
+        raise wrong("movedim", "destination", expected, f"{destination}", mend)
     order = [d for d in range(rank) if d not in sources]
     for place, dim in sorted(zip(places, sources, strict=True)):
         order.insert(place, dim)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, DimError, FlowError, ShapeError
@@ -106,15 +106,16 @@ def tensor_split(input: AnyTensor, indices_or_sections: Any, dim: Int = 0) -> Vi
 def _tensor_split(op: str, input: Tensor, given: Any, dim: int) -> Views:
     size, dim = _cut_size(op, "input", input, dim)
     given = given.tolist() if isinstance(given, Tensor) else given
-    places = check_ints(op, "indices_or_sections", given)
-    if isinstance(places, int):
-        if places < 1:
+    given = check_ints(op, "indices_or_sections", given)
+    if isinstance(given, int):
+        if given < 1:
             mend = "ask for one part or more"
-            raise wrong(op, "indices_or_sections", "at least 1", places, mend, ArgumentError)
-        step, rest = divmod(size, places)
-        return _cut(input, [step + (i < rest) for i in range(places)], dim)
-    bounds = [0, *[min(max(n + size if n < 0 else n, 0), size) for n in places], size]
-    return _cut(input, [max(b - a, 0) for a, b in pairwise(bounds)], dim, bounds)
+            raise wrong(op, "indices_or_sections", "at least 1", given, mend, ArgumentError)
+        step, rest = divmod(size, given)
+        return _cut(input, [step + (i < rest) for i in range(given)], dim)
+    bounds = [0, *[min(max(n + size if n < 0 else n, 0), size) for n in given], size]
+    places = [{"dim": dim, "start": a, "length": max(b - a, 0)} for a, b in pairwise(bounds)]
+    return _marked([dispatch1(NARROW, input, place) for place in places])
 
 
 def _sides(name: str, dim: int, ndim: int, where: str) -> Any:
@@ -173,13 +174,12 @@ def _even_sizes(size: int, step: int) -> list[int]:
     return [min(step, size - start) for start in range(0, size, step)] if size else [0]
 
 
-def _cut(
-    tensor: Tensor, sizes: Sequence[int], dim: int, starts: Iterable[int] | None = None
-) -> Views:
-    """Return parts of these sizes, one after the other unless it is said where they start."""
-    pairs = zip(accumulate(sizes, initial=0) if starts is None else starts, sizes, strict=False)
-    attrs = [{"dim": dim, "start": start, "length": length} for start, length in pairs]
-    return _marked([dispatch1(NARROW, tensor, each) for each in attrs])
+def _cut(tensor: Tensor, sizes: Sequence[int], dim: int) -> Views:
+    parts, start = [], 0
+    for n in sizes:
+        parts.append(dispatch1(NARROW, tensor, {"dim": dim, "start": start, "length": n}))
+        start += n
+    return _marked(parts)
 
 
 def _marked(parts: list[Tensor]) -> Views:
