@@ -66,10 +66,9 @@ def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1
     ShapeError: when `input` is 0-d, or both dimensions are the same.
     DimError: when a dimension is out of range.
 
-    >>> flow.diag_embed(flow.tensor([1, 2]), 1)
-    tensor([[0, 1, 0],
-            [0, 0, 2],
-            [0, 0, 0]])
+    >>> flow.diag_embed(flow.tensor([3]), 1)
+    tensor([[0, 3],
+            [0, 0]])
     """
     op, rank = "diag_embed", input._data.ndim + 1
     if rank == 1:
@@ -89,10 +88,6 @@ def diag(input: AnyTensor, diagonal: Int = 0) -> Tensor:
     """Return a vector as a diagonal matrix, or the diagonal of a matrix as a vector, copied.
 
     ShapeError: when `input` is neither.
-
-    >>> flow.diag(flow.tensor([1, 2]))
-    tensor([[1, 0],
-            [0, 2]])
     """
     if check_ndim("diag", input, (1, 2))._data.ndim == 1:
         return diag_embed(input, diagonal)

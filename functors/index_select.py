@@ -163,10 +163,6 @@ def index_fill(input: AnyTensor, dim: Dim, index: Vector, value: float | Tensor)
     index: a vector of integers, counted from the end when negative.
     value: a number or a 0-d tensor, which gets the sum of the gradients where it was written.
     ShapeError, DTypeError: when `value` does not fit.
-
-    >>> flow.index_fill(flow.zeros(2, 3), 1, flow.tensor([0, -1]), 7)
-    tensor([[7., 0., 7.],
-            [7., 0., 7.]])
     """
     shape = input.shape
     mask = F.index_mask(index, dim=dim, shape=shape or (1,))

@@ -90,8 +90,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
 
     >>> import oneflow_lite as flow
     >>> x = flow.zeros(2, 3)
-    >>> x[0, 1:] = 5
-    >>> x[:, 0] = flow.tensor([1., 2.])
+    >>> x[0, 1:], x[:, 0] = 5, flow.tensor([1., 2.])
     >>> x
     tensor([[1., 5., 5.],
             [2., 0., 0.]])
@@ -156,9 +155,6 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
 
     IndexRangeError: when `index` lies outside the dimension.
     DimError: when `input` is 0-d, or has no such dimension.
-
-    >>> flow.select(flow.tensor([[1, 2], [3, 4]]), 1, 0)
-    tensor([1, 3])
     """
     shape = input._data.shape
     if not shape:

@@ -73,11 +73,11 @@ def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
     ShapeError: when the sizes do not keep the number of elements, or need a copy.
     DTypeError: when the dtype has another size.
 
-    >>> x = flow.zeros(2, 3)
-    >>> x.view(-1)[4] = 1.0
+    >>> x = flow.zeros(2, 2)
+    >>> x.view(4)[1:3] = 1.0
     >>> x
-    tensor([[0., 0., 0.],
-            [0., 1., 0.]])
+    tensor([[0., 1.],
+            [1., 0.]])
     """
     given = checks.named_sizes("view", shape, named, "size", "dtype")
     if len(given) == 1 and not isinstance(given[0], (int, np.integer, tuple, list)):
@@ -120,18 +120,13 @@ def flatten(input: AnyTensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     """Return the tensor with the dimensions from `start_dim` to `end_dim` made one.
 
     ShapeError: when `end_dim` lies before `start_dim`.
-
-    >>> flow.zeros(2, 3, 4).flatten(1).shape
-    (2, 12)
     """
     shape = input._data.shape
     if start_dim > end_dim:
         expected = f"at least start_dim = {start_dim}"
         raise wrong("flatten", "end_dim", expected, end_dim, "swap the dimensions")
-    if not shape:
-        return reshape(input, 1)
     if start_dim == end_dim:
-        return input
+        return input if shape else reshape(input, 1)
     size = math.prod(shape[start_dim : end_dim + 1])
     return reshape(input, (*shape[:start_dim], size, *shape[end_dim + 1 :]))
 
@@ -232,9 +227,6 @@ def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
 
     ShapeError: when not every dimension is named.
     DimError: when a dimension is out of range or given twice.
-
-    >>> flow.zeros(2, 3, 4).permute(2, 0, 1).shape
-    (4, 2, 3)
     """
     rank = input._data.ndim
     if len(dims) != rank:
@@ -371,9 +363,7 @@ def transfer(input: Tensor, target: Any, source: Any = None) -> Tensor:
 
 @functor("Tensor", samples="x(2, 3); i(2, 3), float32; x(2), copy=True")
 def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
-    """Convert dtype and device: `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
-
-    Returns the tensor itself when nothing has to change.
+    """Convert as in `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`, if need be.
 
     >>> flow.ones(2).to(flow.int64)
     tensor([1, 1])
