@@ -6,7 +6,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, IndexRangeError
 from oneflow_lite.functors.checks import cast, check_int, wrong
 from oneflow_lite.functors.declare import copy_of, functor
@@ -28,7 +27,10 @@ for _view in _VIEWS.split():
     copy_of(_view)
 copy_of("expand", "x(2, 1), (-1, 3)")
 copy_of("permute", "x(2, 3, 2), (2, 0, 1)")
+copy_of("select", "x(2, 3), 1, -1; x(3), 0, 1")
 copy_of("view", "x(2, 3), (3, -1)")
+copy_of("view_as_complex", "x(3, 2)")
+copy_of("view_as_real", "z(2, 2)")
 
 
 @functor("flow", op="clone", out=True, alias="detach_copy")
@@ -48,12 +50,6 @@ def split_copy(input: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor,
     return tuple([part.clone() for part in input.split(split_size, dim)])
 
 
-@functor("flow", out=True, samples="x(2, 3), 1, -1; x(3), 0, 1")
-def select_copy(input: AnyTensor, dim: int, index: int) -> Tensor:
-    """Return what `select` returns, copied."""
-    return input.select(dim, index).clone()
-
-
 @functor("flow", out=True, samples="x(2, 4), 1, 1, 3; x(5), 0, -4, None, 2; x(5)")
 def slice_copy(
     input: AnyTensor, dim: Dim = 0, start: End = None, end: End = None, step: Int = 1
@@ -61,18 +57,6 @@ def slice_copy(
     """Return the entries from `start` to before `end` of a dimension, every step-th, copied."""
     index = _sliced("slice_copy", input, dim, start, end, step)
     return dispatch1(GETITEM, input, {"index": index}).clone()
-
-
-@functor("flow", out=True, samples="z(2, 2)")
-def view_as_real_copy(input: AnyTensor) -> Tensor:
-    """Return what `view_as_real` returns, copied."""
-    return F.view_as_real(input).clone()
-
-
-@functor("flow", out=True, samples="x(3, 2)")
-def view_as_complex_copy(input: AnyTensor) -> Tensor:
-    """Return what `view_as_complex` returns, copied."""
-    return F.view_as_complex(input).clone()
 
 
 _scatter = functools.partial(functor, "flow Tensor", out=True)

@@ -20,6 +20,17 @@ INDEX_SELECT = op_expr("index_select")
 INDEX_ADD = op_expr("index_add")
 INDEX_COPY = op_expr("index_copy")
 
+_CHOSEN = "x(3, 4), 1, i(3, n=4); x(3, 4), -2, i(n=3); x(), 0, i(1, n=1)"
+_ENTRIES = "x(3, 4), 1, fixed(np.array([2, 0])), x(3, 2)"
+_ADDED = f"{_ENTRIES}; x(3, 4), -2, i(5, n=3), x(5, 4), alpha=-2; x(), 0, i(1, n=1), x()"
+_REDUCED = f"""{_ENTRIES}, "prod"; x(3, 4), 0, i(5, n=3), x(5, 4), "mean", include_self=False
+    x(3, 4), 0, i(5, n=3), x(5, 4), "amax"; x(3, 4), -1, i(5, n=4), x(3, 5), "amin"
+    x(), 0, i(1, n=1), x(), 'prod'"""
+_FILLED = """x(3, 4), 1, i(2, n=4, low=-4), 0.5; x(3, 4), -2, i(n=3), 2; x(3, 4), 0, i(2, n=3), x()
+    x(), 0, i(1, n=1), 3.0"""
+
+_writing = functools.partial(functor, "flow Tensor", out=True, twin=True)
+
 
 def check_vector(op: str, value: Tensor, argument: str = "index") -> Tensor:
     """Return integers of at most one dimension as a vector."""
@@ -43,9 +54,6 @@ Vector = Annotated[
 ]
 
 
-_CHOSEN = "x(3, 4), 1, i(3, n=4); x(3, 4), -2, i(n=3); x(), 0, i(1, n=1)"
-
-
 @functor("flow Tensor", out=True, samples=_CHOSEN)
 def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     """Return the entries of one dimension that a vector of indices names.
@@ -62,7 +70,7 @@ def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     return dispatch(INDEX_SELECT, (input.reshape(1), index), {"dim": 0}).reshape(())
 
 
-def _entries(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> list[Tensor]:
+def _entries(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
     """Check that there is an entry of `source` for each index; a 0-d input has one entry."""
     check_same_dtype(op, input, "source", source)
     shape = input.shape
@@ -70,23 +78,13 @@ def _entries(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor) ->
     if source.shape != want or (not shape and index.shape != (1,)):
         expected = f"shape {want}: that of input, with one entry per index in dim {dim}"
         raise wrong(op, "source", expected, source, "give one entry for each index")
-    return [input, index, source] if shape else [input.reshape(1), index, source.reshape(1)]
+    return (input, index, source) if shape else (input.reshape(1), index, source.reshape(1))
 
 
-def _with_entries(
-    op: OpExpr, input: Tensor, dim: int, index: Tensor, source: Tensor, **attrs: Any
-) -> Tensor:
-    inputs = _entries(op.op_type_name, input, dim, index, source)
-    return _shaped(dispatch(op, tuple(inputs), {"dim": dim, **attrs}), input)
-
-
-def _shaped(result: Tensor, input: Tensor) -> Tensor:
+def _with_entries(op: OpExpr, input: Tensor, dim: int, *given: Tensor, **attrs: Any) -> Tensor:
+    inputs = _entries(op.op_type_name, input, dim, *given)
+    result = dispatch(op, inputs, {"dim": dim, **attrs})
     return result if input.ndim else result.reshape(())
-
-
-_writing = functools.partial(functor, "flow Tensor", out=True, twin=True)
-_ENTRIES = "x(3, 4), 1, fixed(np.array([2, 0])), x(3, 2)"
-_ADDED = f"{_ENTRIES}; x(3, 4), -2, i(5, n=3), x(5, 4), alpha=-2; x(), 0, i(1, n=1), x()"
 
 
 @_writing(samples=_ADDED)
@@ -117,19 +115,13 @@ def index_copy(input: AnyTensor, dim: Dim, index: Vector, source: AnyTensor) -> 
     return _with_entries(INDEX_COPY, input, dim, index, source)
 
 
-_REDUCED = f"""{_ENTRIES}, "prod"; x(3, 4), 0, i(5, n=3), x(5, 4), "mean", include_self=False
-    x(3, 4), 0, i(5, n=3), x(5, 4), "amax"; x(3, 4), -1, i(5, n=4), x(3, 5), "amin"
-    x(), 0, i(1, n=1), x(), 'prod'"""
-_HOW = choice("prod", "mean", "amax", "amin", says="How they are joined.")
-
-
 @_writing(samples=_REDUCED)
 def index_reduce(
     input: AnyTensor,
     dim: Dim,
     index: Vector,
     source: AnyTensor,
-    reduce: Annotated[str, _HOW],
+    reduce: Annotated[str, choice("prod", "mean", "amax", "amin", says="How they are joined.")],
     *,
     include_self: Flag = True,
 ) -> Tensor:
@@ -149,11 +141,8 @@ def index_reduce(
     x, index, source = _entries(op, input, dim, index, source)
     index = from_zero(op, "index", index, x.shape[dim], False)
     index = index.reshape(*index.shape, *[1] * (x.ndim - 1 - dim)).expand(source.shape)
-    return _shaped(reduced_at(op, x, dim, index, source, reduce, include_self), input)
-
-
-_FILLED = """x(3, 4), 1, i(2, n=4, low=-4), 0.5; x(3, 4), -2, i(n=3), 2; x(3, 4), 0, i(2, n=3), x()
-    x(), 0, i(1, n=1), 3.0"""
+    result = reduced_at(op, x, dim, index, source, reduce, include_self)
+    return result if input.ndim else result.reshape(())
 
 
 @functor("flow Tensor", twin=True, samples=_FILLED)

@@ -60,9 +60,6 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     return _joined("cat", tensors, dim)
 
 
-concat = concatenate = cat
-
-
 @_joining(samples="[x(2, 3), x(2, 3)]; [x(2), x(2)], -1; [x(), x()]")
 def stack(tensors: Some, dim: int = 0) -> Tensor:
     """Join tensors of one shape along a new dimension.

@@ -21,6 +21,10 @@ MASKED_SELECT = op_expr("masked_select")
 MASKED_SCATTER = op_expr("masked_scatter")
 NONZERO = op_expr("nonzero")
 
+_SAYS = "Of bools; it and `input` are broadcast together."
+_WHEN = "When {x} is not of bools."
+_FILLED = "x(2, 3), b(2, 3), 0.5; x(2, 3), b(3), fixed(x()); x(2, 3), b(3), x()"
+
 
 def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
     """Return `value` when it is a tensor of bools; raise `DTypeError` otherwise."""
@@ -30,12 +34,7 @@ def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
     raise wrong(op, argument, "a mask of bools", value.dtype, mend, DTypeError)
 
 
-_SAYS = "Of bools; it and `input` are broadcast together."
-_WHEN = "When {x} is not of bools."
 Mask = Annotated[Tensor, tensor(check_mask, "b", _SAYS, "b(2, 3)", DTypeError=_WHEN)]
-
-
-_FILLED = "x(2, 3), b(2, 3), 0.5; x(2, 3), b(3), fixed(x()); x(2, 3), b(3), x()"
 
 
 @functor("flow Tensor", twin=True, samples=_FILLED)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, DimError, FlowError, ShapeError
+from oneflow_lite.errors import ArgumentError, DimError, ShapeError
 from oneflow_lite.functors.checks import check_dim, check_int, check_ints, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int
@@ -149,15 +149,12 @@ def unbind(input: AnyTensor, dim: Int = 0) -> Views:
     return _marked([dispatch1(SELECT, input, {"dim": dim, "index": i}) for i in range(size)])
 
 
-def _cut_size(
-    op: str, argument: str, tensor: Tensor, dim: int, kind: type[FlowError] = ShapeError
-) -> tuple[int, int]:
+def _cut_size(op: str, name: str, x: Tensor, dim: int, kind: Any = ShapeError) -> tuple[int, int]:
     """Return the size of the dimension to cut, and the dimension counted from 0."""
-    shape = tensor._data.shape
-    dim = check_dim(op, dim, len(shape))
-    if not shape:
-        raise no_dimension(op, argument, kind)
-    return shape[dim], dim
+    dim = check_dim(op, dim, x._data.ndim)
+    if not x._data.ndim:
+        raise no_dimension(op, name, kind)
+    return x._data.shape[dim], dim
 
 
 def _even_sizes(size: int, step: int) -> list[int]:
