@@ -6,20 +6,16 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, IndexRangeError
 from oneflow_lite.functors.checks import cast, check_int, wrong
 from oneflow_lite.functors.declare import copy_of, functor
-from oneflow_lite.functors.diagonals import DIAGONAL, diagonal
 from oneflow_lite.functors.domains import AnyTensor, Dim, Int
-from oneflow_lite.functors.unfolding import AS_STRIDED, strided_geometry
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.functors.unfolding import strided_geometry
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.views import memory_order
 
-COPY_SLICES = op_expr("copy_slices")
-GETITEM = op_expr("getitem")
-SELECT = op_expr("select")
 End = int | None  # of a slice
 
 _VIEWS = "as_strided diagonal split_with_sizes squeeze t transpose unbind unfold unsqueeze"
@@ -56,7 +52,7 @@ def slice_copy(
 ) -> Tensor:
     """Return the entries from `start` to before `end` of a dimension, every step-th, copied."""
     index = _sliced("slice_copy", input, dim, start, end, step)
-    return dispatch1(GETITEM, input, {"index": index}).clone()
+    return input[index].clone()
 
 
 _scatter = functools.partial(functor, "flow Tensor", out=True)
@@ -74,7 +70,7 @@ def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Te
         expected = f"an index into dimension {dim} of shape {shape}"
         raise wrong(op, "index", expected, index, "name an entry that is there", IndexRangeError)
     attrs = {"dim": dim, "index": index % shape[dim]}
-    return _written(op, input, src, SELECT, attrs, shape[:dim] + shape[dim + 1 :])
+    return _written(op, input, src, "select", attrs, shape[:dim] + shape[dim + 1 :])
 
 
 @_scatter(samples="x(2, 4), x(2, 2), 1, 1, 3; x(5), x(2), 0, -4, None, 2; x(2, 3), x(2, 3)")
@@ -94,7 +90,7 @@ def slice_scatter(
     index = _sliced("slice_scatter", input, dim, start, end, step)
     count = len(range(*index[dim].indices(shape[dim])))
     want = (*shape[:dim], count, *shape[dim + 1 :])
-    return _written("slice_scatter", input, src, GETITEM, {"index": index}, want)
+    return _written("slice_scatter", input, src, "getitem", {"index": index}, want)
 
 
 def _sliced(op: str, input: Tensor, dim: int, start: End, end: End, step: int) -> tuple[slice, ...]:
@@ -114,9 +110,9 @@ def diagonal_scatter(
 
     ShapeError: when `src` has another shape than `diagonal` returns.
     """
-    want = diagonal(input.detach(), offset, dim1, dim2).shape
+    want = input.detach().diagonal(offset, dim1, dim2).shape
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return _written("diagonal_scatter", input, src, DIAGONAL, attrs, want)
+    return _written("diagonal_scatter", input, src, "diagonal", attrs, want)
 
 
 @_scatter(samples="x(2, 4), x(2, 2), (2, 2), (1, 4), 1")
@@ -138,14 +134,14 @@ def as_strided_scatter(
         got = f"strides {input.stride()} of shape {data.shape}"
         raise wrong(op, "input", "memory without gaps", got, "use contiguous()", ArgumentError)
     attrs = strided_geometry(op, input, size, stride, storage_offset)
-    return _written(op, input, src, AS_STRIDED, attrs, attrs["size"])
+    return _written(op, input, src, "as_strided", attrs, attrs["size"])
 
 
 def _written(
-    op: str, input: Tensor, src: Tensor, view: OpExpr, attrs: dict[str, Any], want: Any
+    op: str, input: Tensor, src: Tensor, view: str, attrs: dict[str, Any], want: Any
 ) -> Tensor:
     """Write `src` into a copy of `input`, where the view leads."""
     if src._data.shape != want:
         raise wrong(op, "src", f"shape {want}, that of the view", src, "reshape or expand it")
-    chain = {"chain": ((view, attrs),), "order": memory_order(input._data)}
-    return dispatch(COPY_SLICES, (input, cast(src, input.dtype)), chain)
+    chain, order = ((op_expr(view), attrs),), memory_order(input._data)
+    return F.copy_slices(input, cast(src, input.dtype), chain=chain, order=order)

@@ -17,9 +17,6 @@ from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-DIAGONAL = op_expr("diagonal")
-DIAG_EMBED = op_expr("diag_embed")
-
 _triangle = functools.partial(
     functor, "flow Tensor", out=True, twin=True, samples="x(3, 3); x(2, 2, 3), -1; x(3, 2), 1"
 )
@@ -41,7 +38,7 @@ def tril(input: Matrices, diagonal: Int = 0) -> Tensor:
 def triu(input: Matrices, diagonal: Int = 0) -> Tensor:
     """Return matrices with zeros below a diagonal.
 
-    diagonal: the first diagonal to keep: 0 the main one, 1 the one above it.
+    diagonal: the first diagonal to keep, counted as by `tril`.
     """
 
 
@@ -55,7 +52,7 @@ def diagonal(input: AnyTensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) ->
     >>> flow.diagonal(flow.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    return dispatch1(DIAGONAL, input, _place("diagonal", offset, dim1, dim2))
+    return dispatch1(op_expr("diagonal"), input, _place("diagonal", offset, dim1, dim2))
 
 
 @functor("flow Tensor", samples="x(3); x(2, 2), 1; x(2, 2), -1, 0, -1")
@@ -74,7 +71,7 @@ def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1
     if rank == 1:
         raise no_dimension(op, "input", ShapeError)
     dim1, dim2 = check_dim(op, dim1, rank, "dim1"), check_dim(op, dim2, rank, "dim2")
-    return dispatch1(DIAG_EMBED, input, _place(op, offset, dim1, dim2))
+    return dispatch1(op_expr("diag_embed"), input, _place(op, offset, dim1, dim2))
 
 
 def _place(op: str, offset: int, dim1: int, dim2: int) -> dict[str, int]:

@@ -13,12 +13,10 @@ from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Scalar, choice, 
 from oneflow_lite.functors.masking import check_same_dtype, filled
 from oneflow_lite.functors.scatter import from_zero, reduced_at
 from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 INDEX_SELECT = op_expr("index_select")
-INDEX_ADD = op_expr("index_add")
-INDEX_COPY = op_expr("index_copy")
 
 _CHOSEN = "x(3, 4), 1, i(3, n=4); x(3, 4), -2, i(n=3); x(), 0, i(1, n=1)"
 _ENTRIES = "x(3, 4), 1, fixed(np.array([2, 0])), x(3, 2)"
@@ -81,9 +79,8 @@ def _entries(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor) ->
     return (input, index, source) if shape else (input.reshape(1), index, source.reshape(1))
 
 
-def _with_entries(op: OpExpr, input: Tensor, dim: int, *given: Tensor, **attrs: Any) -> Tensor:
-    inputs = _entries(op.op_type_name, input, dim, *given)
-    result = dispatch(op, inputs, {"dim": dim, **attrs})
+def _with_entries(op: str, input: Tensor, dim: int, *given: Tensor, **attrs: Any) -> Tensor:
+    result = dispatch(op_expr(op), _entries(op, input, dim, *given), {"dim": dim, **attrs})
     return result if input.ndim else result.reshape(())
 
 
@@ -99,7 +96,7 @@ def index_add(
     >>> flow.index_add(flow.zeros(3), 0, flow.tensor([0, 0]), flow.tensor([1., 2.]), alpha=10)
     tensor([30.,  0.,  0.])
     """
-    return _with_entries(INDEX_ADD, input, dim, index, source, alpha=alpha)
+    return _with_entries("index_add", input, dim, index, source, alpha=alpha)
 
 
 @_writing(samples=f"{_ENTRIES}; x(3, 4), -2, i(n=3), x(1, 4); x(), 0, i(1, n=1), x()")
@@ -112,7 +109,7 @@ def index_copy(input: AnyTensor, dim: Dim, index: Vector, source: AnyTensor) -> 
     source: of the dtype and shape of `input`, except for len(index) entries along `dim`.
     ShapeError, DTypeError: when `source` does not fit.
     """
-    return _with_entries(INDEX_COPY, input, dim, index, source)
+    return _with_entries("index_copy", input, dim, index, source)
 
 
 @_writing(samples=_REDUCED)

@@ -26,6 +26,10 @@ NARROW = op_expr("narrow")
 SELECT = op_expr("select")
 CAST = op_expr("cast")
 
+_PAIRS = "x(3, 4), (fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
+_PUT = f"""{_PAIRS}, x(2); {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), True
+    x(3, 4), (i(2, n=3),), x()"""
+
 
 @register_functor("getitem")
 def getitem(input: Tensor, index: Any) -> Tensor:
@@ -165,11 +169,6 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
         expected = f"{-size} to {size - 1} for dimension {dim} of shape {shape}"
         raise wrong("select", "index", expected, index, "stay inside the tensor", IndexRangeError)
     return dispatch1(SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
-
-
-_PAIRS = "x(3, 4), (fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
-_PUT = f"""{_PAIRS}, x(2); {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), True
-    x(3, 4), (i(2, n=3),), x()"""
 
 
 @functor("flow Tensor", twin="flow Tensor", samples=_PUT)

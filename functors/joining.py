@@ -20,6 +20,7 @@ from oneflow_lite.tensor import Tensor, make_constant
 
 CAT = op_expr("cat")
 STACK = op_expr("stack")
+_ROWS = "[x(2), x(2)]; [x(2, 3), x(2, 3)]"
 
 
 def _some(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
@@ -83,9 +84,6 @@ def hstack(tensors: Some) -> Tensor:
     """Join tensors side by side: vectors along their dimension, others along the second."""
     xs = [_at_least(1, x) for x in tensors]
     return _joined("hstack", xs, 0 if xs[0].ndim == 1 else 1)
-
-
-_ROWS = "[x(2), x(2)]; [x(2, 3), x(2, 3)]"
 
 
 @_joining(alias="row_stack", samples=_ROWS)

@@ -17,8 +17,6 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 MASKED_FILL = op_expr("masked_fill")
-MASKED_SELECT = op_expr("masked_select")
-MASKED_SCATTER = op_expr("masked_scatter")
 NONZERO = op_expr("nonzero")
 
 _SAYS = "Of bools; it and `input` are broadcast together."
@@ -80,7 +78,7 @@ def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
     >>> flow.masked_select(x, x % 2 == 0)
     tensor([2, 4])
     """
-    return dispatch(MASKED_SELECT, _together("masked_select", input, mask))
+    return dispatch(op_expr("masked_select"), _together("masked_select", input, mask))
 
 
 @functor("flow Tensor", twin=True, samples="x(2, 3), b(2, 3), x(4); x(2, 3), b(3), x(2, 2)")
@@ -97,7 +95,7 @@ def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
     """
     input, mask = _together("masked_scatter", input, mask)
     check_same_dtype("masked_scatter", input, "source", source)
-    return dispatch(MASKED_SCATTER, (input, mask, source))
+    return dispatch(op_expr("masked_scatter"), (input, mask, source))
 
 
 def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:

@@ -16,8 +16,9 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 REPEAT = op_expr("repeat")
-FLIP = op_expr("flip")
 ROLL = op_expr("roll")
+_INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
+    x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)"""
 
 
 @functor("Tensor", samples="x(2, 3), 1, 2; x(2), (2, 3)")
@@ -59,7 +60,7 @@ def flip(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """
     # check_dims takes () as all dimensions, flip as none.
     places = check_dims("flip", dims, input._data.ndim, "dims") if dims else ()
-    return dispatch1(FLIP, input, {"dims": places})
+    return dispatch1(op_expr("flip"), input, {"dims": places})
 
 
 @functor("flow Tensor")
@@ -126,10 +127,6 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
         place = check_dim("roll", dim, ndim, "dims")
         total[place] = total.get(place, 0) + step
     return dispatch1(ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})
-
-
-_INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
-    x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)"""
 
 
 @functor("flow Tensor", samples=_INTERLEAVED)
