@@ -16,7 +16,7 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.views import memory_order
 
-End = int | None  # of a slice
+At = int | None  # where a slice begins or ends
 
 _VIEWS = "as_strided diagonal split_with_sizes squeeze t transpose unbind unfold unsqueeze"
 for _view in _VIEWS.split():
@@ -48,7 +48,7 @@ def split_copy(input: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor,
 
 @functor("flow", out=True, samples="x(2, 4), 1, 1, 3; x(5), 0, -4, None, 2; x(5)")
 def slice_copy(
-    input: AnyTensor, dim: Dim = 0, start: End = None, end: End = None, step: Int = 1
+    input: AnyTensor, dim: Dim = 0, start: At = None, end: At = None, step: Int = 1
 ) -> Tensor:
     """Return the entries from `start` to before `end` of a dimension, every step-th, copied."""
     index = _sliced("slice_copy", input, dim, start, end, step)
@@ -75,12 +75,7 @@ def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Te
 
 @_scatter(samples="x(2, 4), x(2, 2), 1, 1, 3; x(5), x(2), 0, -4, None, 2; x(2, 3), x(2, 3)")
 def slice_scatter(
-    input: AnyTensor,
-    src: AnyTensor,
-    dim: Dim = 0,
-    start: End = None,
-    end: End = None,
-    step: Int = 1,
+    input: AnyTensor, src: AnyTensor, dim: Dim = 0, start: At = None, end: At = None, step: Int = 1
 ) -> Tensor:
     """Return a copy with `src` as the entries from `start` to before `end`, every step-th.
 
@@ -93,7 +88,7 @@ def slice_scatter(
     return _written("slice_scatter", input, src, "getitem", {"index": index}, want)
 
 
-def _sliced(op: str, input: Tensor, dim: int, start: End, end: End, step: int) -> tuple[slice, ...]:
+def _sliced(op: str, input: Tensor, dim: int, start: At, end: At, step: int) -> tuple[slice, ...]:
     if not input._data.ndim or step < 1:
         argument, got = ("step", step) if step < 1 else ("input", "a 0-d tensor")
         expected = "at least 1" if step < 1 else "at least one dimension"

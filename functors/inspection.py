@@ -42,8 +42,11 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     >>> flow.result_type(flow.ones(2, dtype=flow.int32), 1.5)
     dtype('float32')
     """
-    named = {"tensor1": tensor1, "tensor2": tensor2}
-    scalars = [value for value in named.values() if isinstance(value, SCALAR_TYPES)]
-    others = [item for item in named.items() if not isinstance(item[1], SCALAR_TYPES)]
-    tensors = [check_tensor("result_type", name, value) for name, value in others]
-    return result_dtype([(x.dtype, x.ndim) for x in tensors], scalars)
+    arrays, scalars = [], []
+    for argument, value in (("tensor1", tensor1), ("tensor2", tensor2)):
+        if isinstance(value, SCALAR_TYPES):
+            scalars.append(value)
+        else:
+            x = check_tensor("result_type", argument, value)
+            arrays.append((x.dtype, x.ndim))
+    return result_dtype(arrays, scalars)

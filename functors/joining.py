@@ -185,9 +185,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         places[:2] = 1, 0
     shape = [tensors[place].numel() for place in places]
     lines = [[n if k == place else 1 for k, n in enumerate(shape)] for place in places]
-    return tuple(
-        F.expand(F.reshape(x, line), shape) for x, line in zip(tensors, lines, strict=True)
-    )
+    grids = zip(tensors, lines, strict=True)
+    return tuple(F.expand(F.reshape(x, line), shape) for x, line in grids)
 
 
 @functor("flow", samples="x(2, 1), x(3); x(2), x()")
