@@ -125,7 +125,9 @@ def _matching(value: Tensor, dtype: Any) -> Tensor:
     if value._data.dtype is not dtype:
         value = dispatch1(CAST, value, {"dtype": dtype})
     shape = value._data.shape
-    leading = next((k for k, n in enumerate(shape) if n != 1), len(shape))
+    leading = 0
+    while leading < len(shape) and shape[leading] == 1:
+        leading += 1
     return F.reshape(value, shape[leading:]) if leading else value
 
 
