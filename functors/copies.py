@@ -2,100 +2,63 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, IndexRangeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import cast, check_int
-from oneflow_lite.functors.complex import view_as_complex, view_as_real
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import ArgumentError, IndexRangeError
+from oneflow_lite.functors.checks import cast, check_int, wrong
 from oneflow_lite.functors.declare import copy_of, functor
-from oneflow_lite.functors.diagonals import DIAGONAL, diagonal
 from oneflow_lite.functors.domains import AnyTensor, Dim, Int
-from oneflow_lite.functors.indexing import GETITEM, SELECT, narrow, select
-from oneflow_lite.functors.shape import (
-    clone,
-    expand,
-    permute,
-    squeeze,
-    t,
-    transpose,
-    unsqueeze,
-    view,
-)
-from oneflow_lite.functors.splitting import split, split_with_sizes, unbind
-from oneflow_lite.functors.unfolding import AS_STRIDED, as_strided, strided_geometry, unfold
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.functors.unfolding import strided_geometry
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.views import memory_order
 
-COPY_SLICES = op_expr("copy_slices")
+At = int | None  # where a slice begins or ends
 
-for _view, _samples in (
-    *((each, "") for each in (diagonal, split_with_sizes, squeeze, t, transpose, unbind)),
-    *((each, "") for each in (as_strided, unfold, unsqueeze)),
-    (expand, "x(2, 1), (-1, 3)"),
-    (permute, "x(2, 3, 2), (2, 0, 1)"),
-    (view, "x(2, 3), (3, -1)"),
-):
-    copy_of(_view.__name__, _samples)
+_VIEWS = "as_strided diagonal split_with_sizes squeeze t transpose unbind unfold unsqueeze"
+for _view in _VIEWS.split():
+    copy_of(_view)
+copy_of("expand", "x(2, 1), (-1, 3)")
+copy_of("permute", "x(2, 3, 2), (2, 0, 1)")
+copy_of("select", "x(2, 3), 1, -1; x(3), 0, 1")
+copy_of("view", "x(2, 3), (3, -1)")
+copy_of("view_as_complex", "x(3, 2)")
+copy_of("view_as_real", "z(2, 2)")
 
 
-@functor("flow", out=True)
+@functor("flow", op="clone", out=True, alias="detach_copy")
 def alias_copy(input: AnyTensor) -> Tensor:
-    """Return a copy."""
-    return clone(input)
-
-
-@functor("flow", out=True)
-def detach_copy(input: AnyTensor) -> Tensor:
     """Return a copy; gradients flow through it, as in PyTorch."""
-    return clone(input)
 
 
 @functor("flow Tensor", out=True, samples="x(2, 4), 1, 0, 2; x(4), -1, 2, 1")
 def narrow_copy(input: AnyTensor, dim: int, start: int, length: int) -> Tensor:
     """Return what `narrow` returns, copied."""
-    return clone(narrow(input, dim, start, length))
+    return input.narrow(dim, start, length).clone()
 
 
 @functor("flow", out=True, samples="x(5), 2")
 def split_copy(input: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor, ...]:
     """Return what `split` returns, copied."""
-    return tuple(map(clone, split(input, split_size, dim)))
-
-
-@functor("flow", out=True, samples="x(2, 3), 1, -1; x(3), 0, 1")
-def select_copy(input: AnyTensor, dim: int, index: int) -> Tensor:
-    """Return what `select` returns, copied."""
-    return clone(select(input, dim, index))
+    return tuple([part.clone() for part in input.split(split_size, dim)])
 
 
 @functor("flow", out=True, samples="x(2, 4), 1, 1, 3; x(5), 0, -4, None, 2; x(5)")
 def slice_copy(
-    input: AnyTensor, dim: Dim = 0, start: int | None = None, end: int | None = None, step: Int = 1
+    input: AnyTensor, dim: Dim = 0, start: At = None, end: At = None, step: Int = 1
 ) -> Tensor:
     """Return the entries from `start` to before `end` of a dimension, every step-th, copied."""
     index = _sliced("slice_copy", input, dim, start, end, step)
-    return clone(dispatch1(GETITEM, input, {"index": index}))
+    return input[index].clone()
 
 
-@functor("flow", out=True, samples="z(2, 2)")
-def view_as_real_copy(input: AnyTensor) -> Tensor:
-    """Return what `view_as_real` returns, copied."""
-    return clone(view_as_real(input))
+_scatter = functools.partial(functor, "flow Tensor", out=True)
 
 
-@functor("flow", out=True, samples="x(3, 2)")
-def view_as_complex_copy(input: AnyTensor) -> Tensor:
-    """Return what `view_as_complex` returns, copied."""
-    return clone(view_as_complex(input))
-
-
-# --- Writing into a copy --------------------------------------------------------------------------
-
-
-@functor("flow Tensor", out=True, samples="x(2, 3), x(2), 1, 0; x(2, 3), x(3), 0, -1")
+@_scatter(samples="x(2, 3), x(2), 1, 0; x(2, 3), x(3), 0, -1")
 def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Tensor:
     """Return a copy with `src` as one entry of a dimension.
 
@@ -105,25 +68,14 @@ def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Te
     shape, op = input._data.shape, "select_scatter"
     if not shape or not -shape[dim] <= index < shape[dim]:
         expected = f"an index into dimension {dim} of shape {shape}"
-        raise bad_argument(
-            IndexRangeError, op, "index", expected, index, "name an entry that is there"
-        )
+        raise wrong(op, "index", expected, index, "name an entry that is there", IndexRangeError)
     attrs = {"dim": dim, "index": index % shape[dim]}
-    return _written(op, input, src, SELECT, attrs, shape[:dim] + shape[dim + 1 :])
+    return _written(op, input, src, "select", attrs, shape[:dim] + shape[dim + 1 :])
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    samples="x(2, 4), x(2, 2), 1, 1, 3; x(5), x(2), 0, -4, None, 2; x(2, 3), x(2, 3)",
-)
+@_scatter(samples="x(2, 4), x(2, 2), 1, 1, 3; x(5), x(2), 0, -4, None, 2; x(2, 3), x(2, 3)")
 def slice_scatter(
-    input: AnyTensor,
-    src: AnyTensor,
-    dim: Dim = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: Int = 1,
+    input: AnyTensor, src: AnyTensor, dim: Dim = 0, start: At = None, end: At = None, step: Int = 1
 ) -> Tensor:
     """Return a copy with `src` as the entries from `start` to before `end`, every step-th.
 
@@ -133,25 +85,19 @@ def slice_scatter(
     index = _sliced("slice_scatter", input, dim, start, end, step)
     count = len(range(*index[dim].indices(shape[dim])))
     want = (*shape[:dim], count, *shape[dim + 1 :])
-    return _written("slice_scatter", input, src, GETITEM, {"index": index}, want)
+    return _written("slice_scatter", input, src, "getitem", {"index": index}, want)
 
 
-def _sliced(
-    op: str, input: Tensor, dim: int, start: int | None, end: int | None, step: int
-) -> tuple[slice, ...]:
+def _sliced(op: str, input: Tensor, dim: int, start: At, end: At, step: int) -> tuple[slice, ...]:
     if not input._data.ndim or step < 1:
         argument, got = ("step", step) if step < 1 else ("input", "a 0-d tensor")
         expected = "at least 1" if step < 1 else "at least one dimension"
-        raise bad_argument(ArgumentError, op, argument, expected, got, "pass such a one")
+        raise wrong(op, argument, expected, got, "pass such a one", ArgumentError)
     first, last = (n if n is None else check_int(op, "start", n) for n in (start, end))
     return (*(slice(None),) * dim, slice(first, last, step))
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    samples="x(3, 3), x(3); x(3, 2), x(2), -1; x(2, 3, 2), x(3, 2), 0, -1, 0",
-)
+@_scatter(samples="x(3, 3), x(3); x(3, 2), x(2), -1; x(2, 3, 2), x(3, 2), 0, -1, 0")
 def diagonal_scatter(
     input: AnyTensor, src: AnyTensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1
 ) -> Tensor:
@@ -159,12 +105,12 @@ def diagonal_scatter(
 
     ShapeError: when `src` has another shape than `diagonal` returns.
     """
-    want = diagonal(input.detach(), offset, dim1, dim2).shape
+    want = input.detach().diagonal(offset, dim1, dim2).shape
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return _written("diagonal_scatter", input, src, DIAGONAL, attrs, want)
+    return _written("diagonal_scatter", input, src, "diagonal", attrs, want)
 
 
-@functor("flow Tensor", out=True, samples="x(2, 4), x(2, 2), (2, 2), (1, 4), 1")
+@_scatter(samples="x(2, 4), x(2, 2), (2, 2), (1, 4), 1")
 def as_strided_scatter(
     input: AnyTensor,
     src: AnyTensor,
@@ -180,18 +126,17 @@ def as_strided_scatter(
     op, data = "as_strided_scatter", input._data
     reach = sum((n - 1) * abs(s) for n, s in zip(data.shape, input.stride(), strict=True))
     if data.size and reach + 1 != data.size:
-        got, mend = f"strides {input.stride()} of shape {data.shape}", "use contiguous()"
-        raise bad_argument(ArgumentError, op, "input", "memory without gaps", got, mend)
+        got = f"strides {input.stride()} of shape {data.shape}"
+        raise wrong(op, "input", "memory without gaps", got, "use contiguous()", ArgumentError)
     attrs = strided_geometry(op, input, size, stride, storage_offset)
-    return _written(op, input, src, AS_STRIDED, attrs, attrs["size"])
+    return _written(op, input, src, "as_strided", attrs, attrs["size"])
 
 
 def _written(
-    op: str, input: Tensor, src: Tensor, view: OpExpr, attrs: dict[str, Any], want: Any
+    op: str, input: Tensor, src: Tensor, view: str, attrs: dict[str, Any], want: Any
 ) -> Tensor:
     """Write `src` into a copy of `input`, where the view leads."""
     if src._data.shape != want:
-        expected, got = f"shape {want}, that of the view", f"shape {src.shape}"
-        raise bad_argument(ShapeError, op, "src", expected, got, "reshape or expand it")
-    chain = {"chain": ((view, attrs),), "order": memory_order(input._data)}
-    return dispatch(COPY_SLICES, (input, cast(src, input.dtype)), chain)
+        raise wrong(op, "src", f"shape {want}, that of the view", src, "reshape or expand it")
+    chain, order = ((op_expr(view), attrs),), memory_order(input._data)
+    return F.copy_slices(input, cast(src, input.dtype), chain=chain, order=order)

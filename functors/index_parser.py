@@ -12,15 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite import errors
 from oneflow_lite.device import CPU, to_device
-from oneflow_lite.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    CaptureError,
-    DimError,
-    FlowError,
-    IndexRangeError,
-)
 from oneflow_lite.tensor import Tensor, make_constant
 
 ALL = slice(None)
@@ -52,13 +45,8 @@ def is_plain_slice(item: slice) -> bool:
 def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
     """Check an index against the shape of `input` and split it.
 
-    Raises
-    ------
-    IndexRangeError
-        For an int outside its dimension, a mask of another shape, index tensors that do not
-        broadcast, or what is no index.
-    DimError
-        For more indices than dimensions.
+    Raises `IndexRangeError` for an int outside its dimension, a mask of another shape, tensors that
+    do not broadcast, or what is no index, and `DimError` for more indices than dimensions.
     """
     shape = input._data.shape
     items = [_item(op, input, item) for item in (index if _is_several(index) else (index,))]
@@ -68,37 +56,33 @@ def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
     dims: list[int] = []
     dim = place = 0  # in `input`, and in the view that the basic index makes
     for item in items:
+        consumed = _consumed(item)
         if isinstance(item, Tensor):
-            consumed = _consumed(item)
-            if item._data.dtype.kind == "b" and item.shape != shape[dim : dim + consumed]:
-                raise _error(
-                    op,
-                    f"a mask of shape {shape[dim : dim + item.ndim]}",
-                    f"a mask of shape {item.shape}",
-                    "make the mask's sizes those of the dimensions it stands for",
-                )
+            want = shape[dim : dim + consumed]
+            if item._data.dtype.kind == "b" and item.shape != want:
+                mend = "make the mask's sizes those of the dimensions it stands for"
+                raise _error(op, f"a mask of shape {want}", f"a mask of shape {item.shape}", mend)
             tensors.append(item)
             dims.append(place)
             basic += [ALL] * consumed
-            dim += consumed
             place += consumed
-            continue
-        basic.append(item)
-        if type(item) is int:
-            if not -shape[dim] <= item < shape[dim]:
-                raise _error(
-                    op,
-                    f"{-shape[dim]} to {shape[dim] - 1} for dimension {dim} of shape {shape}"
-                    if shape[dim]
-                    else f"no index for dimension {dim} of shape {shape}",
-                    item,
-                    "stay inside the tensor",
-                )
-            dim += 1
         else:
-            dim += item is not None
-            place += 1
-    _check_broadcast(op, tensors)
+            if type(item) is int and not -shape[dim] <= item < shape[dim]:
+                expected = f"{-shape[dim]} to {shape[dim] - 1}" if shape[dim] else "no index"
+                where = f"for dimension {dim} of shape {shape}"
+                raise _error(op, f"{expected} {where}", item, "stay inside the tensor")
+            basic.append(item)
+            place += type(item) is not int
+        dim += consumed
+    shapes = [t.shape for t in tensors if t._data.dtype.kind != "b"]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        expected, got = (
+            "index tensors whose shapes broadcast together",
+            " and ".join(map(str, shapes)),
+        )
+        raise _error(op, expected, got, "make their sizes equal or 1") from None
     return ParsedIndex((*basic, ...), tuple(tensors), tuple(dims))
 
 
@@ -107,13 +91,9 @@ def _is_several(index: Any) -> bool:
 
     A list is one index where it holds numbers alone, or more than 31 items.
     """
-    if isinstance(index, tuple):
-        return True
-    return isinstance(index, list) and len(index) < 32 and any(map(_is_no_number, index))
-
-
-def _is_no_number(item: Any) -> bool:
-    return item is None or item is ... or isinstance(item, _NO_NUMBERS)
+    if isinstance(index, list) and len(index) < 32:
+        return any(item is None or item is ... or isinstance(item, _NO_NUMBERS) for item in index)
+    return isinstance(index, tuple)
 
 
 _NO_NUMBERS = (Tensor, slice, list, tuple, range, np.ndarray)
@@ -132,11 +112,9 @@ def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
     """Replace Ellipsis by the slices it stands for."""
     missing = ndim - sum([_consumed(item) for item in items])
     if missing < 0:
-        mend = "drop the surplus ones" if ndim else "use item() to get the number"
         expected = f"at most {ndim} indices for a tensor of {ndim} dimensions"
-        raise DimError(
-            f"{op}(): argument 'index': expected {expected}, got {ndim - missing}; {mend}"
-        )
+        mend = "drop the surplus ones" if ndim else "use item() to get the number"
+        raise _error(op, expected, ndim - missing, mend, errors.DimError)
     places = [i for i, item in enumerate(items) if item is ...]
     if len(places) > 1:
         raise _error(op, "one Ellipsis", len(places), "write the other one as slices")
@@ -152,79 +130,57 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
     if isinstance(item, slice):
         return item if is_plain_slice(item) else _slice_of_ints(op, item)
     if isinstance(item, Tensor):
-        return _number(_checked(op, item))
+        return _number(op, item)
     if isinstance(item, (bool, np.bool_)):
-        return _tensor(input, np.array(bool(item)))
+        return constant_beside(input, np.array(bool(item)))
     if isinstance(item, (list, tuple, range, np.ndarray)):
         try:
             array = np.array(item)
         except ValueError:
-            raise _error(
-                op, "nested lists of equal lengths", "a ragged list", "make the rows equally long"
-            ) from None
+            expected, mend = "nested lists of equal lengths", "make the rows equally long"
+            raise _error(op, expected, "a ragged list", mend) from None
         if array.dtype.kind == "O":
-            raise _error(
-                op,
-                "a list of ints or bools",
-                "a list of other objects",
-                "write several indices as a tuple, x[a, b]",
-            )
+            mend = "write several indices as a tuple, x[a, b]"
+            raise _error(op, "a list of ints or bools", "a list of other objects", mend)
         if not array.size and not isinstance(item, np.ndarray):
             array = array.astype(np.int64)
-        return _number(_checked(op, _tensor(input, array)))
+        return _number(op, constant_beside(input, array))
     if hasattr(item, "__index__"):
         return operator.index(item)
-    kind: type[FlowError] = ArgumentTypeError if isinstance(item, str) else IndexRangeError
+    kind = errors.ArgumentTypeError if isinstance(item, str) else errors.IndexRangeError
     expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"
-    raise kind(
-        f"{op}(): argument 'index': expected {expected}, got {type(item).__name__}; convert it "
-        "with int()"
-    )
+    raise _error(op, expected, type(item).__name__, "convert it with int()", kind)
 
 
-def _number(index: Tensor) -> Any:
+def _number(op: str, index: Tensor) -> Any:
     """Return the value of a 0-d integer tensor where it is at hand, so that indexing is a view.
 
     On CUDA and of a variable of a Program it is not: there the tensor chooses, and copies.
     """
-    data = index._data
-    if type(data) is np.ndarray and not data.ndim and data.dtype.kind != "b":
-        with contextlib.suppress(CaptureError):
+    data, kind = index._data, index._data.dtype.kind
+    if kind not in "biu" or data.dtype == np.uint8:
+        mend = "convert it with .bool() if it is a mask, else with .long()"
+        raise _error(op, "an index of integer or bool dtype", data.dtype, mend)
+    if type(data) is np.ndarray and not data.ndim and kind != "b":
+        with contextlib.suppress(errors.CaptureError):
             return int(index)
     return index
 
 
-def _tensor(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+def constant_beside(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+    """Return an array as a tensor on the device of another one."""
     device = input.device
     return make_constant(array if device is CPU else to_device(array, device))
 
 
-def _checked(op: str, tensor: Tensor) -> Tensor:
-    dtype = tensor._data.dtype
-    if dtype.kind == "b" or (dtype.kind in "iu" and dtype != np.uint8):
-        return tensor
-    raise _error(
-        op,
-        "an index of integer or bool dtype",
-        dtype,
-        "convert it with .bool() if it is a mask, else with .long()",
-    )
-
-
 def _slice_of_ints(op: str, item: slice) -> slice:
-    parts = []
-    for part in (item.start, item.stop, item.step):
-        if part is not None and not hasattr(part, "__index__"):
-            mend = "convert the bounds with int()"
-            expected = "slices of ints or None"
-            raise ArgumentTypeError(
-                f"{op}(): argument 'index': expected {expected}, got {item}; {mend}"
-            )
-        parts.append(None if part is None else operator.index(part))
+    parts = [item.start, item.stop, item.step]
+    if not all(part is None or hasattr(part, "__index__") for part in parts):
+        mend = "convert the bounds with int()"
+        raise _error(op, "slices of ints or None", item, mend, errors.ArgumentTypeError)
+    parts = [None if part is None else operator.index(part) for part in parts]
     if parts[2] == 0:
-        raise ArgumentError(
-            f"{op}(): argument 'index': expected a slice step other than 0, got {item}; use 1"
-        )
+        raise _error(op, "a slice step other than 0", item, "use 1", errors.ArgumentError)
     return slice(*parts)
 
 
@@ -240,18 +196,5 @@ def _without_scalar_tensors(items: list[Any]) -> list[Any]:
     return [int(item) if any(item is s for s in scalars) else item for item in items]
 
 
-def _check_broadcast(op: str, tensors: list[Tensor]) -> None:
-    shapes = [t.shape for t in tensors if t._data.dtype.kind != "b"]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise _error(
-            op,
-            "index tensors whose shapes broadcast together",
-            " and ".join(map(str, shapes)),
-            "make their sizes equal or 1",
-        ) from None
-
-
-def _error(op: str, expected: str, got: object, mend: str) -> FlowError:
-    return IndexRangeError(f"{op}(): argument 'index': expected {expected}, got {got}; {mend}")
+def _error(op: str, expected: str, got: Any, mend: str, kind: Any = None) -> errors.FlowError:
+    return errors.bad_argument(kind or errors.IndexRangeError, op, "index", expected, got, mend)

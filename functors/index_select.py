@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any
 
-from oneflow_lite.errors import DimError, ShapeError
-from oneflow_lite.functors.checks import require_integer
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import DimError
+from oneflow_lite.functors.checks import require_integer, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Scalar, choice, tensor
 from oneflow_lite.functors.masking import check_same_dtype, filled
 from oneflow_lite.functors.scatter import from_zero, reduced_at
-from oneflow_lite.functors.shape import expand, reshape
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.interpreter import dispatch
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 INDEX_SELECT = op_expr("index_select")
-INDEX_ADD = op_expr("index_add")
-INDEX_COPY = op_expr("index_copy")
-INDEX_MASK = op_expr("index_mask")
+
+_CHOSEN = "x(3, 4), 1, i(3, n=4); x(3, 4), -2, i(n=3); x(), 0, i(1, n=1)"
+_ENTRIES = "x(3, 4), 1, fixed(np.array([2, 0])), x(3, 2)"
+_ADDED = f"{_ENTRIES}; x(3, 4), -2, i(5, n=3), x(5, 4), alpha=-2; x(), 0, i(1, n=1), x()"
+_REDUCED = f"""{_ENTRIES}, "prod"; x(3, 4), 0, i(5, n=3), x(5, 4), "mean", include_self=False
+    x(3, 4), 0, i(5, n=3), x(5, 4), "amax"; x(3, 4), -1, i(5, n=4), x(3, 5), "amin"
+    x(), 0, i(1, n=1), x(), 'prod'"""
+_FILLED = """x(3, 4), 1, i(2, n=4, low=-4), 0.5; x(3, 4), -2, i(n=3), 2; x(3, 4), 0, i(2, n=3), x()
+    x(), 0, i(1, n=1), 3.0"""
+
+_writing = functools.partial(functor, "flow Tensor", out=True, twin=True)
 
 
 def check_vector(op: str, value: Tensor, argument: str = "index") -> Tensor:
     """Return integers of at most one dimension as a vector."""
     rank = require_integer(op, value, argument)._data.ndim
     if rank < 2:
-        return value if rank else reshape(value, 1)
-    raise DimError(
-        f"{op}(): argument '{argument}': expected a vector, got shape {value.shape}; flatten it"
-    )
+        return value if rank else value.reshape(1)
+    raise wrong(op, argument, "a vector", value, "flatten it", DimError)
 
 
 Vector = Annotated[
@@ -45,9 +52,7 @@ Vector = Annotated[
 ]
 
 
-@functor(
-    "flow Tensor", out=True, samples="x(3, 4), 1, i(3, n=4); x(3, 4), -2, i(n=3); x(), 0, i(1, n=1)"
-)
+@functor("flow Tensor", out=True, samples=_CHOSEN)
 def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     """Return the entries of one dimension that a vector of indices names.
 
@@ -58,78 +63,43 @@ def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     if input.ndim:
         return dispatch(INDEX_SELECT, (input, index), {"dim": dim})
     if index.shape != (1,):
-        expected = "one index for a 0-d tensor"
-        got = f"shape {index.shape}"
-        mend = "unsqueeze the input"
-        raise ShapeError(
-            f"index_select(): argument 'index': expected {expected}, got {got}; {mend}"
-        )
-    return reshape(dispatch(INDEX_SELECT, (reshape(input, 1), index), {"dim": 0}), ())
+        expected, mend = "one index for a 0-d tensor", "unsqueeze the input"
+        raise wrong("index_select", "index", expected, index, mend)
+    return dispatch(INDEX_SELECT, (input.reshape(1), index), {"dim": 0}).reshape(())
 
 
-def _entries(
-    op: str, input: Tensor, dim: int, index: Tensor, source: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def _entries(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
     """Check that there is an entry of `source` for each index; a 0-d input has one entry."""
     check_same_dtype(op, input, "source", source)
     shape = input.shape
     want = (*shape[:dim], *index.shape, *shape[dim + 1 :]) if shape else ()
     if source.shape != want or (not shape and index.shape != (1,)):
         expected = f"shape {want}: that of input, with one entry per index in dim {dim}"
-        mend = "give one entry for each index"
-        raise ShapeError(
-            f"{op}(): argument 'source': expected {expected}, got shape {source.shape}; {mend}"
-        )
-    return (input, index, source) if shape else (reshape(input, 1), index, reshape(source, 1))
+        raise wrong(op, "source", expected, source, "give one entry for each index")
+    return (input, index, source) if shape else (input.reshape(1), index, source.reshape(1))
 
 
-def _with_entries(
-    op: OpExpr, input: Tensor, dim: int, index: Tensor, source: Tensor, **attrs: Any
-) -> Tensor:
-    inputs = _entries(op.op_type_name, input, dim, index, source)
-    return _shaped(dispatch(op, inputs, {"dim": dim, **attrs}), input)
+def _with_entries(op: str, input: Tensor, dim: int, *given: Tensor, **attrs: Any) -> Tensor:
+    result = dispatch(op_expr(op), _entries(op, input, dim, *given), {"dim": dim, **attrs})
+    return result if input.ndim else result.reshape(())
 
 
-def _shaped(result: Tensor, input: Tensor) -> Tensor:
-    return result if input.ndim else reshape(result, ())
-
-
-_ENTRIES = "x(3, 4), 1, fixed(np.array([2, 0])), x(3, 2)"
-
-
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples=f"""
-    {_ENTRIES}; x(3, 4), -2, i(5, n=3), x(5, 4), alpha=-2; x(), 0, i(1, n=1), x()
-""",
-)
+@_writing(samples=_ADDED)
 def index_add(
     input: AnyTensor, dim: Dim, index: Vector, source: AnyTensor, *, alpha: Scalar = 1
 ) -> Tensor:
     """Return `input` with alpha · source added to the entries that a vector of indices names.
 
-    Entries that are named twice get both.
-
     source: of the dtype and shape of `input`, except for len(index) entries along `dim`.
-    alpha: factor of `source`.
     ShapeError, DTypeError: when `source` does not fit.
 
     >>> flow.index_add(flow.zeros(3), 0, flow.tensor([0, 0]), flow.tensor([1., 2.]), alpha=10)
     tensor([30.,  0.,  0.])
     """
-    return _with_entries(INDEX_ADD, input, dim, index, source, alpha=alpha)
+    return _with_entries("index_add", input, dim, index, source, alpha=alpha)
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples=f"""
-    {_ENTRIES}; x(3, 4), -2, i(n=3), x(1, 4); x(), 0, i(1, n=1), x()
-""",
-)
+@_writing(samples=f"{_ENTRIES}; x(3, 4), -2, i(n=3), x(1, 4); x(), 0, i(1, n=1), x()")
 def index_copy(input: AnyTensor, dim: Dim, index: Vector, source: AnyTensor) -> Tensor:
     """Return `input` with `source` written to the entries that a vector of indices names.
 
@@ -138,23 +108,11 @@ def index_copy(input: AnyTensor, dim: Dim, index: Vector, source: AnyTensor) -> 
 
     source: of the dtype and shape of `input`, except for len(index) entries along `dim`.
     ShapeError, DTypeError: when `source` does not fit.
-
-    >>> flow.index_copy(flow.zeros(3), 0, flow.tensor([2, 0]), flow.tensor([1., 2.]))
-    tensor([2., 0., 1.])
     """
-    return _with_entries(INDEX_COPY, input, dim, index, source)
+    return _with_entries("index_copy", input, dim, index, source)
 
 
-@functor(
-    "flow Tensor",
-    out=True,
-    twin=True,
-    samples=f"""
-    {_ENTRIES}, "prod"; x(3, 4), 0, i(5, n=3), x(5, 4), "mean", include_self=False
-    x(3, 4), 0, i(5, n=3), x(5, 4), "amax"; x(3, 4), -1, i(5, n=4), x(3, 5), "amin"
-    x(), 0, i(1, n=1), x(), "prod"
-""",
-)
+@_writing(samples=_REDUCED)
 def index_reduce(
     input: AnyTensor,
     dim: Dim,
@@ -178,33 +136,20 @@ def index_reduce(
     """
     op = "index_reduce"
     x, index, source = _entries(op, input, dim, index, source)
-    index = reshape(
-        from_zero(op, "index", index, x.shape[dim], False), *index.shape, *[1] * (x.ndim - 1 - dim)
-    )
-    result = reduced_at(op, x, dim, expand(index, source.shape), source, reduce, include_self)
-    return _shaped(result, input)
+    index = from_zero(op, "index", index, x.shape[dim], False)
+    index = index.reshape(*index.shape, *[1] * (x.ndim - 1 - dim)).expand(source.shape)
+    result = reduced_at(op, x, dim, index, source, reduce, include_self)
+    return result if input.ndim else result.reshape(())
 
 
-@functor(
-    "flow Tensor",
-    twin=True,
-    samples="""
-    x(3, 4), 1, i(2, n=4, low=-4), 0.5; x(3, 4), -2, i(n=3), 2; x(3, 4), 0, i(2, n=3), x()
-    x(), 0, i(1, n=1), 3.0
-""",
-)
+@functor("flow Tensor", twin=True, samples=_FILLED)
 def index_fill(input: AnyTensor, dim: Dim, index: Vector, value: float | Tensor) -> Tensor:
     """Return `input` with a number written to the entries that a vector of indices names.
 
-    Indices count from the end when negative.
-
+    index: a vector of integers, counted from the end when negative.
     value: a number or a 0-d tensor, which gets the sum of the gradients where it was written.
     ShapeError, DTypeError: when `value` does not fit.
-
-    >>> flow.index_fill(flow.zeros(2, 3), 1, flow.tensor([0, -1]), 7)
-    tensor([[7., 0., 7.],
-            [7., 0., 7.]])
     """
     shape = input.shape
-    mask = dispatch1(INDEX_MASK, index, {"dim": dim, "shape": shape or (1,)})
-    return filled("index_fill", input, mask if shape else reshape(mask, ()), value)
+    mask = F.index_mask(index, dim=dim, shape=shape or (1,))
+    return filled("index_fill", input, mask if shape else mask.reshape(()), value)

@@ -6,61 +6,46 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU, to_device
-from oneflow_lite.errors import (
-    ArgumentTypeError,
-    DimError,
-    DTypeError,
-    IndexRangeError,
-    ShapeError,
-)
-from oneflow_lite.functors.checks import check_dim, check_tensor
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
+from oneflow_lite.errors import ArgumentTypeError, DimError, IndexRangeError, ShapeError
+from oneflow_lite.functors.checks import check_dim, check_tensor, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Int
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.index_parser import is_plain_slice, parse_index
+from oneflow_lite.functors.index_parser import constant_beside, is_plain_slice, parse_index
+from oneflow_lite.functors.masking import check_same_dtype
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor, make_constant, to_array
+from oneflow_lite.tensor import Tensor, to_array
 
 GETITEM = op_expr("getitem")
 GETITEM_ADVANCED = op_expr("getitem_advanced")
-GETITEM_ADVANCED_GRAD = op_expr("getitem_advanced_grad")
 SETITEM = op_expr("setitem_")
 NARROW = op_expr("narrow")
 SELECT = op_expr("select")
 CAST = op_expr("cast")
-RESHAPE = op_expr("reshape")
+
+_PAIRS = "x(3, 4), (fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
+_PUT = f"""{_PAIRS}, x(2); {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), True
+    x(3, 4), (i(2, n=3),), x()"""
 
 
 @register_functor("getitem")
 def getitem(input: Tensor, index: Any) -> Tensor:
     """Return `input[index]`.
 
-    Ints, slices, None and Ellipsis give a view, which shares memory with `input`. Tensors, arrays
-    and lists of ints or bools choose elements and copy them, after the other items were applied.
+    Ints, slices, None and Ellipsis give a view. Tensors, arrays and lists of ints or bools choose
+    elements and copy them, after the other items were applied. A mask stands for as many dimensions
+    as it has, and a short list with anything but numbers in it for a tuple.
 
-    Two things differ from PyTorch: slices may have a negative step, as in NumPy, and a 0-d integer
-    tensor on CUDA copies, so that its value is read only where the index is used.
+    Two things differ from PyTorch: slices may have a negative step, and a 0-d integer tensor on
+    CUDA copies, so that its value is read only where the index is used.
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape.
-    index : int, slice, None, Ellipsis, Tensor, array, list, or a tuple of these
-        Ints count from the end when negative. A mask stands for as many dimensions as it has. A
-        short list with anything but numbers in it counts as a tuple.
+    Raises `IndexRangeError` for an index outside the tensor or of another type, a mask of another
+    shape, and index tensors that do not broadcast, and `DimError` for too many. On CUDA the values
+    of index tensors are not looked at, and one outside counts around the end.
 
-    Raises
-    ------
-    IndexRangeError, DimError
-        For an index outside the tensor or of another type, a mask of another shape, index tensors
-        that do not broadcast together, or more indices than dimensions. On CUDA the values of
-        index tensors are not looked at, and one outside counts around the end.
-
-    Examples
-    --------
     >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1., 2.], [3., 4.], [5., 6.]])
     >>> x[0], x[::2, 1], x[[2, 0], 0], x[x > 4]
@@ -101,61 +86,38 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
 def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
     """Write `value` into `input[index]` in place and return `input`.
 
-    Of several values for one element the last one stays, and only that one gets a gradient.
-    (PyTorch gives the overwritten ones a gradient as well. On CUDA it is not said which one stays.)
+    A value, a Tensor, array, list or number, is broadcast to the indexed elements and cast to the
+    dtype of `input`. Of several for one element the last one stays, and only that one gets a
+    gradient. (PyTorch gives the overwritten ones one, too. On CUDA it is not said which one stays.)
 
-    Parameters
-    ----------
-    input : Tensor
-        Of any shape and dtype; no leaf that requires a gradient.
-    index
-        As for `getitem`.
-    value : Tensor, array, list or number
-        Broadcast to the indexed elements and cast to the dtype of `input`.
+    Raises what `getitem` does, `ShapeError` and `DTypeError` when `value` does not fit.
 
-    Raises
-    ------
-    IndexRangeError, DimError, ShapeError, DTypeError
-        As for `getitem`, and when `value` does not broadcast, or does not fit the dtype.
-
-    Examples
-    --------
     >>> import oneflow_lite as flow
     >>> x = flow.zeros(2, 3)
-    >>> x[0, 1:] = 5
-    >>> x[:, 0] = flow.tensor([1., 2.])
+    >>> x[0, 1:], x[:, 0] = 5, flow.tensor([1., 2.])
     >>> x
     tensor([[1., 5., 5.],
             [2., 0., 0.]])
     """
     data = check_tensor("setitem", "input", input)._data
     parsed = parse_index("setitem", input, index)
-    fill = None
-    if isinstance(value, Tensor):
-        tensor: Tensor | None = value
-    elif isinstance(value, (np.ndarray, list, tuple)):
-        array = to_array("setitem", value)
-        device = input.device
-        tensor = make_constant(array if device is CPU else to_device(array, device))
+    tensor = fill = None
+    if isinstance(value, (Tensor, np.ndarray, list, tuple)):
+        if not isinstance(value, Tensor):
+            value = constant_beside(input, to_array("setitem", value))
+        tensor = _matching(value, data.dtype)
+        if not parsed.tensors and not fits(want := data[parsed.basic].shape, tensor.shape):
+            expected = f"a shape that broadcasts to the indexed elements, {want}"
+            mend = "give one value, or one for each element"
+            raise wrong("setitem", "value", expected, tensor, mend)
+    elif value is None or isinstance(value, str):
+        expected, mend = "a Tensor, an array or a number", "wrap the value with flow.tensor(...)"
+        got = type(value).__name__
+        raise wrong("setitem", "value", expected, got, mend, ArgumentTypeError)
     else:
-        tensor = None
-        fill = _fill("setitem", value, data.dtype)
-    if tensor is not None:
-        tensor = _matching(tensor, data.dtype)
-        if not parsed.tensors:
-            _check_value(data[parsed.basic].shape, tensor.shape)
+        fill = fill_value("setitem", "value", value, data.dtype)
     attrs = {"index": parsed.basic, "dims": parsed.dims, "fill": fill}
     return dispatch(SETITEM, (input, tensor, *parsed.tensors), attrs)
-
-
-def _fill(op: str, value: Any, dtype: Any) -> Any:
-    if value is None or isinstance(value, str):
-        mend = "wrap the value with flow.tensor(...)"
-        expected = "a Tensor, an array or a number"
-        raise ArgumentTypeError(
-            f"{op}(): argument 'value': expected {expected}, got {type(value).__name__}; {mend}"
-        )
-    return fill_value(op, "value", value, dtype)
 
 
 def _matching(value: Tensor, dtype: Any) -> Tensor:
@@ -166,19 +128,7 @@ def _matching(value: Tensor, dtype: Any) -> Tensor:
     leading = 0
     while leading < len(shape) and shape[leading] == 1:
         leading += 1
-    return dispatch1(RESHAPE, value, {"shape": shape[leading:]}) if leading else value
-
-
-def _check_value(want: tuple[int, ...], have: tuple[int, ...]) -> None:
-    fits = len(have) <= len(want) and all(
-        h in (1, w) for h, w in zip(have[::-1], want[::-1], strict=False)
-    )
-    if not fits:
-        expected = f"a shape that broadcasts to the indexed elements, {want}"
-        mend = "give one value, or one for each element"
-        raise ShapeError(
-            f"setitem(): argument 'value': expected {expected}, got shape {have}; {mend}"
-        )
+    return F.reshape(value, shape[leading:]) if leading else value
 
 
 @functor("flow Tensor", samples="x(3, 4), 0, 1, 2; x(3, 4), -1, -3, 2; x(3, 4), 1, 4, 0")
@@ -193,17 +143,15 @@ def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
     """
     shape = input._data.shape
     if not shape:
-        raise _no_dims(ShapeError, "narrow", "unsqueeze it")
+        raise no_dimension("narrow", "input", ShapeError)
     size = shape[dim]
-    where = f"for dimension {dim} of shape {shape}"
     if not -size <= start <= size:
-        raise _outside("narrow", "start", f"{-size} to {size} {where}", start)
+        expected = f"{-size} to {size} for dimension {dim} of shape {shape}"
+        raise wrong("narrow", "start", expected, start, "stay inside the tensor", IndexRangeError)
     begin = start + size if start < 0 else start
     if not 0 <= length <= size - begin:
         expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
-        raise ShapeError(
-            f"narrow(): argument 'length': expected {expected}, got {length}; shorten it"
-        )
+        raise wrong("narrow", "length", expected, length, "shorten it")
     return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": length})
 
 
@@ -213,42 +161,19 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
 
     IndexRangeError: when `index` lies outside the dimension.
     DimError: when `input` is 0-d, or has no such dimension.
-
-    >>> flow.select(flow.tensor([[1, 2], [3, 4]]), 1, 0)
-    tensor([1, 3])
     """
     shape = input._data.shape
     if not shape:
-        raise _no_dims(DimError, "select", "use the tensor itself")
+        raise no_dimension("select", "input", DimError, "use the tensor itself")
     dim = check_dim("select", dim, len(shape))
     size = shape[dim]
     if not -size <= index < size:
-        where = f"for dimension {dim} of shape {shape}"
-        raise _outside("select", "index", f"{-size} to {size - 1} {where}", index)
+        expected = f"{-size} to {size - 1} for dimension {dim} of shape {shape}"
+        raise wrong("select", "index", expected, index, "stay inside the tensor", IndexRangeError)
     return dispatch1(SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
 
 
-def _no_dims(kind: Any, op: str, mend: str) -> Exception:
-    expected = "at least one dimension"
-    return kind(f"{op}(): argument 'input': expected {expected}, got a 0-d tensor; {mend}")
-
-
-def _outside(op: str, argument: str, expected: str, got: int) -> Exception:
-    mend = "stay inside the tensor"
-    return IndexRangeError(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
-
-
-_PAIRS = "(fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
-
-
-@functor(
-    "flow Tensor",
-    twin="flow Tensor",
-    samples=f"""
-    x(3, 4), {_PAIRS}, x(2); x(3, 4), {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), True
-    x(3, 4), (i(2, n=3),), x()
-""",
-)
+@functor("flow Tensor", twin="flow Tensor", samples=_PUT)
 def index_put(
     input: AnyTensor, indices: Any, values: AnyTensor, accumulate: Flag = False
 ) -> Tensor:
@@ -266,18 +191,9 @@ def index_put(
     tensor([3., 3.])
     """
     if not isinstance(indices, (tuple, list)):
-        expected = "a tuple of Tensors and None"
-        got = type(indices).__name__
-        mend = "write (indices,)"
-        raise ArgumentTypeError(
-            f"index_put(): argument 'indices': expected {expected}, got {got}; {mend}"
-        )
-    if values.dtype != input.dtype:
-        expected = f"the dtype of input, {input.dtype}"
-        mend = "convert it with .to(input.dtype)"
-        raise DTypeError(
-            f"index_put(): argument 'values': expected {expected}, got {values.dtype}; {mend}"
-        )
+        expected, got = "a tuple of Tensors and None", type(indices).__name__
+        raise wrong("index_put", "indices", expected, got, "write (indices,)", ArgumentTypeError)
+    check_same_dtype("index_put", input, "values", values)
     index = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:
         return setitem(input.clone(), index, values)
@@ -286,7 +202,7 @@ def index_put(
     if parsed.tensors:
         attrs = {"dims": parsed.dims}
         chosen = dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), attrs).shape
-        inputs = (values.expand(chosen), *parsed.tensors)
-        values = dispatch(GETITEM_ADVANCED_GRAD, inputs, {**attrs, "shape": view.shape})
+        values = values.expand(chosen)
+        values = F.getitem_advanced_grad(values, *parsed.tensors, **attrs, shape=view.shape)
     total = view + values
     return total if parsed.chooses_all else setitem(input.clone(), parsed.basic, total)

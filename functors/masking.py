@@ -6,22 +6,22 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError, ShapeError
-from oneflow_lite.functors.checks import cast, check_tensor
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import DTypeError
+from oneflow_lite.functors.checks import cast, check_tensor, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, tensor
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.indexing import select
-from oneflow_lite.functors.shape import expand
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 MASKED_FILL = op_expr("masked_fill")
-MASKED_SELECT = op_expr("masked_select")
-MASKED_SCATTER = op_expr("masked_scatter")
 NONZERO = op_expr("nonzero")
+
+_SAYS = "Of bools; it and `input` are broadcast together."
+_WHEN = "When {x} is not of bools."
+_FILLED = "x(2, 3), b(2, 3), 0.5; x(2, 3), b(3), fixed(x()); x(2, 3), b(3), x()"
 
 
 def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
@@ -29,28 +29,13 @@ def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
     if check_tensor(op, argument, value)._data.dtype.kind == "b":
         return value
     mend = "convert it with .bool()"
-    raise DTypeError(
-        f"{op}(): argument '{argument}': expected a mask of bools, got {value.dtype}; {mend}"
-    )
+    raise wrong(op, argument, "a mask of bools", value.dtype, mend, DTypeError)
 
 
-Mask = Annotated[
-    Tensor,
-    tensor(
-        check_mask,
-        "b",
-        "Of bools; it and `input` are broadcast together.",
-        "b(2, 3)",
-        DTypeError="When {x} is not of bools.",
-    ),
-]
+Mask = Annotated[Tensor, tensor(check_mask, "b", _SAYS, "b(2, 3)", DTypeError=_WHEN)]
 
 
-@functor(
-    "flow Tensor",
-    twin=True,
-    samples="x(2, 3), b(2, 3), 0.5; x(2, 3), b(3), fixed(x()); x(2, 3), b(3), x()",
-)
+@functor("flow Tensor", twin=True, samples=_FILLED)
 def masked_fill(input: AnyTensor, mask: Mask, value: float | Tensor) -> Tensor:
     """Return `input` with `value` where `mask` is True.
 
@@ -73,17 +58,12 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
         return dispatch(MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
         mend = "use where() or masked_scatter() for several values"
-        expected = "a number or a 0-d tensor"
-        raise ShapeError(
-            f"{op}(): argument 'value': expected {expected}, got shape {value.shape}; {mend}"
-        )
+        raise wrong(op, "value", "a number or a 0-d tensor", value, mend)
     if value.is_complex() and not input.is_complex():
-        mend = "take its .real, or convert the tensor to a complex dtype"
         expected = f"a real number for a tensor of {input.dtype}"
-        raise DTypeError(
-            f"{op}(): argument 'value': expected {expected}, got {value.dtype}; {mend}"
-        )
-    return FUNCTORS.get("where")(mask, cast(value, input.dtype), input)
+        mend = "take its .real, or convert the tensor to a complex dtype"
+        raise wrong(op, "value", expected, value.dtype, mend, DTypeError)
+    return F.where(mask, cast(value, input.dtype), input)
 
 
 @functor("flow Tensor", out=True, samples="x(2, 3), b(2, 3); x(2, 3), b(3); x(3), b(2, 1)")
@@ -98,7 +78,7 @@ def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
     >>> flow.masked_select(x, x % 2 == 0)
     tensor([2, 4])
     """
-    return dispatch(MASKED_SELECT, _together("masked_select", input, mask))
+    return dispatch(op_expr("masked_select"), _together("masked_select", input, mask))
 
 
 @functor("flow Tensor", twin=True, samples="x(2, 3), b(2, 3), x(4); x(2, 3), b(3), x(2, 2)")
@@ -115,17 +95,14 @@ def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
     """
     input, mask = _together("masked_scatter", input, mask)
     check_same_dtype("masked_scatter", input, "source", source)
-    return dispatch(MASKED_SCATTER, (input, mask, source))
+    return dispatch(op_expr("masked_scatter"), (input, mask, source))
 
 
 def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:
     """Raise `DTypeError` unless `source` has the dtype of `input`."""
     if source._data.dtype != input._data.dtype:
-        expected = f"the dtype of input, {input.dtype}"
-        mend = "convert it with .to(input.dtype)"
-        raise DTypeError(
-            f"{op}(): argument '{argument}': expected {expected}, got {source.dtype}; {mend}"
-        )
+        expected, mend = f"the dtype of input, {input.dtype}", "convert it with .to(input.dtype)"
+        raise wrong(op, argument, expected, source.dtype, mend, DTypeError)
 
 
 @functor("flow Tensor", out=True, samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)")
@@ -141,20 +118,14 @@ def nonzero(input: AnyTensor, *, as_tuple: Flag = False) -> Any:
     """
     if not as_tuple:
         return dispatch1(NONZERO, input)
-    if not input.ndim:
-        input = expand(input, 1)
+    input = input if input.ndim else input.expand(1)
     indices = dispatch1(NONZERO, input)
-    return tuple(select(indices, 1, k) for k in range(input.ndim))
+    return tuple(indices.select(1, k) for k in range(input.ndim))
 
 
 @functor("flow Tensor", op="nonzero", samples="i(2, 3, n=2); x(2)")
 def argwhere(input: AnyTensor) -> Tensor:
-    """Return the indices of the elements that are not zero, one row each.
-
-    >>> flow.argwhere(flow.tensor([0, 3, 4]))
-    tensor([[1],
-            [2]])
-    """
+    """Return the indices of the elements that are not zero, one row each."""
 
 
 def _together(op: str, input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -165,8 +136,5 @@ def _together(op: str, input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         shape = np.broadcast_shapes(input.shape, mask.shape)
     except ValueError:
         expected = f"a shape that broadcasts with {input.shape}"
-        mend = "make the sizes equal or 1"
-        raise ShapeError(
-            f"{op}(): argument 'mask': expected {expected}, got {mask.shape}; {mend}"
-        ) from None
-    return expand(input, shape), expand(mask, shape)
+        raise wrong(op, "mask", expected, mask.shape, "make the sizes equal or 1") from None
+    return input.expand(shape), mask.expand(shape)

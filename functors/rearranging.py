@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import DimError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import (
-    check_dim,
-    check_dims,
-    check_int,
-    check_shape,
-    no_dimension,
-    require_integer,
-)
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import DimError, ShapeError
+from oneflow_lite.functors import checks
+from oneflow_lite.functors.checks import check_dim, check_dims, check_shape, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Int, Integer, Matrices, Sizes
-from oneflow_lite.functors.shape import expand, reshape, transpose, unsqueeze
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
 
 REPEAT = op_expr("repeat")
-FLIP = op_expr("flip")
 ROLL = op_expr("roll")
-REPEAT_INDEX = op_expr("repeat_index")
+_INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
+    x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)"""
 
 
 @functor("Tensor", samples="x(2, 3), 1, 2; x(2), (2, 3)")
@@ -43,8 +36,7 @@ def repeat(input: AnyTensor, *repeats: Sizes, **named: Any) -> Tensor:
     ndim = input._data.ndim
     if len(repeats) < ndim or any(n < 0 for n in repeats):
         expected = f"at least {ndim} numbers, none negative, for shape {input.shape}"
-        mend = "name every dimension, or use tile()"
-        raise bad_argument(ShapeError, "repeat", "repeats", expected, repeats, mend)
+        raise wrong("repeat", "repeats", expected, repeats, "name every dimension, or use tile()")
     return dispatch1(REPEAT, input, {"sizes": repeats})
 
 
@@ -53,14 +45,10 @@ def tile(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """Return copies of a tensor side by side; missing numbers, in front, are 1.
 
     ShapeError: when a number is negative.
-
-    >>> flow.tile(flow.tensor([[1, 2], [3, 4]]), (2,))
-    tensor([[1, 2, 1, 2],
-            [3, 4, 3, 4]])
     """
     if any(n < 0 for n in dims):
         mend = "pass how many copies are wanted"
-        raise bad_argument(ShapeError, "tile", "dims", "no negative number", dims, mend)
+        raise wrong("tile", "dims", "no negative number", dims, mend)
     return dispatch1(REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
 
 
@@ -69,20 +57,16 @@ def flip(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     """Return a copy with the order of entries reversed along the given dimensions.
 
     DimError: when a dimension is out of range or given twice.
-
-    >>> flow.flip(flow.tensor([[1, 2], [3, 4]]), (0, 1))
-    tensor([[4, 3],
-            [2, 1]])
     """
     # check_dims takes () as all dimensions, flip as none.
     places = check_dims("flip", dims, input._data.ndim, "dims") if dims else ()
-    return dispatch1(FLIP, input, {"dims": places})
+    return dispatch1(op_expr("flip"), input, {"dims": places})
 
 
 @functor("flow Tensor")
 def fliplr(input: Matrices) -> Tensor:
     """Return a copy with the order of columns reversed."""
-    return dispatch1(FLIP, input, {"dims": (1,)})
+    return F.flip(input, 1)
 
 
 @functor("flow Tensor", samples="x(2, 3); x(2)")
@@ -92,8 +76,8 @@ def flipud(input: AnyTensor) -> Tensor:
     ShapeError: when `input` is 0-d.
     """
     if not input._data.ndim:
-        raise no_dimension("flipud", "input", ShapeError)
-    return dispatch1(FLIP, input, {"dims": (0,)})
+        raise checks.no_dimension("flipud", "input", ShapeError)
+    return F.flip(input, 0)
 
 
 @functor("flow Tensor", samples="x(2, 3); x(2, 3, 2), 2, (0, -1); x(2, 3), -1; x(2, 3), 4")
@@ -108,12 +92,11 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """
     places = check_dims("rot90", dims, input._data.ndim, "dims")
     if len(places) != 2:
-        expected, mend = "two dimensions", "name the two that span the plane"
-        raise bad_argument(ShapeError, "rot90", "dims", expected, dims, mend)
+        mend = "name the two that span the plane"
+        raise wrong("rot90", "dims", "two dimensions", f"{dims}", mend)
     a, b = places
-    flips = ((), (b,), (a, b), (a,))[k % 4]
-    y = dispatch1(FLIP, input, {"dims": flips})
-    return transpose(y, a, b) if k % 2 else y
+    y = F.flip(input, ((), (b,), (a, b), (a,))[k % 4])
+    return y.transpose(a, b) if k % 2 else y
 
 
 @functor("flow Tensor", samples="x(4), 1; x(2, 3), -2, 1; x(2, 3), (1, 2), (0, -1)")
@@ -133,35 +116,27 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
     given = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not steps or (len(steps) != len(given) and (given or len(steps) != 1)):
         expected = f"one shift for each of {len(given)} dims" if given else "one shift"
-        mend = "make shifts and dims equally long"
-        raise bad_argument(ShapeError, "roll", "shifts", expected, shifts, mend)
+        raise wrong("roll", "shifts", expected, f"{shifts}", "make shifts and dims equally long")
     if not given:
         return dispatch1(ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:
-        raise bad_argument(
-            DimError, "roll", "dims", "no dims for a 0-d tensor", dims, "leave them out"
-        )
-    # A dimension named twice is shifted by the sum.
-    total: dict[int, int] = {}
+        expected = "no dims for a 0-d tensor"
+        raise wrong("roll", "dims", expected, dims, "leave them out", DimError)
+    total: dict[int, int] = {}  # a dimension named twice is shifted by the sum
     for dim, step in zip(given, steps, strict=True):
         place = check_dim("roll", dim, ndim, "dims")
         total[place] = total.get(place, 0) + step
     return dispatch1(ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})
 
 
-@functor(
-    "flow Tensor",
-    samples="""x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
-        x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)""",
-)
+@functor("flow Tensor", samples=_INTERLEAVED)
 def repeat_interleave(
     input: AnyTensor, repeats: Any = None, dim: Any = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Return each entry of a dimension as often as told, one after the other.
+    """Return each entry of a dimension, or of the flattened tensor, as often as told.
 
     repeats: one count for all, or a tensor with one for each entry. Without it, `input` itself
         holds counts, and the result says which positions they stand for.
-    dim: the dimension; without one the tensor is flattened.
     output_size: the sum of the counts, if it is known; otherwise a device has to be asked.
     ShapeError: when there is not one count for each entry.
     ArgumentError: when a count is negative, or the sum is not `output_size`.
@@ -171,33 +146,30 @@ def repeat_interleave(
     """
     op = "repeat_interleave"
     if repeats is None:
-        counts = require_integer(op, input, "input")
-        return dispatch1(REPEAT_INDEX, _counts(op, counts, None), {"output_size": output_size})
+        return _positions(op, input, "input", None, output_size)
     if dim is None:
-        input, dim = reshape(input, -1), 0
+        input, dim = F.reshape(input, -1), 0
     dim = check_dim(op, dim, input._data.ndim)
     if not input._data.ndim:
-        input = reshape(input, 1)
+        input = F.reshape(input, 1)
     shape = input._data.shape
-    if isinstance(repeats, Tensor) and repeats._data.size == 1 != shape[dim]:
-        repeats = expand(reshape(repeats, 1), shape[dim])
+    before, entries, after = shape[:dim], shape[dim], shape[dim + 1 :]
     if isinstance(repeats, Tensor):
-        counts = _counts(op, require_integer(op, repeats, "repeats"), shape[dim])
-        index = dispatch1(REPEAT_INDEX, counts, {"output_size": output_size})
-        return FUNCTORS.get("index_select")(input, dim, index)
-    count = check_int(op, "repeats", repeats, 0)
-    wide = (*shape[: dim + 1], count, *shape[dim + 1 :])
-    y = expand(unsqueeze(input, dim + 1), wide)
-    return reshape(y, (*shape[:dim], shape[dim] * count, *shape[dim + 1 :]))
+        if repeats._data.size == 1 != entries:
+            repeats = F.expand(F.reshape(repeats, 1), entries)
+        return F.index_select(input, dim, _positions(op, repeats, "repeats", entries, output_size))
+    count = checks.check_int(op, "repeats", repeats, 0)
+    y = F.expand(F.unsqueeze(input, dim + 1), (*before, entries, count, *after))
+    return F.reshape(y, (*before, entries * count, *after))
 
 
-def _counts(op: str, counts: Tensor, entries: int | None) -> Tensor:
-    shape = counts._data.shape
+def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: Any) -> Tensor:
+    """Return each position as often as a vector counts it."""
+    shape = checks.require_integer(op, counts, name)._data.shape
     if len(shape) > 1 or (entries is not None and shape not in ((), (entries,))):
         expected = "a vector" if entries is None else f"one count, or {entries} of them"
-        mend = "give one for each entry of the dimension"
-        raise bad_argument(ShapeError, op, "repeats", expected, f"shape {shape}", mend)
-    return reshape(counts, -1)
+        raise wrong(op, "repeats", expected, counts, "give one for each entry of the dimension")
+    return F.repeat_index(F.reshape(counts, -1), output_size=total)
 
 
 @functor("flow", samples="i(4, n=6), (2, 3); i(2, 2, n=4), 4")
@@ -220,4 +192,4 @@ def unravel_index(indices: Integer, shape: Any) -> tuple[Tensor, ...]:
 @functor("flow", samples="x(2, 3), (1, 2); x(3), [-1, 2], 1.5")
 def constant_pad_nd(input: AnyTensor, pad: Sequence[int], value: float = 0) -> Tensor:
     """Add entries of one value before and after the last dimensions, as `nn.functional.pad`."""
-    return FUNCTORS.get("pad")(input, pad, "constant", value)
+    return F.pad(input, pad, "constant", value)

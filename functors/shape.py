@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Annotated, Any
 
 import numpy as np
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import as_dtype, is_dtype
-from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError, bad_argument
-from oneflow_lite.functors.checks import (
-    cast as cast,
-    check_dim,
-    check_dims,
-    check_matrices,
-    check_ndim,
-    check_shape,
-    check_tensor,
-    named_sizes,
-    no_dimension,
-)
+from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError
+from oneflow_lite.functors import checks
+from oneflow_lite.functors.checks import cast as cast, check_dim, check_dims, check_shape, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Domain, Sizes
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -36,17 +27,10 @@ _TRANSPOSE = op_expr("transpose")
 _PERMUTE = op_expr("permute")
 _SQUEEZE = op_expr("squeeze")
 _EXPAND = op_expr("expand")
-_SUM_TO = op_expr("sum_to")
 _REAL = op_expr("real")
-_IMAG = op_expr("imag")
-_CONJ = op_expr("conj")
-_VIEW_DTYPE = op_expr("view_dtype")
-_TO_DEVICE = op_expr("to_device")
 
 
-def filled(
-    op: str, argument: str, sizes: tuple[int, ...], total: int, input: Tensor
-) -> tuple[int, ...]:
+def _filled(op: str, argument: str, sizes: Any, total: int, input: Tensor) -> tuple[int, ...]:
     """Fill in the one size given as -1, and check the product of the sizes."""
     known, unknown = 1, -1
     for i, n in enumerate(sizes):
@@ -62,15 +46,12 @@ def filled(
     if unknown < 0 and known == total:
         return sizes
     expected = f"sizes with product {total} (of shape {input.shape}), at most one of them -1"
-    mend = "choose sizes that keep the number of elements"
-    raise bad_argument(ShapeError, op, argument, expected, sizes, mend)
+    raise wrong(op, argument, expected, sizes, "choose sizes that keep the number of elements")
 
 
 @functor("flow Tensor", samples="x(2, 3), (3, -1)")
 def reshape(input: AnyTensor, *shape: Sizes, **named: Any) -> Tensor:
-    """Return the elements in another shape: a view where the memory allows it, else a copy.
-
-    One size may be -1 and is then computed.
+    """Return the elements in another shape, one size of which may be -1: a view if it can be.
 
     ShapeError: when the sizes do not keep the number of elements.
 
@@ -78,9 +59,8 @@ def reshape(input: AnyTensor, *shape: Sizes, **named: Any) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    return dispatch1(
-        _RESHAPE, input, {"shape": filled("reshape", "shape", shape, input._data.size, input)}
-    )
+    sizes = _filled("reshape", "shape", shape, input._data.size, input)
+    return dispatch1(_RESHAPE, input, {"shape": sizes})
 
 
 @functor("Tensor", samples="x(2, 3), 3, -1; x(2, 3), (6,)")
@@ -93,23 +73,22 @@ def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
     ShapeError: when the sizes do not keep the number of elements, or need a copy.
     DTypeError: when the dtype has another size.
 
-    >>> x = flow.zeros(2, 3)
-    >>> x.view(-1)[4] = 1.0
+    >>> x = flow.zeros(2, 2)
+    >>> x.view(4)[1:3] = 1.0
     >>> x
-    tensor([[0., 0., 0.],
-            [0., 1., 0.]])
+    tensor([[0., 1.],
+            [1., 0.]])
     """
-    given = named_sizes("view", shape, named, "size", "dtype")
+    given = checks.named_sizes("view", shape, named, "size", "dtype")
     if len(given) == 1 and not isinstance(given[0], (int, np.integer, tuple, list)):
         return _read_as(input, given[0])
     sizes = check_shape("view", given, "shape")
-    result = dispatch1(
-        _RESHAPE, input, {"shape": filled("view", "shape", sizes, input._data.size, input)}
-    )
+    sizes = _filled("view", "shape", sizes, input._data.size, input)
+    result = dispatch1(_RESHAPE, input, {"shape": sizes})
     if input._data.size and result is not input and result._view is None:  # it was copied
         expected = f"a shape that the strides {input.stride()} of shape {input.shape} allow"
         mend = "use reshape(), which copies where it must"
-        raise bad_argument(ShapeError, "view", "shape", expected, result.shape, mend)
+        raise wrong("view", "shape", expected, result.shape, mend)
     return result
 
 
@@ -118,22 +97,19 @@ def _read_as(input: Tensor, dtype: Any) -> Tensor:
     if chosen.itemsize != input.dtype.itemsize:
         expected = f"a dtype of {input.dtype.itemsize} bytes, as {input.dtype}"
         mend = "convert the elements with to()"
-        raise bad_argument(DTypeError, "view", "dtype", expected, chosen, mend)
-    result = dispatch1(_VIEW_DTYPE, input.detach(), {"dtype": chosen})
+        raise wrong("view", "dtype", expected, chosen, mend, DTypeError)
+    result: Tensor = F.view_dtype(input.detach(), dtype=chosen)
     result._view = None  # it shares memory and version, as detach() does
     return result
 
 
-_like = functools.partial(functor, "Tensor", samples="x(2, 3), fixed(x(3, 2))")
-
-
-@_like()
+@functor("Tensor", samples="x(2, 3), fixed(x(3, 2))")
 def view_as(input: AnyTensor, other: AnyTensor) -> Tensor:
     """Return `input` viewed in the shape of `other`."""
     return view(input, other.shape)
 
 
-@_like()
+@functor("Tensor", samples="x(2, 3), fixed(x(3, 2))")
 def reshape_as(input: AnyTensor, other: AnyTensor) -> Tensor:
     """Return `input` in the shape of `other`."""
     return reshape(input, other.shape)
@@ -144,20 +120,13 @@ def flatten(input: AnyTensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     """Return the tensor with the dimensions from `start_dim` to `end_dim` made one.
 
     ShapeError: when `end_dim` lies before `start_dim`.
-
-    >>> flow.zeros(2, 3, 4).flatten(1).shape
-    (2, 12)
     """
     shape = input._data.shape
     if start_dim > end_dim:
         expected = f"at least start_dim = {start_dim}"
-        raise bad_argument(
-            ShapeError, "flatten", "end_dim", expected, end_dim, "swap the dimensions"
-        )
-    if not shape:
-        return reshape(input, 1)
+        raise wrong("flatten", "end_dim", expected, end_dim, "swap the dimensions")
     if start_dim == end_dim:
-        return input
+        return input if shape else reshape(input, 1)
     size = math.prod(shape[start_dim : end_dim + 1])
     return reshape(input, (*shape[:start_dim], size, *shape[end_dim + 1 :]))
 
@@ -177,15 +146,14 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
     """
     shape = input._data.shape
     if not shape:
-        raise no_dimension("unflatten", "input", DimError, "use reshape()")
+        raise checks.no_dimension("unflatten", "input", DimError, "use reshape()")
     dim = check_dim("unflatten", dim, len(shape))
     if not isinstance(sizes, (tuple, list)) or not sizes:
         kind = ShapeError if isinstance(sizes, (tuple, list)) else ArgumentTypeError
-        expected, got = "a tuple of at least one int", repr(sizes)
         mend = "name the sizes that the dimension is split into"
-        raise bad_argument(kind, "unflatten", "sizes", expected, got, mend)
+        raise wrong("unflatten", "sizes", "a tuple of at least one int", repr(sizes), mend, kind)
     parts = check_shape("unflatten", (sizes,), "sizes")
-    parts = filled("unflatten", "sizes", parts, shape[dim], input)
+    parts = _filled("unflatten", "sizes", parts, shape[dim], input)
     return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 
 
@@ -233,7 +201,7 @@ def t(input: AnyTensor) -> Tensor:
 
     ShapeError: when there are more than two dimensions.
     """
-    rank = check_ndim("t", input, (0, 1, 2))._data.ndim
+    rank = checks.check_ndim("t", input, (0, 1, 2))._data.ndim
     return transpose(input, 0, 1) if rank == 2 else permute(input, tuple(range(rank)))
 
 
@@ -243,14 +211,14 @@ def adjoint(input: AnyTensor) -> Tensor:
 
     ShapeError: when `input` is a vector.
     """
-    scalar = not input._data.ndim
-    turned = permute(input, ()) if scalar else transpose(check_matrices("adjoint", input), -2, -1)
-    return dispatch1(_CONJ, turned) if input.is_complex() else turned
+    if not input._data.ndim:
+        return F.conj(permute(input, ()))
+    return F.conj(transpose(checks.check_matrices("adjoint", input), -2, -1))
 
 
 def conjugate_transpose(input: Tensor) -> Tensor:
     """The matrix transposed and conjugated; `Tensor.H`."""
-    return adjoint(check_ndim("H", input, (0, 2)))
+    return adjoint(checks.check_ndim("H", input, (0, 2)))
 
 
 @functor("flow Tensor", samples="x(2, 3, 2), (2, 0, -2)")
@@ -259,14 +227,11 @@ def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
 
     ShapeError: when not every dimension is named.
     DimError: when a dimension is out of range or given twice.
-
-    >>> flow.zeros(2, 3, 4).permute(2, 0, 1).shape
-    (4, 2, 3)
     """
     rank = input._data.ndim
     if len(dims) != rank:
-        expected, mend = f"{rank} dimensions, each once", "name every dimension once"
-        raise bad_argument(ShapeError, "permute", "dims", expected, dims, mend)
+        expected = f"{rank} dimensions, each once"
+        raise wrong("permute", "dims", expected, dims, "name every dimension once")
     dims = check_dims("permute", dims, rank, "dims") if rank else ()
     return dispatch1(_PERMUTE, input, {"dims": dims})
 
@@ -279,15 +244,12 @@ def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
     DimError: when a dimension is out of range or given twice.
     """
     rank = input._data.ndim
-    lists = [(d,) if isinstance(d, int) else d for d in (source, destination)]
-    sources = check_dims("movedim", lists[0], rank, "source") if lists[0] != () else ()
-    places = check_dims("movedim", lists[1], rank, "destination") if lists[1] != () else ()
+    sources = check_dims("movedim", source, rank, "source") if source != () else ()
+    places = check_dims("movedim", destination, rank, "destination") if destination != () else ()
     if len(sources) != len(places):
-        expected, mend = (
-            f"{len(sources)} dimension(s), as many as in source",
-            "name one place per dimension",
-        )
-        raise bad_argument(ShapeError, "movedim", "destination", expected, destination, mend)
+        expected = f"{len(sources)} dimension(s), as many as in source"
+        mend = "name one place per dimension"
+        raise wrong("movedim", "destination", expected, f"{destination}", mend)
     order = [d for d in range(rank) if d not in sources]
     for place, dim in sorted(zip(places, sources, strict=True)):
         order.insert(place, dim)
@@ -310,14 +272,11 @@ def expand(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
 def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     have = input._data.shape
     extra = len(sizes) - len(have)
-    kept = [have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)]
-    fits = all(n >= 0 for n in kept) and all(
-        h in (1, n) for h, n in zip(have, kept[max(extra, 0) :], strict=False)
-    )
-    if extra < 0 or not fits:
+    kept = tuple([have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)])
+    if min(kept, default=0) < 0 or not fits(kept, have):
         mend = "change only dimensions of size 1, or add dimensions in front"
-        raise bad_argument(ShapeError, op, "size", f"sizes to which {have} broadcasts", sizes, mend)
-    return dispatch1(_EXPAND, input, {"shape": tuple(kept)})
+        raise wrong(op, "size", f"sizes to which {have} broadcasts", sizes, mend)
+    return dispatch1(_EXPAND, input, {"shape": kept})
 
 
 @functor("flow Tensor", samples="x(2, 1), (3, 2, 3)")
@@ -339,17 +298,10 @@ def sum_to_size(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
     ShapeError: when it does not.
     """
     have = input._data.shape
-    extra = len(have) - len(size)
-    if extra < 0 or any(n not in (1, have[extra + i]) for i, n in enumerate(size)):
-        expected, mend = (
-            f"sizes that broadcast to {have}",
-            "use 1 where a dimension is to be summed",
-        )
-        raise bad_argument(ShapeError, "sum_to_size", "size", expected, size, mend)
-    return dispatch1(_SUM_TO, input, {"shape": size})
-
-
-register_functor("sum_to")(sum_to_size)
+    if not fits(have, size):
+        mend = "use 1 where a dimension is to be summed"
+        raise wrong("sum_to_size", "size", f"sizes that broadcast to {have}", size, mend)
+    return dispatch1(op_expr("sum_to"), input, {"shape": size})
 
 
 @functor("flow Tensor")
@@ -380,45 +332,38 @@ def imag(input: AnyTensor) -> Tensor:
     DTypeError: when `input` is real.
     """
     if input.is_complex():
-        return dispatch1(_IMAG, input)
+        return dispatch1(op_expr("imag"), input)
     mend = "a real tensor has no imaginary part"
-    raise bad_argument(DTypeError, "imag", "input", "a complex dtype", input.dtype, mend)
+    raise wrong("imag", "input", "a complex dtype", input.dtype, mend, DTypeError)
 
 
-@functor("flow Tensor", out=True, twin="flow Tensor", samples="z(2, 3); x(2)")
+@functor("flow Tensor", op="conj", out=True, twin="flow Tensor", samples="z(2, 3); x(2)")
 def conj_physical(input: AnyTensor) -> Tensor:
     """Return a copy of the complex conjugate."""
-    return dispatch1(_CONJ, input)
 
 
-for _name, _what in (("resolve_conj", "conjugation"), ("resolve_neg", "negation")):
-
-    def _itself(input: AnyTensor) -> Tensor:
-        return input
-
-    _itself.__name__ = _itself.__qualname__ = _name
-    _itself.__doc__ = f"Return the tensor itself: no {_what} is ever put off here."
-    globals()[_name] = functor("flow Tensor")(_itself)
+@functor("flow Tensor", alias="resolve_neg")
+def resolve_conj(input: AnyTensor) -> Tensor:
+    """Return the tensor itself: no conjugation or negation is ever put off here."""
+    return input
 
 
 register_functor("cast")(cast)
+register_functor("sum_to")(sum_to_size)
 
 
 @register_functor("to_device")
 def transfer(input: Tensor, target: Any, source: Any = None) -> Tensor:
     """Return a copy on another device; the tensor itself when it is there."""
-    target = as_device(target)
-    here = check_tensor("to", "input", input).device
+    target, here = as_device(target), checks.check_tensor("to", "input", input).device
     if here == target:
         return input
-    return dispatch(_TO_DEVICE, (input,), {"target": target, "source": here})
+    return dispatch(op_expr("to_device"), (input,), {"target": target, "source": here})
 
 
 @functor("Tensor", samples="x(2, 3); i(2, 3), float32; x(2), copy=True")
 def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
-    """Convert dtype and device: `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
-
-    Returns the tensor itself when nothing has to change.
+    """Convert as in `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`, if need be.
 
     >>> flow.ones(2).to(flow.int64)
     tensor([1, 1])
@@ -428,10 +373,8 @@ def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
     copy = named.pop("copy", flags[1] if len(flags) > 1 else False)
     named.pop("non_blocking", None)
     check_memory_format("to", named.pop("memory_format", None))
-    named_sizes("to", (), named)
-    for value in args:
-        if isinstance(value, bool):
-            continue
+    checks.named_sizes("to", (), named)
+    for value in (each for each in args if not isinstance(each, bool)):
         if isinstance(value, Tensor):
             device, dtype = value.device, value.dtype
         elif isinstance(value, (Device, int)) or (isinstance(value, str) and not is_dtype(value)):

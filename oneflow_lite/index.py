@@ -28,10 +28,10 @@ FUNCTORS = {
     "complex": "angle complex conj polar sgn sgn_ view_as_complex view_as_real",
     "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d",
     "copies": """
-        alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy diagonal_scatter
-        expand_copy narrow_copy permute_copy select_copy select_scatter slice_copy slice_scatter
-        split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy
-        unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
+        alias_copy as_strided_copy as_strided_scatter diagonal_copy diagonal_scatter expand_copy
+        narrow_copy permute_copy select_copy select_scatter slice_copy slice_scatter split_copy
+        split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy
+        unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
     """,
     "counting": "bincount histc histogram histogramdd unique unique_consecutive",
     "creation": """
@@ -151,9 +151,9 @@ FUNCTORS = {
     "segments": "segment_reduce",
     "shape": """
         adjoint broadcast_to cast clone conj_physical conj_physical_ contiguous expand expand_as
-        flatten imag movedim permute ravel real reshape reshape_as resolve_conj resolve_neg
-        squeeze squeeze_ sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose
-        transpose_ unflatten unsqueeze unsqueeze_ view view_as
+        flatten imag movedim permute ravel real reshape reshape_as resolve_conj squeeze squeeze_
+        sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose transpose_ unflatten
+        unsqueeze unsqueeze_ view view_as
     """,
     "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
@@ -429,16 +429,17 @@ PLACES = {
         orgqr=linalg_householder_product ormqr outer permute pinverse polygamma=tensor_polygamma
         polygamma_=tensor_polygamma_ positive pow pow_ prelu prod put put_ qr quantile rad2deg
         rad2deg_ random_ ravel reciprocal reciprocal_ relu relu6_ relu_ remainder remainder_
-        renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll
-        rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
-        scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit silu_
-        sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet softmax sort split split_with_sizes
-        sqrt sqrt_ square square_ squeeze squeeze_ std stft sub sub_ subtract=sub subtract_=sub_
-        sum sum_to_size svd swapaxes swapaxes_ swapdims=transpose swapdims_=transpose_ t t_ take
-        take_along_dim tan tan_ tanh tanh_ tensor_split tile to topk trace transpose transpose_
-        triangular_solve tril tril_ triu triu_ true_divide=div true_divide_=div_ trunc trunc_
-        unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
-        unsqueeze unsqueeze_ var vdot view view_as vsplit where=tensor_where xlogy xlogy_
+        renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj
+        resolve_neg=resolve_conj roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add
+        scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid
+        sigmoid_ sign sign_ signbit silu_ sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet
+        softmax sort split split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std stft
+        sub sub_ subtract=sub subtract_=sub_ sum sum_to_size svd swapaxes swapaxes_
+        swapdims=transpose swapdims_=transpose_ t t_ take take_along_dim tan tan_ tanh tanh_
+        tensor_split tile to topk trace transpose transpose_ triangular_solve tril tril_ triu
+        triu_ true_divide=div true_divide_=div_ trunc trunc_ unbind unflatten unfold uniform_
+        unique unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot view
+        view_as vsplit where=tensor_where xlogy xlogy_
     """,
     "fft": """
         fft=fft_fft fft2=fft_fft2 fftfreq=fft_fftfreq fftn=fft_fftn fftshift=fft_fftshift
@@ -465,23 +466,23 @@ PLACES = {
         conj_physical conj_physical_ constant_pad_nd conv1d conv2d conv3d conv_tbc
         conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cos_ cosh cosh_
         cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin
-        cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy diag diag_embed
-        diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide=div dot
-        dropout dropout_ dsplit dstack einsum embedding empty empty_like eq equal erf erf_ erfc
-        erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout
-        feature_alpha_dropout_ feature_dropout feature_dropout_ fill fix=trunc fix_=trunc_ flatten
-        flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp
-        full full_like gather gcd gcd_ ge geqrf ger=outer gradient greater=gt greater_equal=ge
-        grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt hamming_window hann_window
-        hardshrink heaviside hinge_embedding_loss histc histogram histogramdd hsplit hstack hypot
-        i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_
-        index_reduce index_select inner instance_norm inverse=linalg_inv is_complex
-        is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal
-        istft kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less=lt
-        less_equal=le lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax
-        logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor
-        logit logit_ logspace logsumexp lt lu lu_solve lu_unpack margin_ranking_loss masked_fill
-        masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d
+        cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy=alias_copy diag
+        diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div
+        divide=div dot dropout dropout_ dsplit dstack einsum embedding empty empty_like eq equal
+        erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye
+        feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill
+        fix=trunc fix_=trunc_ flatten flip fliplr flipud float_power floor floor_ floor_divide
+        fmax fmin fmod frac frac_ frexp full full_like gather gcd gcd_ ge geqrf ger=outer gradient
+        greater=gt greater_equal=ge grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt
+        hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc histogram
+        histogramdd hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill
+        index_put index_put_ index_reduce index_select inner instance_norm inverse=linalg_inv
+        is_complex is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf isposinf
+        isreal istft kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp
+        less=lt less_equal=le lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_
+        log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or
+        logical_xor logit logit_ logspace logsumexp lt lu lu_solve lu_unpack margin_ranking_loss
+        masked_fill masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d
         max_pool1d_with_indices max_pool2d max_pool3d maximum mean median meshgrid min minimum mm
         mode moveaxis=movedim movedim msort mul multinomial multiply=mul mv mvlgamma nan_to_num
         nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm
@@ -491,7 +492,7 @@ PLACES = {
         pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu
         prod put qr quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like
         randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave
-        reshape resolve_conj resolve_neg result_type rms_norm roll rot90 round round_
+        reshape resolve_conj resolve_neg=resolve_conj result_type rms_norm roll rot90 round round_
         row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub scatter scatter_add scatter_reduce
         searchsorted segment_reduce select select_copy select_scatter selu selu_ sgn sigmoid
         sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet
