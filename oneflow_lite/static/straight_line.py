@@ -208,7 +208,8 @@ class StraightLine:
         writer.assigned.update(new)
 
         def is_0d(name: str) -> bool:  # NumPy answers with a scalar
-            return xp is np and not self.plan.block.var(name).shape
+            desc = self.plan.block.var(name)
+            return xp is np and not desc.shape and desc.device.type == "cpu"
 
         targets = [writer.local(n) if n in new else "_" for n in op.outputs]
         if len(op.outputs) > 1 or op.returns_tuple:

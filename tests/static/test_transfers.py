@@ -41,6 +41,15 @@ class TestOnTheHost:
 
 
 class TestOnADevice:
+    @pytest.mark.parametrize("mode", MODES)
+    def test_a_number_goes_there_too(self, cuda: Any, mode: str) -> None:
+        with flow.static.program_guard(program := flow.static.Program()):
+            x, t = flow.static.data("x", [3], "float32"), flow.static.data("t", [], "int64")
+            y = flow.nn.functional.nll_loss(x * 1, t)
+        core = InterpreterCore(program, ["x", "t"], [y.name], cuda, passes=(), mode=mode)
+        (found,) = core.run([np.arange(3.0, dtype=np.float32), np.array(2)], [])
+        assert found == -2.0
+
     def test_feeds_go_there_and_fetches_come_back(self, cuda: Any) -> None:
         b, fetches = forward()
         core = InterpreterCore(b.program, b.feeds, fetches, cuda, passes=(), mode="work_queue")
