@@ -51,22 +51,13 @@ class Parameter(NamedTuple):
 class Declaration:
     """What was declared about a functor.
 
-    Attributes
-    ----------
-    name : str
-        Under which the functor is registered.
-    spoken : str
-        What errors call it: the name, or `linalg.norm` for `linalg_norm`.
-    family : str
-        The module that declares it.
-    author, function : function
-        What the author wrote, and what became of it.
-    parameters : tuple of Parameter
-        The author's; `inplace` and `out` are not among them.
-    places, twin_places : tuple of (str, str)
-        Where the functor and its in-place twin are exposed: a namespace and the name there.
-    samples : tuple of str
-        Arguments of sample calls; `oneflow_lite.samples` reads them.
+    name, spoken: under which it is registered; what errors call it, as `linalg.norm`.
+    family: the module that declares it.
+    author, function: what the author wrote, and what became of it.
+    parameters: the author's; `inplace` and `out` are not among them.
+    places, twin_places: where the functor and its in-place twin are exposed, each a namespace and
+      the name there.
+    samples: arguments of sample calls; `oneflow_lite.samples` reads them.
     """
 
     def __init__(
@@ -126,32 +117,18 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
 
     A function whose body is only a docstring dispatches its op: parameters in tensor domains are
     the inputs, the others the attributes of the same name. A function with a body gets its
-    arguments checked, and computes the rest itself.
+    arguments checked, and computes the rest itself. A name that is taken is a `RegistrationError`.
 
-    Parameters
-    ----------
-    on : str
-        Where the function is exposed, in words: `flow`, `Tensor`, `functional`, `linalg`,
-        `special`, `fft`, `masked`; `flow.absolute` exposes it there under another name.
-    op : str, optional
-        The op, if it goes by another name than the function.
-    out : bool
-        Take `out=`.
-    inplace : bool
-        Take `inplace=`, as functions of `nn.functional` do; makes a twin, too.
-    twin, reshapes : bool or str
-        Make the in-place twin `name_`: a method (True), or exposed where the words say. The twin
-        of a view `reshapes`: it changes the shape of the tensor itself.
-    alias : str
-        Other names, wherever the functor and its twin are exposed under their own.
-    samples : str
-        Arguments of sample calls, one a line or between semicolons, in the words of
-        `oneflow_lite.samples`. Without them one is derived from the domains.
-
-    Raises
-    ------
-    RegistrationError
-        When the name is taken.
+    on: where the function is exposed, in words: `flow`, `Tensor`, `functional`, `linalg`,
+      `special`, `fft`, `masked`; `flow.absolute` exposes it there under another name.
+    op: the op, if it goes by another name than the function.
+    out: whether it takes `out=`.
+    inplace: whether it takes `inplace=`, as functions of `nn.functional` do; makes a twin, too.
+    twin, reshapes: make the in-place twin `name_`: a method (True), or exposed where the words say.
+      The twin of a view `reshapes`: it changes the shape of the tensor itself.
+    alias: other names, wherever the functor and its twin are exposed under their own.
+    samples: arguments of sample calls, one a line or between semicolons, in the words of
+      `oneflow_lite.samples`. Without them one is derived from the domains.
     """
 
     def decorator(author: Function) -> Function:
@@ -160,44 +137,34 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
     return decorator
 
 
-def unary(name: str, summary: str, example: str = "", **options: Any) -> Callable[..., Tensor]:
-    """Declare a function of one tensor by the row of a table.
-
-    `example` is `input -> result`; `domain=` is what the tensor may be.
-    """
-    return _row(name, ("input",), summary, example, **options)
-
-
-def binary(name: str, summary: str, example: str = "", **options: Any) -> Callable[..., Tensor]:
-    """Declare a function of two operands by a row; `example` is `input & other -> result`."""
-    return _row(name, ("input", "other"), summary, example, **options)
-
-
 def _row(
+    like: Callable[..., Any],
     name: str,
-    names: tuple[str, ...],
     summary: str,
-    example: str,
+    example: str = "",
+    *,
     domain: Any,
     on: str = "flow Tensor",
     **options: Any,
 ) -> Callable[..., Tensor]:
-    caller = sys._getframe(2)
-    code = (_of_one if len(names) == 1 else _of_two).__code__.replace(
-        co_name=name,
-        co_qualname=name,
-        co_filename=caller.f_code.co_filename,
-        co_firstlineno=caller.f_lineno,
-    )
+    """Declare a function by the row of a table: `unary`, or `binary` with two operands.
+
+    domain: what the tensors may be.
+    example: `input -> result`, or `input & other -> result`.
+    """
+    caller = sys._getframe(1)
+    place = {"co_filename": caller.f_code.co_filename, "co_firstlineno": caller.f_lineno}
+    code = like.__code__.replace(co_name=name, co_qualname=name, **place)  # type: ignore[arg-type]
     author = types.FunctionType(code, caller.f_globals, name)
+    names = code.co_varnames[: code.co_argcount]
     author.__annotations__ = {**dict.fromkeys(names, domain), "return": Tensor}
     author.__doc__ = summary
     if example:
         given, _, result = example.partition(" -> ")
-        place, call = next(_places(name, on))
-        place = {"flow": "flow", "functional": "flow.nn.functional"}.get(place, f"flow.{place}")
+        where, call = next(_places(name, on))
+        where = {"flow": "flow", "functional": "flow.nn.functional"}.get(where, f"flow.{where}")
         inputs = ", ".join(f"flow.tensor({part})" for part in given.split(" & "))
-        author.__doc__ += f"\n\n>>> {place}.{call}({inputs})\n{result}"
+        author.__doc__ += f"\n\n>>> {where}.{call}({inputs})\n{result}"
     return functor(on, **{"out": True, **options})(author)
 
 
@@ -213,6 +180,7 @@ def _undocumented(): ...  # type: ignore[no-untyped-def]
 
 
 _EMPTY_BODIES = (_of_one.__code__.co_code, _undocumented.__code__.co_code)
+unary, binary = functools.partial(_row, _of_one), functools.partial(_row, _of_two)
 
 
 # --- Reading what the author wrote ----------------------------------------------------------------

@@ -26,29 +26,8 @@ def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwar
     `out` is a tensor, or a tuple of them where the functor returns one. It may share memory with
     the arguments, because the result is computed before anything is written; when something
     raises nothing was. An `out` of another shape gets new memory, with a warning unless it was
-    empty.
-
-    Raises
-    ------
-    ArgumentTypeError
-        When `out` is not as many tensors as the functor returns.
-    GradientError
-        When `out` or the result requires a gradient: the write is not recorded.
-    InplaceError
-        When the memory of `out` is read-only or shared between its own elements.
-    DTypeError, DeviceError
-        When the result cannot be cast to the dtype of `out`, or `out` is on another device.
-    ShapeError
-        When `out` is a view of another shape than the result.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> y = flow.empty(2)
-    >>> flow.add(flow.tensor([1.0, 2.0]), 1, out=y) is y
-    True
-    >>> y
-    tensor([2., 3.])
+    empty; a view of another shape raises, as do tensors that require a gradient, memory that is
+    read-only or shared between its own elements, and a dtype or device that does not fit.
     """
     several = isinstance(out, (tuple, list))
     outs = tuple(out) if several else (out,)
