@@ -6,12 +6,14 @@ gradient function knows the mathematics.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 import attrs
+from numpy import ndarray
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
 from oneflow_lite.autograd.hooks import NodeHooks, RemovableHandle, add_hook
@@ -41,8 +43,16 @@ class TensorInfo:
 
 def tensor_info(tensor: Any) -> TensorInfo:
     """Describe a tensor that an op has just made."""
+    array = tensor._data
+    if type(array) is ndarray:
+        return _info_on_host(array.shape, array.dtype)
     device = tensor.device
     return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device))
+
+
+@functools.lru_cache(1024)
+def _info_on_host(shape: tuple[int, ...], dtype: Any) -> TensorInfo:
+    return TensorInfo(shape, dtype, CPU)
 
 
 class FunctionNode:
