@@ -48,7 +48,11 @@ FUNCTORS = {
     "diagonals": """
         diag diag_embed diagflat diagonal trace tril tril_ tril_indices triu triu_ triu_indices
     """,
-    "distances": "cdist corrcoef cov pdist",
+    "distances": """
+        bilinear cdist corrcoef cosine_similarity cov dist linalg_cond linalg_matrix_norm
+        linalg_matrix_rank linalg_norm linalg_vector_norm normalize pairwise_distance pdist renorm
+        renorm_
+    """,
     "dropout": """
         alpha_dropout alpha_dropout_ dropout dropout1d dropout1d_ dropout2d dropout2d_ dropout3d
         dropout3d_ dropout_ feature_alpha_dropout feature_alpha_dropout_ feature_dropout
@@ -114,10 +118,6 @@ FUNCTORS = {
         batch_norm group_norm instance_norm layer_norm native_batch_norm native_group_norm
         native_layer_norm rms_norm
     """,
-    "norms": """
-        dist linalg_cond linalg_matrix_norm linalg_matrix_rank linalg_norm linalg_vector_norm
-        renorm renorm_
-    """,
     "optim": "adam_update sgd_update",
     "order_statistics": "kthvalue median mode nanmedian nanquantile quantile",
     "padding": "pad",
@@ -155,7 +155,6 @@ FUNCTORS = {
         sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose transpose_ unflatten
         unsqueeze unsqueeze_ view view_as
     """,
-    "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
     "sorting": "argsort msort sort topk",
     "special_functions": """
