@@ -46,11 +46,10 @@ def _attend(
 @functor(
     "functional",
     samples="""
-    x(2, 3, 4), x(2, 5, 4), x(2, 5, 2); x(3, 4), x(5, 4), x(5, 2), fixed(b(3, 5)), scale=0.7
-    x(1, 2, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 2), x(3, 5)
-    x(2, 3, 4), x(2, 3, 4), x(2, 3, 2), is_causal=True
-    x(1, 4, 2, 3), x(1, 2, 3, 3), x(1, 2, 3, 2), enable_gqa=True
-    """,
+        x(2, 3, 4), x(2, 5, 4), x(2, 5, 2); x(3, 4), x(5, 4), x(5, 2), fixed(b(3, 5)), scale=0.7
+        x(1, 2, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 2), x(3, 5)
+        x(2, 3, 4), x(2, 3, 4), x(2, 3, 2), is_causal=True
+        x(1, 4, 2, 3), x(1, 2, 3, 3), x(1, 2, 3, 2), enable_gqa=True""",
 )
 def scaled_dot_product_attention(
     query: RealFloating,
@@ -117,11 +116,9 @@ _PROJECTIONS = "unit(12, 4), unit(12), None, None, False, 0.0, unit(4, 4), unit(
 
 @functor(
     "functional",
-    samples=f"""
-    unit(3, 2, 4), unit(3, 2, 4), unit(3, 2, 4), 4, 2, {_PROJECTIONS}
-    unit(2, 4), unit(3, 4), unit(3, 4), 4, 2, {_PROJECTIONS}, True, fixed(b(3))
-    unit(2, 1, 2), *[unit(3, 1, 2)] * 2, 2, 2, unit(6, 2), None, {_BIASED}, {_APART}
-    """,
+    samples=f"""unit(3, 2, 4), unit(3, 2, 4), unit(3, 2, 4), 4, 2, {_PROJECTIONS}
+        unit(2, 4), unit(3, 4), unit(3, 4), 4, 2, {_PROJECTIONS}, True, fixed(b(3))
+        unit(2, 1, 2), *[unit(3, 1, 2)] * 2, 2, 2, unit(6, 2), None, {_BIASED}, {_APART}""",
 )
 def multi_head_attention_forward(
     query: RealFloating,

@@ -32,10 +32,8 @@ Groups = Annotated[int, Domain("Blocks of channels that are treated apart.")]
 
 @S.spatially(
     "flow functional",
-    samples="""
-        x(2, S), x(2, 2, K), x(2); x(2, 2, S), x(2, 1, K), None, 2, 1, 2, 2
-        x(1, S), x(1, 1, K), padding="same"
-    """,
+    samples="""x(2, S), x(2, 2, K), x(2); x(2, 2, S), x(2, 1, K), None, 2, 1, 2, 2
+        x(1, S), x(1, 1, K), padding='same'""",
 )
 def conv_nd(
     input: S.Planes,

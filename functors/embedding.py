@@ -74,11 +74,9 @@ def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: floa
 
 @functor(
     "functional",
-    samples="""
-    i(2, 3, n=4), x(4, 2); i(6, n=4), x(4, 2), fixed([0, 3, 3]), mode='max'
-    i(6, n=4), x(4, 2), fixed([0, 2, 6]), None, 2.0, False, 'sum', False, x(6), True
-    i(2, 3, n=4), x(4, 2), padding_idx=-1
-    """,
+    samples="""i(2, 3, n=4), x(4, 2); i(6, n=4), x(4, 2), fixed([0, 3, 3]), mode='max'
+        i(6, n=4), x(4, 2), fixed([0, 2, 6]), None, 2.0, False, 'sum', False, x(6), True
+        i(2, 3, n=4), x(4, 2), padding_idx=-1""",
 )
 def embedding_bag(
     input: D.Integer,

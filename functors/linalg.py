@@ -83,10 +83,8 @@ def linalg_solve_ex(
 
 
 @_linalg(
-    samples="""
-        m(3), x(3, 2), upper=True; m(2, 2), x(2, 1), upper=False, unitriangular=True
-        zm(2), z(3, 2), upper=True, left=False
-    """,
+    samples="""m(3), x(3, 2), upper=True; m(2, 2), x(2, 1), upper=False, unitriangular=True
+        zm(2), z(3, 2), upper=True, left=False""",
 )
 def linalg_solve_triangular(
     input: Square, B: Rhs, *, upper: Flag, left: Left = True, unitriangular: Flag = False
@@ -149,10 +147,8 @@ def linalg_inv_ex(A: Square, *, check_errors: Flag = False) -> InvEx:
 
 @functor(
     "linalg",
-    samples="""
-        x(4, 2), x(4, 3); x(2, 3), x(2, 1); z(2, 3, 2), z(2, 3), driver='gels'
-        x(3, 2), x(3, 1), 1e-3, driver='gelsd'
-    """,
+    samples="""x(4, 2), x(4, 3); x(2, 3), x(2, 1); z(2, 3, 2), z(2, 3), driver='gels'
+        x(3, 2), x(3, 1), 1e-3, driver='gelsd'""",
 )
 def linalg_lstsq(
     input: Matrix,

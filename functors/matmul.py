@@ -90,10 +90,8 @@ _written = functools.partial(_method, twin=True)
 @functor(
     "flow Tensor linalg",
     out=True,
-    samples="""
-        x(2, 3), x(3, 2); x(2, 2, 3), x(3, 2); x(2, 3), x(2, 3, 2); x(2, 1, 2, 3), x(2, 3, 2)
-        x(3), x(3, 2); x(2, 3), x(3); x(3), x(3)
-    """,
+    samples="""x(2, 3), x(3, 2); x(2, 2, 3), x(3, 2); x(2, 3), x(2, 3, 2); x(2, 1, 2, 3), x(2, 3, 2)
+        x(3), x(3, 2); x(2, 3), x(3); x(3), x(3)""",
 )
 def matmul(input: Tensor, other: Fits) -> Tensor:
     """Return the matrix product, `input @ other`.
@@ -289,10 +287,8 @@ def addr(input: Added, vec1: Vector, vec2: Vector, *, beta: Beta = 1, alpha: Alp
 @functor(
     "functional",
     out=True,
-    samples="""
-        x(2, 3), x(4, 3), x(4); x(2, 2, 3), x(2, 3), x(2)
-        x(2, 3), x(4, 3); x(3), x(4, 3), x(4)
-    """,
+    samples="""x(2, 3), x(4, 3), x(4); x(2, 2, 3), x(2, 3), x(2)
+        x(2, 3), x(4, 3); x(3), x(4, 3), x(4)""",
 )
 def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     """Return input @ weightᵀ + bias.

@@ -122,7 +122,6 @@ FUNCTORS = {
     "order_statistics": "kthvalue median mode nanmedian nanquantile quantile",
     "padding": "pad",
     "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
-    "plane_sampling": "affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d",
     "pooling": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
@@ -141,7 +140,10 @@ FUNCTORS = {
         constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
     """,
     "reduce": "all any count_nonzero logsumexp mean nanmean nansum prod sum",
-    "resampling": "interpolate upsample_bilinear upsample_nearest",
+    "resampling": """
+        affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d interpolate
+        upsample_bilinear upsample_nearest
+    """,
     "scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp",
     "scatter": """
         gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
@@ -248,7 +250,6 @@ KERNELS = {
     "optim": "adam_update sgd_update",
     "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
-    "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
         fractional_max_pool max_pool max_unpool plane_put plane_take
@@ -260,7 +261,9 @@ KERNELS = {
     """,
     "rearranging": "flip repeat repeat_index roll",
     "reduce": "all any count_nonzero logsumexp mean prod sum",
-    "resampling": "resample resample_grad",
+    "resampling": """
+        plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
+    """,
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
         gather gather_grad index_from_zero scatter scatter_add scatter_amax scatter_amin
@@ -346,7 +349,6 @@ GRAD_FUNCS = {
     "normalization": "batch_norm layer_norm rms_norm standardize standardize_grad",
     "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
-    "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
         fractional_max_pool max_pool max_unpool plane_put plane_take
@@ -357,7 +359,9 @@ GRAD_FUNCS = {
     """,
     "rearranging": "flip repeat roll",
     "reduce": "logsumexp mean prod sum",
-    "resampling": "resample resample_grad",
+    "resampling": """
+        plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
+    """,
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
         gather gather_grad scatter scatter_add scatter_amax scatter_amin scatter_prod
