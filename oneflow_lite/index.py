@@ -61,10 +61,6 @@ FUNCTORS = {
     "einsum": "einsum tensordot",
     "embedding": "embedding embedding_bag one_hot",
     "extrema": "amax amin aminmax argmax argmin max min",
-    "formulas": """
-        bartlett_window blackman_window fft_fftfreq fft_rfftfreq hamming_window hann_window
-        kaiser_window
-    """,
     "index_select": """
         index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
         index_reduce_ index_select
@@ -167,9 +163,10 @@ FUNCTORS = {
         tensor_polygamma_ xlog1py zeta
     """,
     "spectral": """
-        fft_fft fft_fft2 fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2
-        fft_ifftn fft_ifftshift fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn
-        fft_rfft fft_rfft2 fft_rfftn
+        bartlett_window blackman_window fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift
+        fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ifftshift fft_ihfft
+        fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq
+        fft_rfftn hamming_window hann_window kaiser_window
     """,
     "splitting": """
         chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
