@@ -152,17 +152,12 @@ def multi_head_attention_forward(
     Vaswani et al., Attention Is All You Need, 2017. Returns the result and the weights, or None.
 
     query: (L, N, E) or (L, E).
-    key, value: (S, N, E) or (S, E); other features with separate weights.
-    embed_dim_to_check: E, a multiple of `num_heads`.
+    key, value: (S, N, E) or (S, E); other features with separate projections.
     in_proj_weight, in_proj_bias: (3 E, E) and (3 E,): those of query, key and value in a row.
-    bias_k, bias_v: (1, 1, E), one more key and value.
-    add_zero_attn: whether one more key and value are zeros.
-    dropout_p, training: with which probability weights are set to 0 in training.
-    out_proj_weight, out_proj_bias: (E, E) and (E,).
+    bias_k, bias_v, add_zero_attn: one more key and value, of shape (1, 1, E), or zeros.
     key_padding_mask: (N, S) or (S,): True for keys to leave out, or numbers that are added.
     attn_mask: (L, S) or (N · num_heads, L, S): likewise.
     need_weights, average_attn_weights: return the weights too, and as the mean of all heads.
-    use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight: the projections apart.
     static_k, static_v: (N · num_heads, S, E / num_heads), in the place of projected ones.
     is_causal: a hint that `attn_mask` is causal.
     ArgumentError: when `is_causal` lacks a mask, or arguments contradict each other.

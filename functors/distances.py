@@ -41,10 +41,9 @@ ComputeMode = Annotated[str, D.choice(f"{_MM}_if_necessary", _MM, f"donot_{_MM}"
 def linalg_vector_norm(
     input: Data, ord: D.Number = 2, dim: Axes = None, keepdim: Keep = False, *, dtype: Cast = None
 ) -> Tensor:
-    """Return (Σ |x|^ord)^(1/ord), by default over all dimensions.
+    """Return (Σ |x|^ord)^(1/ord), a real number; where it is 0 its gradient is 0.
 
-    ord: 0 counts what is not zero; inf and -inf give the largest and smallest absolute value.
-    returns: real. The gradient where the norm is 0 is 0; for inf and -inf ties share it.
+    ord: 0 counts what is not zero; inf and -inf give the extreme |x|, whose gradient ties share.
     DimError: when a dimension is out of range, given twice, or empty where ord is inf or negative.
 
     >>> flow.linalg.vector_norm(flow.tensor([3.0, 4.0]))
@@ -163,7 +162,7 @@ def linalg_matrix_rank(
 ) -> Tensor:
     """Return how many singular values do not count as 0.
 
-    tol: the older name of atol, with an rtol of 0.
+    tol: atol, with an rtol of 0.
 
     >>> flow.linalg.matrix_rank(flow.ones(2, 2))
     tensor(1)
@@ -252,7 +251,7 @@ def cdist(
 def pdist(input: D.RealFloating, p: D.NonNegative = 2.0) -> Tensor:
     """Return the distances of each two rows of a matrix: those above the diagonal of `cdist`.
 
-    ShapeError: when the input is not a matrix.
+    ShapeError: when the input is no matrix.
     """
     check_ndim("pdist", input, (2,))
     return F.upper_pairs(dispatch(CDIST, (input, input), {"p": p, "mm": False}))

@@ -38,9 +38,8 @@ def embedding(
     IndexRangeError: when a row number is negative or too large (on CUDA nobody looks).
     ShapeError: when `weight` has not two dimensions.
 
-    >>> weight = flow.tensor([[0., 0.], [1., 2.], [3., 4.]])
-    >>> flow.nn.functional.embedding(flow.tensor([2]), weight)
-    tensor([[3., 4.]])
+    >>> flow.nn.functional.embedding(flow.tensor([1]), flow.tensor([[0., 0.], [1., 2.]]))
+    tensor([[1., 2.]])
     """
     padding_idx = _checked("embedding", weight, padding_idx, sparse)
     if max_norm is not None:
@@ -103,8 +102,7 @@ def embedding_bag(
     IndexRangeError: when a row number is negative or too large (on CUDA nobody looks).
     ShapeError: when a shape does not fit.
 
-    >>> weight = flow.tensor([[0., 0.], [1., 2.], [3., 4.]])
-    >>> flow.nn.functional.embedding_bag(flow.tensor([[2, 1]]), weight)
+    >>> flow.nn.functional.embedding_bag(flow.tensor([[0, 1]]), flow.tensor([[1., 2.], [3., 4.]]))
     tensor([[2., 3.]])
     """
     op, numbers = "embedding_bag", per_sample_weights

@@ -62,15 +62,15 @@ def interpolate(
 ) -> Tensor:
     """Resize sequences, images or volumes; `upsample` is the older name.
 
-    size: int or one for each dimension: the size of the result; this or `scale_factor` is needed.
-    scale_factor: number or one for each dimension: the size of the result over that of the input.
-    mode: "linear" is for sequences, "bilinear" and "bicubic" are for images, "trilinear" for
+    size: of the result, one number or one for each dimension; this or `scale_factor` is needed.
+    scale_factor: the size of the result over that of the input, one or one for each dimension.
+    mode: "linear" is for sequences, "bilinear", "bicubic" and "lanczos" for images, "trilinear" for
       volumes; "area" averages.
-    align_corners: whether the centres of the first and last elements stay where they are (True), or
-      their edges (False, the default); not for "nearest" and "area".
+    align_corners: whether the centres of the first and last elements stay where they are, or their
+      edges, as by default; not for "nearest" and "area".
     recompute_scale_factor: compute positions with the quotient of the sizes, not `scale_factor`.
-    antialias: whether all that a shrunk element covers has a part in it; only for images, with
-      "bilinear", "bicubic" and "lanczos".
+    antialias: all that a shrunk element covers has a part in it; needed by "lanczos", and possible
+      with "bilinear" and "bicubic".
     ArgumentError: when options do not go together.
     ShapeError: when a size is too small, or there are too many or too few.
 
