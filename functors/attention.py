@@ -149,8 +149,6 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Project query, key and value, attend with several heads, and project the result.
 
-    Vaswani et al., Attention Is All You Need, 2017. Returns the result and the weights, or None.
-
     query: (L, N, E) or (L, E).
     key, value: (S, N, E) or (S, E); other features with separate projections.
     in_proj_weight, in_proj_bias: (3 E, E) and (3 E,): those of query, key and value in a row.
@@ -160,6 +158,7 @@ def multi_head_attention_forward(
     need_weights, average_attn_weights: return the weights too, and as the mean of all heads.
     static_k, static_v: (N · num_heads, S, E / num_heads), in the place of projected ones.
     is_causal: a hint that `attn_mask` is causal.
+    returns: the result, and the weights or None.
     ArgumentError: when `is_causal` lacks a mask, or arguments contradict each other.
     ShapeError: when a shape does not fit.
     """

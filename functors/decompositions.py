@@ -161,7 +161,7 @@ def lu_unpack(
 
 @_linalg(
     samples="""m(3), np.int32([3, 2, 3]), x(3, 2); m(2), np.int32([2, 2]), x(3, 2), left=False
-        zm(2, 2), np.int32([[2, 2], [1, 2]]), z(2, 2, 1), adjoint=True""",
+        zm(2, 2), np.int32([[2, 2], [1, 2]]), z(2, 2, 1), adjoint=True"""
 )
 def linalg_lu_solve(
     LU: Square, pivots: Pivots, B: Rhs, *, left: Left = True, adjoint: Flag = False
@@ -281,7 +281,7 @@ def linalg_householder_product(input: Matrix, tau: Fits) -> Tensor:
 
 @_method(
     samples="""x(3, 2), x(2), x(3, 2); x(3, 2), x(2), x(2, 3), left=False
-        z(2, 3, 2), z(2, 2), z(2, 3, 1), transpose=True""",
+        z(2, 3, 2), z(2, 2), z(2, 3, 1), transpose=True"""
 )
 def ormqr(
     input: Matrix, tau: Fits, other: Rhs, left: Flag = True, transpose: Flag = False

@@ -12,7 +12,7 @@ from oneflow_lite.functors import checks, domains as D
 from oneflow_lite.functors.checks import check_broadcast, check_dims, check_ndim, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.decompositions import check_fit
-from oneflow_lite.functors.linalg import Bound, Hermitian, tolerances
+from oneflow_lite.functors.linalg import Half, Tol, tolerances
 from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.interpreter import dispatch, dispatch1, promote
@@ -22,6 +22,7 @@ from oneflow_lite.tensor import Tensor
 CDIST = op_expr("cdist")
 
 _linalg = functools.partial(functor, "linalg", out=True)
+_method = functools.partial(functor, "flow Tensor")
 _functional = functools.partial(functor, "functional flow")
 _singular_values = functools.partial(dispatch1, op_expr("linalg_svdvals"))
 
@@ -153,12 +154,7 @@ def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
 
 @_linalg(samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
 def linalg_matrix_rank(
-    input: D.Matrix,
-    tol: Any = None,
-    hermitian: Hermitian = False,
-    *,
-    atol: Bound = None,
-    rtol: Bound = None,
+    input: D.Matrix, tol: Any = None, hermitian: Half = False, *, atol: Tol = None, rtol: Tol = None
 ) -> Tensor:
     """Return how many singular values do not count as 0.
 
@@ -178,9 +174,7 @@ def linalg_matrix_rank(
     return (values > bound.unsqueeze(-1)).sum(-1)
 
 
-@functor(
-    "flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 1; x(4), x(4), inf; z(2), z(2), 3"
-)
+@_method(samples="x(2, 3), x(2, 3); x(2, 3), x(3), 1; x(4), x(4), inf; z(2), z(2), 3")
 def dist(input: D.AnyTensor, other: Tensor, p: D.Number = 2) -> Tensor:
     """Return `linalg.vector_norm` of input - other, of all elements; 0 has the gradient 0.
 
@@ -189,7 +183,7 @@ def dist(input: D.AnyTensor, other: Tensor, p: D.Number = 2) -> Tensor:
     return norm_for("dist", input - other, p, None, False)
 
 
-@functor("flow Tensor", out=True, twin=True, samples="x(2, 3), 2, 0, 1.5; z(3, 2), 1, -1, 2.0")
+@_method(out=True, twin=True, samples="x(2, 3), 2, 0, 1.5; z(3, 2), 1, -1, 2.0")
 def renorm(input: Data, p: D.Number, dim: D.Dim, maxnorm: D.NonNegative) -> Tensor:
     """Return the input, its slices along a dimension scaled down to a p-norm of at most maxnorm.
 
@@ -338,11 +332,10 @@ def bilinear(
 # --- Covariances ---------------------------------------------------------------------------------
 
 
-@functor(
-    "flow Tensor",
+@_method(
     samples="""
         x(2, 4); x(4), correction=0; z(2, 4), correction=2; x(2, 3), fweights=np.int64([1, 2, 3])
-        x(2, 3), aweights=fixed(pos(3)), correction=0""",
+        x(2, 3), aweights=fixed(pos(3)), correction=0"""
 )
 def cov(
     input: D.AnyTensor, *, correction: D.Int = 1, fweights: Weights = None, aweights: Weights = None
@@ -354,9 +347,8 @@ def cov(
     ShapeError: when a shape does not fit.
     DTypeError: when fweights are not integers, or aweights not floating.
 
-    >>> flow.cov(flow.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
-    tensor([[ 1., -1.],
-            [-1.,  1.]])
+    >>> flow.cov(flow.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))[0]
+    tensor([ 1., -1.])
     """
     if check_ndim("cov", input, (0, 1, 2))._data.ndim < 2:
         input = input.reshape(1, -1)
@@ -382,7 +374,7 @@ def cov(
     return (centred @ weighted.mT.conj() / factor).squeeze()
 
 
-@functor("flow Tensor", samples="x(2, 4); x(4); z(3, 4)")
+@_method(samples="x(2, 4); x(4); z(3, 4)")
 def corrcoef(input: D.AnyTensor) -> Tensor:
     """Return the correlation coefficients of the rows of a matrix, by `cov`.
 

@@ -29,12 +29,12 @@ Triangular = namedtuple("Triangular", "solution cloned_coefficient")
 Lstsq = namedtuple("Lstsq", "solution residuals rank singular_values")
 SLogDet = namedtuple("SLogDet", "sign logabsdet")
 
-_BOUND = (
+_TOLERANCE = (
     "A number, or a tensor of one for each matrix: singular values up to atol, or up to rtol times "
     "the largest, count as 0. By default the rounding error."
 )
-Hermitian = Annotated[bool, flag("Take the input as Hermitian; read its lower triangle alone.")]
-Bound = Annotated[Any, D.Domain(_BOUND)]
+Half = Annotated[bool, flag("Take the input as Hermitian; read its lower triangle alone.")]
+Tol = Annotated[Any, D.Domain(_TOLERANCE)]
 
 _linalg = functools.partial(functor, "linalg", out=True)
 _method = functools.partial(functor, "flow Tensor", out=True)
@@ -83,7 +83,7 @@ def linalg_solve_ex(
 
 @_linalg(
     samples="""m(3), x(3, 2), upper=True; m(2, 2), x(2, 1), upper=False, unitriangular=True
-        zm(2), z(3, 2), upper=True, left=False""",
+        zm(2), z(3, 2), upper=True, left=False"""
 )
 def linalg_solve_triangular(
     input: Square, B: Rhs, *, upper: Flag, left: Left = True, unitriangular: Flag = False
@@ -199,12 +199,7 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
 
 @_linalg(samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6")
 def linalg_pinv(
-    input: Matrix,
-    rcond: Any = None,
-    hermitian: Hermitian = False,
-    *,
-    atol: Bound = None,
-    rtol: Bound = None,
+    input: Matrix, rcond: Any = None, hermitian: Half = False, *, atol: Tol = None, rtol: Tol = None
 ) -> Tensor:
     """Return the pseudoinverse (Moore and Penrose); its gradient takes the rank as given.
 

@@ -34,11 +34,8 @@ def _images(op: str, input: Tensor, argument: str) -> Tensor:
 
 
 _SHAPED = "Of shape (N, C, *size) with one to three sizes; floating or uint8."
-_RAISES = {
-    "DTypeError": "When {x} is of another dtype.",
-    "ShapeError": "When {x} has other dimensions.",
-}
-Images = Annotated[Tensor, tensor(_images, "", _SHAPED, "x(1, 2, 3, 4)", **_RAISES)]
+_UNFIT = {"DTypeError": "When {x} has another dtype.", "ShapeError": "When {x} has another rank."}
+Images = Annotated[Tensor, tensor(_images, "", _SHAPED, "x(1, 2, 3, 4)", **_UNFIT)]
 Mode = Annotated[str, choice(*_WAYS)]
 
 
