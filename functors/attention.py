@@ -46,11 +46,10 @@ def _attend(
 @functor(
     "functional",
     samples="""
-    x(2, 3, 4), x(2, 5, 4), x(2, 5, 2); x(3, 4), x(5, 4), x(5, 2), fixed(b(3, 5)), scale=0.7
-    x(1, 2, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 2), x(3, 5)
-    x(2, 3, 4), x(2, 3, 4), x(2, 3, 2), is_causal=True
-    x(1, 4, 2, 3), x(1, 2, 3, 3), x(1, 2, 3, 2), enable_gqa=True
-    """,
+        x(2, 3, 4), x(2, 5, 4), x(2, 5, 2); x(3, 4), x(5, 4), x(5, 2), fixed(b(3, 5)), scale=0.7
+        x(1, 2, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 2), x(3, 5)
+        x(2, 3, 4), x(2, 3, 4), x(2, 3, 2), is_causal=True
+        x(1, 4, 2, 3), x(1, 2, 3, 3), x(1, 2, 3, 2), enable_gqa=True""",
 )
 def scaled_dot_product_attention(
     query: RealFloating,
@@ -117,11 +116,9 @@ _PROJECTIONS = "unit(12, 4), unit(12), None, None, False, 0.0, unit(4, 4), unit(
 
 @functor(
     "functional",
-    samples=f"""
-    unit(3, 2, 4), unit(3, 2, 4), unit(3, 2, 4), 4, 2, {_PROJECTIONS}
-    unit(2, 4), unit(3, 4), unit(3, 4), 4, 2, {_PROJECTIONS}, True, fixed(b(3))
-    unit(2, 1, 2), *[unit(3, 1, 2)] * 2, 2, 2, unit(6, 2), None, {_BIASED}, {_APART}
-    """,
+    samples=f"""unit(3, 2, 4), unit(3, 2, 4), unit(3, 2, 4), 4, 2, {_PROJECTIONS}
+        unit(2, 4), unit(3, 4), unit(3, 4), 4, 2, {_PROJECTIONS}, True, fixed(b(3))
+        unit(2, 1, 2), *[unit(3, 1, 2)] * 2, 2, 2, unit(6, 2), None, {_BIASED}, {_APART}""",
 )
 def multi_head_attention_forward(
     query: RealFloating,
@@ -152,22 +149,16 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Project query, key and value, attend with several heads, and project the result.
 
-    Vaswani et al., Attention Is All You Need, 2017. Returns the result and the weights, or None.
-
     query: (L, N, E) or (L, E).
-    key, value: (S, N, E) or (S, E); other features with separate weights.
-    embed_dim_to_check: E, a multiple of `num_heads`.
+    key, value: (S, N, E) or (S, E); other features with separate projections.
     in_proj_weight, in_proj_bias: (3 E, E) and (3 E,): those of query, key and value in a row.
-    bias_k, bias_v: (1, 1, E), one more key and value.
-    add_zero_attn: whether one more key and value are zeros.
-    dropout_p, training: with which probability weights are set to 0 in training.
-    out_proj_weight, out_proj_bias: (E, E) and (E,).
+    bias_k, bias_v, add_zero_attn: one more key and value, of shape (1, 1, E), or zeros.
     key_padding_mask: (N, S) or (S,): True for keys to leave out, or numbers that are added.
     attn_mask: (L, S) or (N · num_heads, L, S): likewise.
     need_weights, average_attn_weights: return the weights too, and as the mean of all heads.
-    use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight: the projections apart.
     static_k, static_v: (N · num_heads, S, E / num_heads), in the place of projected ones.
     is_causal: a hint that `attn_mask` is causal.
+    returns: the result, and the weights or None.
     ArgumentError: when `is_causal` lacks a mask, or arguments contradict each other.
     ShapeError: when a shape does not fit.
     """

@@ -20,10 +20,7 @@ def _filters(op: str, weight: Tensor, argument: str) -> Tensor:
     return check_ndim(op, weight, (S.number_of(op) + 2,), argument)
 
 
-_UNLIKE = {
-    "DTypeError": "When the dtypes differ.",
-    "ShapeError": "When shapes, sizes or groups do not fit.",
-}
+_UNLIKE = {"DTypeError": "When dtypes differ.", "ShapeError": "When shapes or groups do not fit."}
 _WORDS = 'int, tuple of ints, "same" or "valid"'
 Filters = Annotated[Tensor, tensor(_filters, "", "Of the input's dtype.", **_UNLIKE)]
 NamedPadding = Annotated[Any, S.sizes("", ", 0", quick="isinstance({x}, str)", type=_WORDS)]
@@ -32,10 +29,8 @@ Groups = Annotated[int, Domain("Blocks of channels that are treated apart.")]
 
 @S.spatially(
     "flow functional",
-    samples="""
-        x(2, S), x(2, 2, K), x(2); x(2, 2, S), x(2, 1, K), None, 2, 1, 2, 2
-        x(1, S), x(1, 1, K), padding="same"
-    """,
+    samples="""x(2, S), x(2, 2, K), x(2); x(2, 2, S), x(2, 1, K), None, 2, 1, 2, 2
+        x(1, S), x(1, 1, K), padding='same'""",
 )
 def conv_nd(
     input: S.Planes,
@@ -51,14 +46,12 @@ def conv_nd(
     y[n, o, s] = Σ_c Σ_k weight[o, c, k] input[n, c, s·stride + k·dilation - padding] + bias[o]
 
     weight, bias: of shape (O, C / groups, *kernel) and (O,), and of the input's dtype.
-    stride, dilation: the step of the filter, and the spacing of its elements.
     padding: zeros added on both sides; "same" keeps the sizes (with an odd total, the last zero
       goes to the end) and needs stride 1, "valid" is 0.
     returns: (N, O, *size) or (O, *size), of ⌊(L + 2·padding - dilation·(K - 1) - 1) / stride⌋ + 1.
 
-    >>> flow.conv2d(flow.arange(9.).reshape(1, 3, 3), flow.ones(1, 1, 2, 2))
-    tensor([[[ 8., 12.],
-             [20., 24.]]])
+    >>> flow.conv2d(flow.arange(6.).reshape(1, 2, 3), flow.ones(1, 1, 2, 2))
+    tensor([[[ 8., 12.]]])
     """
     spatial = len(stride)
     op, kernel_size = f"conv{spatial}d", weight.shape[2:]
@@ -94,10 +87,8 @@ def conv_transpose_nd(
     """Spread each element over a window of the result: the gradient of a convolution by its input.
 
     weight, bias: of shape (C, O / groups, *kernel) and (O,), and of the input's dtype.
-    padding: what is cut off on both sides of the result.
-    output_padding: what is added at its end, less than the stride or the dilation.
-    returns: (N, O, *size) or (O, *size), of (L - 1)·stride - 2·padding + dilation·(K - 1) +
-      output_padding + 1.
+    padding, output_padding: what is cut off on both sides, and what is added at the end.
+    returns: sizes of (L - 1)·stride - 2·padding + dilation·(K - 1) + output_padding + 1.
 
     >>> flow.conv_transpose1d(flow.tensor([[1., 10.]]), flow.tensor([[[1., 2., 3.]]]), stride=2)
     tensor([[ 1.,  2., 13., 20., 30.]])
@@ -126,9 +117,8 @@ def conv_transpose_nd(
 
 @functor("flow functional", samples="x(4, 2, 3), x(2, 3, 2), x(2), 1; x(3, 1, 2), x(3, 2, 1), x(1)")
 def conv_tbc(input: AnyTensor, weight: AnyTensor, bias: AnyTensor, pad: Int = 0) -> Tensor:
-    """Correlate sequences (T, N, C) with filters (K, C, O), and add a bias (O,).
+    """Correlate sequences (T, N, C), padded with zeros, with filters (K, C, O); add a bias (O,).
 
-    pad: zeros added on both sides.
     ShapeError: when shapes do not fit.
 
     >>> flow.conv_tbc(flow.ones(3, 1, 2), flow.ones(2, 2, 1), flow.zeros(1)).flatten()

@@ -146,6 +146,21 @@ def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) 
     return result if out is None else fill_out(name, out, result)
 
 
+def from_host(op: str, values: Any, options: dict[str, Any], kinds: str = "f") -> Tensor:
+    """Return what was computed on the host, by such options, in a dtype of one of these kinds."""
+    dtype, device, out = options["dtype"], options["device"], options.get("out")
+    if out is not None:
+        dtype, device = out_options(op, out, dtype, device)
+    chosen = default_float() if dtype is None else as_dtype(op, dtype)
+    if chosen.kind not in kinds:
+        expected = "an integer dtype" if "i" in kinds else "a floating point dtype"
+        raise wrong(op, "dtype", expected, chosen, "leave it out", DTypeError)
+    result = make_constant(values.astype(chosen))
+    result = result if device is None else result.to(device=device)
+    result.requires_grad_(options.get("requires_grad", False))
+    return result if out is None else fill_out(op, out, result)
+
+
 def as_input(op: str, input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     """Return options whose dtype and device are those of a tensor, unless they are given."""
     check_memory_format(op, options.pop("memory_format", None))

@@ -10,9 +10,9 @@ import numpy as np
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ShapeError
 from oneflow_lite.functors.checks import check_dim, check_ndim, no_dimension, wrong
+from oneflow_lite.functors.creation import from_host
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices
-from oneflow_lite.functors.formulas import from_host
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -113,7 +113,7 @@ def _indices(name: str, places: Any, which: str, rows: str, columns: str) -> Any
         row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
         found = np.stack(places(row, offset, col))
-        return from_host(name, found, dtype or "int64", device, kinds="iu")
+        return from_host(name, found, {"dtype": dtype or "int64", "device": device}, "iu")
 
     author.__name__ = author.__qualname__ = name
     author.__doc__ = f"""Return the places of the {which} triangle of a matrix: rows, then columns.

@@ -22,9 +22,6 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 PERMUTE = op_expr("permute")
-RESHAPE = op_expr("reshape")
-SUM = op_expr("sum")
-
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -113,7 +110,7 @@ def _sum_out(x: Tensor, labels: str, kept: set[str]) -> tuple[Tensor, str]:
     """Sum over the dimensions whose label nobody else has."""
     dim = tuple(d for d, c in enumerate(labels) if c not in kept)
     if dim:
-        x = dispatch1(SUM, x, {"dim": dim, "keepdim": False})
+        x = x.sum(dim)
     return x, "".join(c for c in labels if c in kept)
 
 
@@ -137,7 +134,7 @@ def _drop_broadcast(x: Tensor, labels: str, size: dict[str, int]) -> tuple[Tenso
     shape = x._data.shape
     kept = [d for d, c in enumerate(labels) if shape[d] != 1 or size[c] == 1]
     if len(kept) < len(labels):
-        x = dispatch1(RESHAPE, x, {"shape": tuple(shape[d] for d in kept)})
+        x = x.reshape([shape[d] for d in kept])
     return x, "".join(labels[d] for d in kept)
 
 
@@ -157,17 +154,16 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
     return size
 
 
-@functor(
-    "flow",
-    samples="'bij,bjk->bik', x(2, 2, 3), x(2, 3, 2); 'ii->', x(2, 2); '...i,i', x(2, 3), x(3)",
-)
+_SAMPLES = "'bij,bjk->bik', x(2, 2, 3), x(2, 3, 2); 'ii->', x(2, 2); '...i,i', x(2, 3), x(3)"
+
+
+@functor("flow", samples=_SAMPLES)
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements along dimensions named by labels (Einstein's convention).
 
-    equation: labels of each operand, such as `"bij,bjk->bik"`. A label that the result lacks is
-        summed over; one repeated within an operand takes the diagonal; `...` stands for any leading
-        dimensions, which broadcast. Without `->` the result has the ellipsis and then, sorted, the
-        labels that occur once.
+    equation: labels such as `"bij,bjk->bik"`. One that the result lacks is summed over; one
+        repeated within an operand takes the diagonal; `...` stands for any dimensions, which
+        broadcast. Without `->` the result has those, and then, sorted, the labels that occur once.
     operands: of one dtype. `einsum(x, [0, 1], y, [1, 2], [0, 2])` is accepted too.
     ShapeError: when the equation is malformed or does not fit the shapes.
     DTypeError: when the dtypes differ.
@@ -240,8 +236,8 @@ def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     if len(x_dims) != len(y_dims) or any(n != m and 1 not in (n, m) for n, m in sizes):
         raise _bad_pairs("paired dimensions of equal size", dims, x, y)
     for i, k, (n, m) in zip(x_dims, y_dims, sizes, strict=True):  # a size of 1 counts for all
-        a = a if n == m or n == 1 else dispatch1(SUM, a, {"dim": (i,), "keepdim": True})
-        b = b if n == m or m == 1 else dispatch1(SUM, b, {"dim": (k,), "keepdim": True})
+        a = a if n == m or n == 1 else a.sum(i, True)
+        b = b if n == m or m == 1 else b.sum(k, True)
     xs = [chr(0x100 + d) for d in range(len(x))]
     ys = [chr(0x200 + d) for d in range(len(y))]
     for i, k in zip(x_dims, y_dims, strict=True):

@@ -38,9 +38,8 @@ def embedding(
     IndexRangeError: when a row number is negative or too large (on CUDA nobody looks).
     ShapeError: when `weight` has not two dimensions.
 
-    >>> weight = flow.tensor([[0., 0.], [1., 2.], [3., 4.]])
-    >>> flow.nn.functional.embedding(flow.tensor([2]), weight)
-    tensor([[3., 4.]])
+    >>> flow.nn.functional.embedding(flow.tensor([1]), flow.tensor([[0., 0.], [1., 2.]]))
+    tensor([[1., 2.]])
     """
     padding_idx = _checked("embedding", weight, padding_idx, sparse)
     if max_norm is not None:
@@ -74,11 +73,9 @@ def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: floa
 
 @functor(
     "functional",
-    samples="""
-    i(2, 3, n=4), x(4, 2); i(6, n=4), x(4, 2), fixed([0, 3, 3]), mode='max'
-    i(6, n=4), x(4, 2), fixed([0, 2, 6]), None, 2.0, False, 'sum', False, x(6), True
-    i(2, 3, n=4), x(4, 2), padding_idx=-1
-    """,
+    samples="""i(2, 3, n=4), x(4, 2); i(6, n=4), x(4, 2), fixed([0, 3, 3]), mode='max'
+        i(6, n=4), x(4, 2), fixed([0, 2, 6]), None, 2.0, False, 'sum', False, x(6), True
+        i(2, 3, n=4), x(4, 2), padding_idx=-1""",
 )
 def embedding_bag(
     input: D.Integer,
@@ -105,8 +102,7 @@ def embedding_bag(
     IndexRangeError: when a row number is negative or too large (on CUDA nobody looks).
     ShapeError: when a shape does not fit.
 
-    >>> weight = flow.tensor([[0., 0.], [1., 2.], [3., 4.]])
-    >>> flow.nn.functional.embedding_bag(flow.tensor([[2, 1]]), weight)
+    >>> flow.nn.functional.embedding_bag(flow.tensor([[0, 1]]), flow.tensor([[1., 2.], [3., 4.]]))
     tensor([[2., 3.]])
     """
     op, numbers = "embedding_bag", per_sample_weights

@@ -29,13 +29,12 @@ Triangular = namedtuple("Triangular", "solution cloned_coefficient")
 Lstsq = namedtuple("Lstsq", "solution residuals rank singular_values")
 SLogDet = namedtuple("SLogDet", "sign logabsdet")
 
-_HERMITIAN = "The input is symmetric or Hermitian; its lower triangle alone is read."
-_BOUND = (
+_TOLERANCE = (
     "A number, or a tensor of one for each matrix: singular values up to atol, or up to rtol times "
     "the largest, count as 0. By default the rounding error."
 )
-Hermitian = Annotated[bool, flag(_HERMITIAN)]
-Bound = Annotated[Any, D.Domain(_BOUND)]
+Half = Annotated[bool, flag("Take the input as Hermitian; read its lower triangle alone.")]
+Tol = Annotated[Any, D.Domain(_TOLERANCE)]
 
 _linalg = functools.partial(functor, "linalg", out=True)
 _method = functools.partial(functor, "flow Tensor", out=True)
@@ -62,7 +61,7 @@ def _solved(op: str, a: Tensor, b: Tensor, left: bool, check_errors: bool) -> So
 def linalg_solve(A: Square, B: Fits, *, left: Left = True) -> Tensor:
     """Return the X of A X = B.
 
-    B: shape (*, n, k); (n,) or, if it is that of A without its last size, (*, n) for vectors.
+    B: (*, n, k); (n,) or, if it is the shape of A without its last size, (*, n) for vectors.
     LinAlgError: when a matrix is singular.
 
     >>> flow.linalg.solve(flow.tensor([[2.0, 0.0], [1.0, 1.0]]), flow.tensor([4.0, 5.0]))
@@ -83,17 +82,14 @@ def linalg_solve_ex(
 
 
 @_linalg(
-    samples="""
-        m(3), x(3, 2), upper=True; m(2, 2), x(2, 1), upper=False, unitriangular=True
-        zm(2), z(3, 2), upper=True, left=False
-    """,
+    samples="""m(3), x(3, 2), upper=True; m(2, 2), x(2, 1), upper=False, unitriangular=True
+        zm(2), z(3, 2), upper=True, left=False"""
 )
 def linalg_solve_triangular(
     input: Square, B: Rhs, *, upper: Flag, left: Left = True, unitriangular: Flag = False
 ) -> Tensor:
     """Return the X of A X = B for a triangular A, the input, of which no more is read.
 
-    upper: whether the upper triangle is read, or the lower one.
     unitriangular: take the diagonal as 1 without reading it.
     """
     check_fit("linalg.solve_triangular", input, B if left else B.mT)
@@ -113,9 +109,9 @@ def triangular_solve(
 
 @_method(samples="x(3, 2), m(3); x(2, 1), m(2, 2), True; z(2, 1), zm(2)")
 def cholesky_solve(input: Rhs, L: Square, upper: Flag = False) -> Tensor:
-    """Return the X of (L Lᴴ) X = input for a lower triangular L; what lies above is not read.
+    """Return the X of (L Lᴴ) X = input for a lower triangular L, or with `upper` (Lᴴ L) X = input.
 
-    upper: L is upper triangular, and X that of (Lᴴ L) X = input.
+    What lies on the other side of the diagonal is not read.
     """
     check_same_dtype("cholesky_solve", input, "L", L)
     check_fit("cholesky_solve", L, input)
@@ -149,10 +145,8 @@ def linalg_inv_ex(A: Square, *, check_errors: Flag = False) -> InvEx:
 
 @functor(
     "linalg",
-    samples="""
-        x(4, 2), x(4, 3); x(2, 3), x(2, 1); z(2, 3, 2), z(2, 3), driver='gels'
-        x(3, 2), x(3, 1), 1e-3, driver='gelsd'
-    """,
+    samples="""x(4, 2), x(4, 3); x(2, 3), x(2, 1); z(2, 3, 2), z(2, 3), driver='gels'
+        x(3, 2), x(3, 1), 1e-3, driver='gelsd'""",
 )
 def linalg_lstsq(
     input: Matrix,
@@ -163,17 +157,14 @@ def linalg_lstsq(
 ) -> Lstsq:
     """Return the shortest X that minimises |A X - b| for the input A, residuals squared, and rank.
 
-    All drivers compute by singular values here, and return what LAPACK's of that name do.
-
     b: shape (*, m, k); (*, m), if it is that of the input without its last size, for vectors.
     rcond: singular values up to rcond times the largest count as 0; by default the rounding error.
-    driver: "gelsy" by default. "gels" takes the rank to be full, and gives no rank. "gelsd" and
-        "gelss" give the singular values. Residuals are given where m > n, but not by "gelsy", nor
-        where the rank is not full.
+    driver: what is returned; all compute by singular values. "gelsy", the default, gives no
+        residuals; others do where m > n and the rank is full. "gels" takes it to be full, and gives
+        no rank; "gelsd" and "gelss" give the singular values.
 
-    >>> A = flow.tensor([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
-    >>> flow.linalg.lstsq(A, flow.tensor([[1.0], [2.0], [3.0]])).rank
-    tensor(2)
+    >>> flow.linalg.lstsq(flow.tensor([[1.0], [1.0]]), flow.tensor([1.0, 2.0])).solution
+    tensor([1.5000])
     """
     *batch, m, n = input._data.shape
     vectors = b._data.shape == (*batch, m)
@@ -208,12 +199,7 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
 
 @_linalg(samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6")
 def linalg_pinv(
-    input: Matrix,
-    rcond: Any = None,
-    hermitian: Hermitian = False,
-    *,
-    atol: Bound = None,
-    rtol: Bound = None,
+    input: Matrix, rcond: Any = None, hermitian: Half = False, *, atol: Tol = None, rtol: Tol = None
 ) -> Tensor:
     """Return the pseudoinverse (Moore and Penrose); its gradient takes the rank as given.
 
@@ -268,8 +254,8 @@ def logdet(input: Square) -> Tensor:
 def linalg_tensorinv(input: D.AnyTensor, ind: D.Positive = 2) -> Tensor:
     """Return the inverse of a tensor for `tensordot`: that of the tensor as a matrix.
 
-    ind: how many dimensions stand for the rows; their sizes have the product of the others.
-    ShapeError: when the products differ.
+    ind: how many dimensions stand for the rows.
+    ShapeError: when the products of the sizes of rows and columns differ.
     LinAlgError: when the matrix is singular.
 
     >>> flow.linalg.tensorinv(flow.eye(6).reshape(2, 3, 6)).shape
@@ -288,8 +274,7 @@ def linalg_tensorinv(input: D.AnyTensor, ind: D.Positive = 2) -> Tensor:
 def linalg_tensorsolve(input: Tensor, other: Fits, dims: Any = None) -> Tensor:
     """Return the X with tensordot(input, X, X.ndim) = other.
 
-    input: of the shape of the other, followed by that of X.
-    dims: its dimensions to move to its end first.
+    input: of the shape of the other, followed by that of X, after `dims` are moved to the end.
     LinAlgError: when the input, as a matrix, is singular.
     """
     op, ndim = "linalg.tensorsolve", input._data.ndim
@@ -307,7 +292,7 @@ def linalg_tensorsolve(input: Tensor, other: Fits, dims: Any = None) -> Tensor:
 def linalg_vander(x: D.AnyTensor, *, N: D.Count | None = None) -> Tensor:
     """Return the powers 0 … N - 1 of each element, along a new last dimension.
 
-    N: how many; by default the last size of x.
+    N: by default the last size of x.
 
     >>> flow.linalg.vander(flow.tensor([2, 3]), N=3)
     tensor([[1, 2, 4],

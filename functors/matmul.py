@@ -90,17 +90,13 @@ _written = functools.partial(_method, twin=True)
 @functor(
     "flow Tensor linalg",
     out=True,
-    samples="""
-        x(2, 3), x(3, 2); x(2, 2, 3), x(3, 2); x(2, 3), x(2, 3, 2); x(2, 1, 2, 3), x(2, 3, 2)
-        x(3), x(3, 2); x(2, 3), x(3); x(3), x(3)
-    """,
+    samples="""x(2, 3), x(3, 2); x(2, 2, 3), x(3, 2); x(2, 3), x(2, 3, 2); x(2, 1, 2, 3), x(2, 3, 2)
+        x(3), x(3, 2); x(2, 3), x(3); x(3), x(3)""",
 )
 def matmul(input: Tensor, other: Fits) -> Tensor:
     """Return the matrix product, `input @ other`.
 
-    input: shape (K,) or (..., M, K).
-    other: shape (K,) or (..., K, N), of the same dtype. Batch dimensions broadcast.
-    returns: shape (..., M, N), without M or N where the argument is a vector.
+    input, other: (K,) or (..., M, K), and (K,) or (..., K, N), of one dtype; batches broadcast.
 
     >>> flow.matmul(flow.ones(2, 3), flow.ones(5, 3, 4)).shape
     (5, 2, 4)
@@ -139,15 +135,11 @@ def matmul_tn(x: Unchecked, y: Unchecked, *, merge: bool) -> Tensor:
 
 
 _RANKS = {"ShapeError": "When an argument is of another rank, or the shapes do not fit.", **_DTYPES}
-Factor = Annotated[
-    Tensor, Domain("Of exactly the rank named above.", raises=_RANKS)
-]  # `_product` checks
+Factor = Annotated[Tensor, Domain("Of exactly the rank named above.", raises=_RANKS)]
 
 
-def _product(
-    op: str, ranks: tuple[int, int], x: Tensor, y: Tensor, names: tuple[str, str]
-) -> Tensor:
-    """Return x @ y for the ops that ask for exact numbers of dimensions."""
+def _product(op: str, ranks: tuple[int, int], x: Tensor, y: Tensor, names: Sequence[str]) -> Tensor:
+    """Check factors, whose ranks are given, and return x @ y."""
     check_ndim(op, x, ranks[:1], names[0])
     check_ndim(op, y, ranks[1:], names[1])
     check_same_dtype(op, x, names[1], y)
@@ -201,9 +193,9 @@ def outer(input: Vector, vec2: Vector) -> Tensor:
 
 @_method(samples="x(2, 3), x(4, 3); x(3), x(2, 2, 3); x(2), x()")
 def inner(input: Tensor, other: Fits) -> Tensor:
-    """Return the products of the last dimensions of two tensors, summed: (..., K) and (*, K).
+    """Return the products of the last dimensions of two tensors, summed: (..., *).
 
-    A 0-d argument multiplies the other one. The result has the shape (..., *).
+    input, other: (..., K) and (*, K); a 0-d one multiplies the other.
 
     >>> flow.inner(flow.tensor([1., 2.]), flow.tensor([[1., 0.], [1., 1.]]))
     tensor([1., 3.])
@@ -289,18 +281,13 @@ def addr(input: Added, vec1: Vector, vec2: Vector, *, beta: Beta = 1, alpha: Alp
 @functor(
     "functional",
     out=True,
-    samples="""
-        x(2, 3), x(4, 3), x(4); x(2, 2, 3), x(2, 3), x(2)
-        x(2, 3), x(4, 3); x(3), x(4, 3), x(4)
-    """,
+    samples="""x(2, 3), x(4, 3), x(4); x(2, 2, 3), x(2, 3), x(2)
+        x(2, 3), x(4, 3); x(3), x(4, 3), x(4)""",
 )
 def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     """Return input @ weightᵀ + bias.
 
-    input: shape (..., in_features).
-    weight: shape (out_features, in_features), or (in_features,).
-    bias: shape (out_features,), or 0-d.
-    returns: shape (..., out_features), or (...,) for a weight that is a vector.
+    weight, bias: (out_features, in_features) and (out_features,), or (in_features,) and 0-d.
 
     >>> flow.nn.functional.linear(flow.ones(1, 3), flow.ones(4, 3), flow.ones(4))
     tensor([[4., 4., 4., 4.]])
@@ -348,27 +335,24 @@ def _chain(op: str, tensors: Sequence[Tensor]) -> Tensor:
     sizes = [shape[0] for shape in shapes] + [shapes[-1][-1]]
     for end in (0, -1):
         sizes[end] = 1 if len(shapes[end]) == 1 else sizes[end]
-    return _multiply(tensors, _splits(sizes), 0, last)
+    return _multiply(tensors, tuple(sizes))
 
 
-def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return where to part each run of factors so that the fewest numbers are multiplied."""
-    n = len(sizes) - 1
-    cost, split = dict.fromkeys([(i, i) for i in range(n)], 0), {}
-    for length in range(1, n):
-        for i, j in zip(range(n - length), range(length, n), strict=True):
-            cost[i, j], split[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-                for k in range(i, j)
-            )
-    return split
+@functools.lru_cache(maxsize=8192)
+def _split(sizes: Shape) -> tuple[int, int]:
+    """Return the fewest products of numbers that factors of these sizes take, and where to part."""
+    ways = []
+    for k, size in enumerate(sizes[1:-1], 1):
+        parts = _split(sizes[: k + 1])[0] + _split(sizes[k:])[0]
+        ways.append((parts + sizes[0] * size * sizes[-1], k))
+    return min(ways, default=(0, 0))
 
 
-def _multiply(tensors: Sequence[Tensor], split: dict[Any, int], i: int, j: int) -> Tensor:
-    if i == j:
-        return tensors[i]
-    k = split[i, j]
-    return matmul(_multiply(tensors, split, i, k), _multiply(tensors, split, k + 1, j))
+def _multiply(tensors: Sequence[Tensor], sizes: Shape) -> Tensor:
+    if len(tensors) == 1:
+        return tensors[0]
+    k = _split(sizes)[1]
+    return matmul(_multiply(tensors[:k], sizes[: k + 1]), _multiply(tensors[k:], sizes[k:]))
 
 
 @functor("flow Tensor linalg", out=True, samples="m(2), 0; m(2, 2), 3; zm(2), -2; m(3), 1")

@@ -37,7 +37,6 @@ def max_pool_nd(
     L elements gets ⌊(L + 2·padding - dilation·(kernel_size - 1) - 1) / stride⌋ + 1 windows.
 
     padding: elements of -inf added on both sides, at most half of the window.
-    dilation: the spacing of the window's elements.
     ceil_mode: whether a last window counts that does not lie wholly inside.
     return_indices: whether the positions of the maxima are returned too, counted in C order.
 
@@ -61,8 +60,7 @@ def avg_pool1d(
 ) -> Tensor:
     """Return the mean of each window of a sequence.
 
-    padding: zeros added on both sides, at most half of the window.
-    ceil_mode: whether a last window counts that does not lie wholly inside.
+    padding, ceil_mode: as in `max_pool1d`, with zeros.
     count_include_pad: whether the zeros count.
 
     >>> flow.avg_pool1d(flow.tensor([[1., 3., 2., 6.]]), 2)
@@ -86,9 +84,8 @@ def avg_pool_nd(
     count_include_pad: Flag = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the mean of each window.
+    """Return the mean of each window, as `avg_pool1d` does of a sequence.
 
-    padding, ceil_mode, count_include_pad: as in `avg_pool1d`.
     divisor_override: divides the sums in place of the number of elements.
     """
     op, once = f"avg_pool{len(kernel_size)}d", (1,) * len(kernel_size)
@@ -110,8 +107,6 @@ def lp_pool_nd(
     ceil_mode: Flag = False,
 ) -> Tensor:
     """Return (Σ xᵖ)^(1/p) of each window, p being `norm_type`; the largest |x| for infinity.
-
-    ceil_mode: whether a last window counts that does not lie wholly inside.
 
     >>> flow.nn.functional.lp_pool1d(flow.tensor([[3., 4., 6., 8.]]), 2, 2)
     tensor([[ 5., 10.]])
@@ -135,7 +130,6 @@ def local_response_norm(
     """Divide by (k + α·mean of x² over `size` neighbouring channels)^β.
 
     input: of shape (N, C, *).
-    alpha, beta, k: the constants of the formula.
     ShapeError: when the input has fewer than three dimensions.
 
     >>> flow.nn.functional.local_response_norm(flow.ones(1, 3, 1), 3, 9.0, 1.0).flatten()
@@ -223,10 +217,7 @@ def adaptive_avg_pool_nd(input: S.FloatingPlanes, output_size: GridSize) -> Tens
 def adaptive_max_pool_nd(
     input: S.RealPlanes, output_size: GridSize, return_indices: Flag = False
 ) -> Any:
-    """Return the maxima of the windows of `adaptive_avg_pool1d` and its like.
-
-    return_indices: whether the positions of the maxima are returned too, counted in C order.
-    """
+    """Return the maxima of the windows of `adaptive_avg_pool1d`; indices as `max_pool1d`."""
     pooled = F.adaptive_max_pool(input, output_size=output_size)
     return pooled if return_indices else pooled[0]
 
@@ -252,7 +243,6 @@ def max_unpool_nd(
     Of several maxima with one position the last is kept; each of them takes its gradient.
 
     indices: the positions that max pooling returned, in the shape of the input.
-    padding: that of max pooling.
     output_size: the size before pooling; by default, that of windows that just fit.
     IndexRangeError: when a position lies outside (on CUDA the values are not looked at).
 
@@ -296,12 +286,10 @@ def fractional_max_pool_nd(
 
     output_size: int or tuple of ints; this or `output_ratio` is needed.
     output_ratio: the size of the result over that of the input, a number or one for each dimension.
-    return_indices: whether the positions of the maxima are returned too.
     _random_samples: numbers in [0, 1), of shape (N, C, number of dimensions), that say where.
 
-    >>> x = flow.arange(16.0).reshape(1, 4, 4)
-    >>> flow.nn.functional.fractional_max_pool2d(x, 3, output_size=1)
-    tensor([[[15.]]])
+    >>> flow.nn.functional.fractional_max_pool2d(flow.ones(1, 4, 4), 3, output_size=1)
+    tensor([[[1.]]])
     """
     spatial = len(kernel_size)
     op, size = f"fractional_max_pool{spatial}d", input.shape[-spatial:]

@@ -1,16 +1,21 @@
-"""Fourier transforms: `flow.fft`."""
+"""Fourier transforms: `flow.fft`; their frequencies, and windows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
+
+import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.dtype import to_complex
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError
 from oneflow_lite.functors.checks import cast, check_dims, floating, no_dimension, wrong
+from oneflow_lite.functors.creation import from_host, keyword, with_options
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, choice, tensor
+from oneflow_lite.functors.decompositions import flag
+from oneflow_lite.functors.domains import AnyTensor, Count, Domain, Number, Positive, choice, tensor
 from oneflow_lite.tensor import Tensor
 
 
@@ -135,3 +140,79 @@ def _shift(name: str, half: int, says: str) -> None:
 
 _shift("fftshift", 0, "Return the tensor with frequency 0 moved from the front to the middle.")
 _shift("ifftshift", 1, "Return the tensor with frequency 0 moved from the middle to the front.")
+
+
+# --- Windows and frequencies ----------------------------------------------------------------------
+
+_FLOATING = {"DTypeError": "When {x} is not a floating one."}
+_DTYPE = Domain("Of the result; the default one otherwise.", raises=_FLOATING)
+_OPTIONS = (keyword("dtype", domain=_DTYPE), keyword("device"), keyword("requires_grad", "bool"))
+Periodic = Annotated[bool, flag("Leave out the last entry, with which the next one would begin.")]
+
+
+def _window(op: str, make: Callable[[int], Any], length: int, periodic: bool, to: Any) -> Tensor:
+    values = make(length + periodic)[:length] if length > 1 else np.ones(length)
+    return from_host(op, values, to)
+
+
+def _declare_window(name: str, make: Callable[[int], Any], summary: str) -> None:
+    samples = "5, dtype=float64; 4, False, dtype=float64; 1"
+
+    @with_options("flow", _OPTIONS, name, summary, samples=samples)
+    def author(window_length: Count, periodic: Periodic = True, **options: Any) -> Tensor:
+        return _window(name, make, window_length, periodic, options)
+
+
+_BLACKMAN = "Return the window 0.42 - 0.5 cos(2πn / (N - 1)) + 0.08 cos(4πn / (N - 1))."
+_declare_window("hann_window", np.hanning, "Return the window ½ - ½ cos(2πn / (N - 1)).")
+_declare_window("blackman_window", np.blackman, _BLACKMAN)
+_declare_window("bartlett_window", np.bartlett, "Return the window that is a triangle.")
+
+
+@with_options(options=_OPTIONS, samples="5, dtype=float64; 4, False, 0.6, 0.4, dtype=float64")
+def hamming_window(
+    window_length: Count,
+    periodic: Periodic = True,
+    alpha: Number = 0.54,
+    beta: Number = 0.46,
+    **options: Any,
+) -> Tensor:
+    """Return the window alpha - beta cos(2πn / (N - 1)).
+
+    >>> flow.hamming_window(4, periodic=False)
+    tensor([0.0800, 0.7700, 0.7700, 0.0800])
+    """
+
+    def make(n: int) -> Any:
+        return alpha - beta * np.cos(2 * np.pi / (n - 1) * np.arange(n))
+
+    return _window("hamming_window", make, window_length, periodic, options)
+
+
+@with_options(options=_OPTIONS, samples="5, dtype=float64; 4, False, 3.5, dtype=float64")
+def kaiser_window(
+    window_length: Count, periodic: Periodic = True, beta: Number = 12.0, **options: Any
+) -> Tensor:
+    """Return the window I₀(beta √(1 - (2n / (N - 1) - 1)²)) / I₀(beta).
+
+    I₀ is the modified Bessel function of order 0.
+    """
+    make = functools.partial(np.kaiser, beta=beta)
+    return _window("kaiser_window", make, window_length, periodic, options)
+
+
+def _frequencies(name: str, says: str) -> None:
+    summary = f"""Return the frequencies of {says} of n entries, in cycles per unit of d.
+
+    d: the distance of the entries.
+    """
+    options = (keyword("out", "Tensor | None"), *_OPTIONS)
+    samples = "5, dtype=float64; 4, 0.5, dtype=float64"
+
+    @with_options("fft", options, f"fft_{name}", summary, samples=samples)
+    def author(n: Positive, d: Number = 1.0, **options: Any) -> Tensor:
+        return from_host(f"fft.{name}", getattr(np.fft, name)(n, d), options)
+
+
+_frequencies("fftfreq", "the transform")
+_frequencies("rfftfreq", "the transform of real numbers")

@@ -25,8 +25,8 @@ Pad = Annotated[Any, sizes("How much is added on both sides.", ", 0, 2")]
 def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     """Return a view of all windows of `size` entries of one dimension, `step` entries apart.
 
-    returns: the dimension counts the windows, (n - size) // step + 1 of them, and a new last
-        dimension the entries of each. Where windows overlap it cannot be written in place.
+    returns: the dimension counts the (n - size) // step + 1 windows, a new last one the entries of
+        each. Where windows overlap it cannot be written in place.
     ArgumentError: when `size` is negative or larger than the dimension, or `step` not positive.
 
     >>> flow.arange(5).unfold(0, 3, 2)
@@ -55,8 +55,7 @@ def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = N
     `input` if a gradient is taken; PyTorch drops the gradient of the rest.
 
     size, stride: one number a dimension; strides count elements, and are not negative.
-    storage_offset: elements from the start of the memory that the tensor shares with its base;
-        by default the view begins where the tensor does.
+    storage_offset: counted from the start of the memory; by default that of the tensor.
     ArgumentError: when the view does not lie in that memory, or the numbers do not fit.
 
     >>> flow.as_strided(flow.arange(7), (2, 3), (1, 2), 1)
@@ -113,7 +112,6 @@ def fold(
     """Add columns back to the windows of images: the transposed map of `nn.functional.unfold`.
 
     input: of shape (N, C·kernel, number of windows), or without N.
-    output_size: height and width of the images.
     returns: (N, C, *output_size), or the same without N.
 
     >>> flow.nn.functional.fold(flow.ones(2, 3), (1, 4), (1, 2))

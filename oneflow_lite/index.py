@@ -48,7 +48,11 @@ FUNCTORS = {
     "diagonals": """
         diag diag_embed diagflat diagonal trace tril tril_ tril_indices triu triu_ triu_indices
     """,
-    "distances": "cdist corrcoef cov pdist",
+    "distances": """
+        bilinear cdist corrcoef cosine_similarity cov dist linalg_cond linalg_matrix_norm
+        linalg_matrix_rank linalg_norm linalg_vector_norm normalize pairwise_distance pdist renorm
+        renorm_
+    """,
     "dropout": """
         alpha_dropout alpha_dropout_ dropout dropout1d dropout1d_ dropout2d dropout2d_ dropout3d
         dropout3d_ dropout_ feature_alpha_dropout feature_alpha_dropout_ feature_dropout
@@ -57,10 +61,6 @@ FUNCTORS = {
     "einsum": "einsum tensordot",
     "embedding": "embedding embedding_bag one_hot",
     "extrema": "amax amin aminmax argmax argmin max min",
-    "formulas": """
-        bartlett_window blackman_window fft_fftfreq fft_rfftfreq hamming_window hann_window
-        kaiser_window
-    """,
     "index_select": """
         index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
         index_reduce_ index_select
@@ -114,15 +114,10 @@ FUNCTORS = {
         batch_norm group_norm instance_norm layer_norm native_batch_norm native_group_norm
         native_layer_norm rms_norm
     """,
-    "norms": """
-        dist linalg_cond linalg_matrix_norm linalg_matrix_rank linalg_norm linalg_vector_norm
-        renorm renorm_
-    """,
     "optim": "adam_update sgd_update",
     "order_statistics": "kthvalue median mode nanmedian nanquantile quantile",
     "padding": "pad",
     "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
-    "plane_sampling": "affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d",
     "pooling": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
@@ -141,7 +136,10 @@ FUNCTORS = {
         constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
     """,
     "reduce": "all any count_nonzero logsumexp mean nanmean nansum prod sum",
-    "resampling": "interpolate upsample_bilinear upsample_nearest",
+    "resampling": """
+        affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d interpolate
+        upsample_bilinear upsample_nearest
+    """,
     "scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp",
     "scatter": """
         gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
@@ -155,7 +153,6 @@ FUNCTORS = {
         sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose transpose_ unflatten
         unsqueeze unsqueeze_ view view_as
     """,
-    "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
     "sorting": "argsort msort sort topk",
     "special_functions": """
@@ -166,9 +163,10 @@ FUNCTORS = {
         tensor_polygamma_ xlog1py zeta
     """,
     "spectral": """
-        fft_fft fft_fft2 fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2
-        fft_ifftn fft_ifftshift fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn
-        fft_rfft fft_rfft2 fft_rfftn
+        bartlett_window blackman_window fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift
+        fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ifftshift fft_ihfft
+        fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq
+        fft_rfftn hamming_window hann_window kaiser_window
     """,
     "splitting": """
         chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
@@ -249,7 +247,6 @@ KERNELS = {
     "optim": "adam_update sgd_update",
     "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
-    "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
         fractional_max_pool max_pool max_unpool plane_put plane_take
@@ -261,7 +258,9 @@ KERNELS = {
     """,
     "rearranging": "flip repeat repeat_index roll",
     "reduce": "all any count_nonzero logsumexp mean prod sum",
-    "resampling": "resample resample_grad",
+    "resampling": """
+        plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
+    """,
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
         gather gather_grad index_from_zero scatter scatter_add scatter_amax scatter_amin
@@ -347,7 +346,6 @@ GRAD_FUNCS = {
     "normalization": "batch_norm layer_norm rms_norm standardize standardize_grad",
     "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
-    "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
         fractional_max_pool max_pool max_unpool plane_put plane_take
@@ -358,7 +356,9 @@ GRAD_FUNCS = {
     """,
     "rearranging": "flip repeat roll",
     "reduce": "logsumexp mean prod sum",
-    "resampling": "resample resample_grad",
+    "resampling": """
+        plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
+    """,
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
         gather gather_grad scatter scatter_add scatter_amax scatter_amin scatter_prod
