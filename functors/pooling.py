@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Annotated, Any
 
@@ -170,6 +171,7 @@ def _windows(
     return {**windows, "output_size": tuple(counts)}
 
 
+@functools.lru_cache(512)
 def _divisor(size: S.Ints, count_include_pad: bool, **windows: S.Ints) -> Any:
     """Return how many elements the windows have: one number, or tuples whose products count."""
     counts = []

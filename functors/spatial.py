@@ -87,6 +87,8 @@ def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
 def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: int = 0) -> Ints:
     """Return one int of at least `minimum` for each spatial dimension, from one or a sequence."""
     spatial = spatial or number_of(op)
+    if type(value) is int and value >= minimum:
+        return (value,) * spatial
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     given = given * spatial if len(given) == 1 else given
     expected = f"an int of at least {minimum}" + f", or {spatial} of them" * (spatial > 1)
