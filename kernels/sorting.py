@@ -20,8 +20,8 @@ def argsort(xp, x, *, dim, descending=False):
     if not descending:
         return xp.argsort(x, axis=dim, kind="stable")
     # Backwards through the flipped array: equal elements keep their order and NaN comes first.
-    order = xp.flip(xp.argsort(xp.flip(x, dim), axis=dim, kind="stable"), dim)
-    return x.shape[dim] - 1 - order
+    backwards = (slice(None),) * dim + (slice(None, None, -1),)
+    return x.shape[dim] - 1 - xp.argsort(x[backwards], axis=dim, kind="stable")[backwards]
 
 
 @register_kernel("sort", infer=ordered)
@@ -37,11 +37,13 @@ def topk(xp, x, *, k, dim, largest=True, sorted=True):
     if not x.ndim:
         return x.copy(), xp.zeros((), xp.int64)
     size = x.shape[dim]
-    if xp is np and largest and 0 < k <= _FEW < size and x.dtype.kind in "fiu":
+    if xp is np and largest and 0 < k <= _FEW and size > 2 * _FEW and x.dtype.kind in "fiu":
         found = _few_largest(x, k, dim)
         if found is not None:
             return found
-    if k == 0 or 2 * k >= size:  # then a full sort costs no more than a selection
+    if (
+        k == 0 or 2 * k >= size or size <= 2 * _FEW
+    ):  # then a full sort costs no more than a selection
         order = argsort(xp, x, dim=dim, descending=largest)
         order = xp.ascontiguousarray(_first(order, k, dim))
         return take_along(xp, x, order, dim), order
