@@ -1,18 +1,21 @@
-"""sort, argsort, topk and msort: what users call."""
+"""Sorting, the largest and smallest, and values looked up in others: what users call."""
 
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Annotated
+from typing import Annotated, Any
 
-from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import check_tensor, wrong
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
+from oneflow_lite.functors import creation
+from oneflow_lite.functors.checks import check_tensor, require_integer, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Dim, Domain, Flag, Int, tensor
-from oneflow_lite.interpreter import dispatch1
+from oneflow_lite.functors.domains import Dim, Domain, Flag, Int, Real, tensor
+from oneflow_lite.interpreter import dispatch, dispatch1, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
+ISIN = op_expr("isin")
+SEARCHSORTED = op_expr("searchsorted")
 TOPK = op_expr("topk")
 
 SortResult = namedtuple("SortResult", ["values", "indices"])
@@ -88,3 +91,109 @@ def check_rank(op: str, k: int, least: int, input: Tensor, dim: int) -> None:
     if not least <= k <= size:
         expected = f"{least} to {size} for dimension {dim} of shape {shape}"
         raise wrong(op, "k", expected, k, "ask for fewer elements")
+
+
+# --- Values looked up in others -------------------------------------------------------------------
+
+_SEQUENCE = "fixed(np.array([1.0, 2.0, 2.0, 5.0]))"
+_SEARCHED = f"""{_SEQUENCE}, fixed(x(2, 3)); {_SEQUENCE}, 2.0, right=True
+    {_SEQUENCE}, fixed(x(3)), out_int32=True
+    fixed(np.arange(6.0).reshape(2, 3)), fixed(pos(2, 4)), side="right"
+    fixed(np.array([2.0, 1.0])), fixed(pos(3)), sorter=fixed(np.array([1, 0]))"""
+_FOUND = "fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=True"
+
+
+@functor("flow", out=True, samples=_SEARCHED)
+def searchsorted(
+    sorted_sequence: Real,
+    input: Any,
+    *,
+    out_int32: Flag = False,
+    right: Flag = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Return where values would be inserted into a sequence to keep it in order.
+
+    The sequence is the last dimension; it is one vector, or one for each line of the values.
+
+    input: a real Tensor of the dtype of the sequence, or a number.
+    out_int32: return int32 instead of int64.
+    right: insert behind equal elements instead of in front of them.
+    side: "left" or "right", the other way to say so.
+    sorter: the indices that sort the sequence, where it is not in order.
+    ShapeError, DTypeError, ArgumentError: when arguments do not fit together.
+
+    >>> flow.searchsorted(flow.tensor([1, 3, 5]), flow.tensor([3, 4]))
+    tensor([1, 2])
+    """
+    op = "searchsorted"
+    if side not in (None, "left", "right") or (side == "left" and right):
+        expected, mend = "'left' or 'right', in accord with right=", "give one of the two alone"
+        raise wrong(op, "side", expected, repr(side), mend, ArgumentError)
+    right = right or side == "right"
+    return _searched(op, sorted_sequence, input, sorter, out_int32=out_int32, right=right)
+
+
+@functor("flow", out=True, samples=f"fixed(x(2, 3)), {_SEQUENCE}; 2.0, {_SEQUENCE}, right=True")
+def bucketize(
+    input: Any, boundaries: Tensor, *, out_int32: Flag = False, right: Flag = False
+) -> Tensor:
+    """Return into which bucket between ordered boundaries each value falls.
+
+    input: a real Tensor, or a number.
+    boundaries: a vector in rising order.
+    out_int32: return int32 instead of int64.
+    right: count a value that equals a boundary to the bucket behind it.
+    ShapeError, DTypeError: when arguments do not fit together.
+    """
+    if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
+        raise wrong("bucketize", "boundaries", "a vector", boundaries, "flatten it")
+    return _searched("bucketize", boundaries, input, None, out_int32=out_int32, right=right)
+
+
+def _searched(op: str, sequence: Tensor, values: Any, sorter: Any, **attrs: bool) -> Tensor:
+    sequence, values = promote(op, sequence.detach(), _given(values, sequence))
+    shape, own = sequence.shape, values.shape
+    if not shape or (len(shape) > 1 and shape[:-1] != own[:-1]) or sequence.is_complex():
+        expected = f"a real vector, or lines for values of shape {own}"
+        got, mend = f"{sequence.dtype} of shape {shape}", "give both the same leading dimensions"
+        raise wrong(op, "sorted_sequence", expected, got, mend)
+    if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
+        expected = f"the shape of the sequence, {shape}"
+        raise wrong(op, "sorter", expected, sorter.shape, "take that of argsort()")
+    return dispatch(SEARCHSORTED, (sequence, values, sorter), attrs)
+
+
+def _given(value: Any, other: Tensor) -> Tensor:
+    """Return a value without gradient; what is no tensor becomes one on the device of another."""
+    return (
+        value.detach() if isinstance(value, Tensor) else creation.tensor(value, device=other.device)
+    )
+
+
+@functor("flow", out=True, samples=_FOUND)
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: Flag = False, invert: Flag = False
+) -> Tensor:
+    """Return which elements are among the test elements.
+
+    elements, test_elements: real Tensors, one of which may be a number.
+    assume_unique: say that neither holds a value twice, which is quicker.
+    invert: return which are not.
+    ArgumentTypeError: when neither is a Tensor.
+
+    >>> flow.isin(flow.tensor([1, 2, 3]), flow.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
+    both = (elements, test_elements)
+    tensors = [value for value in both if isinstance(value, Tensor)]
+    if not tensors:
+        expected, got = "a Tensor, as elements or as test_elements", type(elements).__name__
+        mend = "wrap one with flow.tensor(...)"
+        raise wrong("isin", "elements", expected, got, mend, ArgumentTypeError)
+    x, y = (_given(value, tensors[0]) for value in both)
+    if x.is_complex() or y.is_complex():
+        got, mend = f"{x.dtype} and {y.dtype}", "compare .real and .imag"
+        raise wrong("isin", "elements", "real dtypes", got, mend, DTypeError)
+    return dispatch(ISIN, (x, y), {"assume_unique": assume_unique, "invert": invert})

@@ -7,7 +7,7 @@ import numpy as np
 
 from oneflow_lite.kernels.index_arrays import take_along
 from oneflow_lite.kernels.infer_rules import extreme_with_index, scalar_like
-from oneflow_lite.kernels.scan import running
+from oneflow_lite.kernels.reduce import running
 from oneflow_lite.kernels.sorting import argsort
 from oneflow_lite.registry import register_kernel
 
