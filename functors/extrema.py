@@ -21,6 +21,7 @@ MIN = op_expr("amin"), op_expr("min"), op_expr("minimum")
 MaxResult = namedtuple("MaxResult", ["values", "indices"])
 MinResult = namedtuple("MinResult", ["values", "indices"])
 AminmaxResult = namedtuple("AminmaxResult", ["min", "max"])
+Other = Tensor | None
 
 _NAME_ONE = "name a dimension that is not empty with dim="
 
@@ -63,25 +64,24 @@ _NONE_LEFT = {
 _EMPTY = {"DimError": "When the dimension is out of range or empty."}
 _TYPE = "int or sequence of int, optional"
 _SAYS = "The dimensions to reduce; None and () mean all."
-_FLAT = "The dimension to reduce; None for the flattened tensor."
+_ONE, _FLAT = "The dimension to reduce.", "The dimension to reduce; None for the flattened tensor."
 FilledDims = Annotated[
     int | Sequence[int] | None,
     attribute(filled_dims, ", {first}", says=_SAYS, raises=_NONE_LEFT, type=_TYPE),
 ]
-Filled = Annotated[
-    int, attribute(filled_dim, ", {first}", says="The dimension to reduce.", raises=_EMPTY)
-]
+Filled = Annotated[int, attribute(filled_dim, ", {first}", says=_ONE, raises=_EMPTY)]
 ArgumentDim = Annotated[int | None, attribute(argument_dim, ", {first}", says=_FLAT, raises=_EMPTY)]
 
-_REDUCED = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x(2, 3, 2), (0, 2); x()"
+_ALONG = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()"
+_REDUCED = f"{_ALONG}; x(2, 3, 2), (0, 2)"
+_THREE = "x(2, 3); x(2, 3), 1; x(2, 3), -2, True; x(2, 3), x(2, 3); x(2, 3), other=x(3); x(), 0"
 
 
 @functor("flow Tensor", out=True, samples=_REDUCED)
 def amax(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tensor:
     """Return the maximum over the given dimensions, all of them by default.
 
-    A NaN is larger than every number. The gradient is shared evenly among the elements that equal
-    the maximum.
+    A NaN is larger than every number. The gradient is shared evenly among what equals the maximum.
 
     >>> flow.amax(flow.tensor([[1., 5.], [7., 2.]]))
     tensor(7.)
@@ -104,7 +104,7 @@ def aminmax(input: Real, *, dim: Filled | None = None, keepdim: KeepDim = False)
 
 
 def _extremum(
-    name: str, ops: Any, result: Any, input: Any, dim: Any, keepdim: bool, other: Any
+    name: str, ops: Any, result: Any, input: Any, dim: Any, keep: bool, other: Any
 ) -> Any:
     """Dispatch what the arguments of max or min ask for."""
     of_all, along, of_two = ops
@@ -115,27 +115,21 @@ def _extremum(
     if dim is None:
         dims = filled_dims(name, "dim", None, input)
         return dispatch1(of_all, input, {"dim": dims, "keepdim": False})
-    attrs = {"dim": filled_dim(name, "dim", dim, input), "keepdim": keepdim}
+    attrs = {"dim": filled_dim(name, "dim", dim, input), "keepdim": keep}
     return result(*dispatch1(along, input, attrs))
 
 
-_THREE = "x(2, 3); x(2, 3), 1; x(2, 3), -2, True; x(2, 3), x(2, 3); x(2, 3), other=x(3); x(), 0"
-
-
 @functor("flow Tensor", out=True, samples=_THREE)
-def max(
-    input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Tensor | None = None
-) -> Any:
+def max(input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
-    - `max(input)`: a 0-d tensor. The gradient is shared evenly among the elements that equal it.
+    - `max(input)`: `amax(input)`.
     - `max(input, dim, keepdim=False)`: a named tuple `(values, indices)`; the gradient goes to the
       element at the index.
     - `max(input, other)`: `maximum(input, other)`.
 
     input: a real Tensor. A NaN is larger than every number.
     dim: the dimension to reduce, or the second tensor.
-    other: the second tensor.
     DTypeError: when a tensor is complex.
     DimError: when the dimension is out of range or empty.
     ShapeError: when there is no element at all, or `input` and `other` do not broadcast.
@@ -148,17 +142,12 @@ def max(
 
 
 @functor("flow Tensor", out=True, samples=_THREE)
-def min(
-    input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Tensor | None = None
-) -> Any:
-    """Return the smallest element, the smallest along a dimension, or the smaller of two tensors.
-
-    The three forms are those of `max`.
-    """
+def min(input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
+    """Return the smallest element, along a dimension too, or the smaller of two, as `max`."""
     return _extremum("min", MIN, MinResult, input, dim, keepdim, other)
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
+@functor("flow Tensor", out=True, samples=_ALONG)
 def argmax(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Tensor:
     """Return the int64 index of the first maximum, along a dimension or in the flattened tensor.
 
@@ -168,6 +157,6 @@ def argmax(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Te
     """
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()")
+@functor("flow Tensor", out=True, samples=_ALONG)
 def argmin(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Tensor:
     """Return the int64 index of the first minimum, along a dimension or in the flattened tensor."""

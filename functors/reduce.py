@@ -198,7 +198,8 @@ def segment_reduce(
         mend = "give the lengths of the segments for each line"
         raise wrong(op, "lengths", expected, segments, mend)
     rest = (1,) * (len(shape) - 1 - axis)
-    ids = F.segment_ids(lengths, size=shape[axis], op=op, checked=not unsafe)
+    attrs = {"size": shape[axis], "op": op, "checked": not unsafe}
+    ids = dispatch1(op_expr("segment_ids"), lengths, attrs)
     ids = ids.reshape(*ids.shape, *rest).expand(shape)
     # What lies beyond the last segment goes to one more, which is dropped.
     joined = {"mean": "sum", "max": "amax", "min": "amin"}.get(reduce, reduce)

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.dtype import to_complex
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError
-from oneflow_lite.functors.checks import (
-    cast,
-    check_dims,
-    check_ndim,
-    check_tensor,
-    floating,
-    no_dimension,
-    wrong,
-)
+from oneflow_lite.functors import checks, domains
+from oneflow_lite.functors.checks import cast, check_dims, check_ndim, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import (
-    AnyTensor,
-    Flag,
-    FloatingOrComplex,
-    Positive,
-    choice,
-    tensor,
-)
+from oneflow_lite.functors.domains import AnyTensor, Flag, Positive, choice, tensor
 from oneflow_lite.tensor import Tensor
 
 
 def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return a tensor in a dtype that is transformed; integers become the default one."""
-    value = floating(op, value, argument)
+    value = checks.floating(op, value, argument)
     if value._data.dtype.char != "e":
         return value
     expected, mend = "a dtype of at least 32 bits", "convert it with .float()"
@@ -175,7 +162,7 @@ def _geometry(
         return hop, None
     if window is None:
         window = F.ones(length, dtype=input.real.dtype, device=input.device)
-    elif check_tensor(op, "window", window)._data.shape != (length,):
+    elif checks.check_tensor(op, "window", window)._data.shape != (length,):
         raise wrong(op, "window", f"shape {(length,)}", window, "give it win_length entries")
     left = (n_fft - length) // 2
     return hop, F.pad(window, (left, n_fft - length - left)) if length < n_fft else window
@@ -183,7 +170,7 @@ def _geometry(
 
 @functor("flow Tensor", samples=_SIGNALS)
 def stft(
-    input: FloatingOrComplex,
+    input: domains.FloatingOrComplex,
     n_fft: Positive,
     hop_length: Positive | None = None,
     win_length: Positive | None = None,
@@ -202,15 +189,12 @@ def stft(
     hop_length: entries from one window to the next; n_fft // 4 otherwise.
     win_length: entries of the window, which stands in the middle of n_fft; n_fft otherwise.
     window: what each part is multiplied with; ones otherwise.
-    center: pad the signal with n_fft // 2 entries on both sides, so that windows are centered.
-    pad_mode: how, in the words of `nn.functional.pad`.
+    center: pad the signal with n_fft // 2 entries on both sides, in `pad_mode` of `pad`.
     normalized: divide by the root of n_fft.
     onesided: leave out what follows by symmetry; otherwise done where input and window are real.
     return_complex: False sees complex numbers as pairs; needs to be given for real signals.
-    align_to_window: let the first window, not the first n_fft entries, begin with the signal; only
-        without `center`.
+    align_to_window: let the first window begin with the signal; only without `center`.
     returns: of shape (batch, frequencies, windows), or (frequencies, windows).
-    ArgumentError: when the numbers do not fit, or `return_complex` is missing.
     """
     op = "stft"
     transformable(op, check_ndim(op, input, (1, 2)))
@@ -239,10 +223,9 @@ def stft(
         frames = frames * window
     attrs = {"dim": (input._data.ndim,), "normalization": 1 if normalized else 0}
     if is_complex or onesided is False:
-        y = F.fft_c2c(frames, **attrs, forward=True)
+        y = F.fft_c2c(frames, **attrs, forward=True).transpose(-1, -2)
     else:
-        y = F.fft_r2c(frames, **attrs)
-    y = y.transpose(-1, -2)
+        y = F.fft_r2c(frames, **attrs).transpose(-1, -2)
     return F.view_as_real(y) if return_complex is False else y
 
 
@@ -270,7 +253,6 @@ def istft(
     return_complex: whether the signal was complex.
     DTypeError: when `input` is real, or a window is complex for a real signal.
     ShapeError: when there are not as many frequencies as n_fft asks for.
-    ArgumentError: when some entries lie under no window.
     """
     op = "istft"
     if not check_ndim(op, input, (2, 3)).is_complex():
@@ -299,10 +281,9 @@ def istft(
     if window is None:
         window = F.ones(n_fft, dtype=input.real.dtype, device=input.device)
     total = n_fft + hop * (count - 1)
-    place = {"size": n_fft, "step": hop}
-    summed = F.unfold_grad(frames * window, dimension=last - 1, shape=(*batch, total), **place)
-    weights = (window * window).expand(count, n_fft)
-    weight = F.unfold_grad(weights, dimension=0, shape=(total,), **place)
+    sum_up = functools.partial(F.unfold_grad, size=n_fft, step=hop)
+    summed = sum_up(frames * window, dimension=last - 1, shape=(*batch, total))
+    weight = sum_up((window * window).expand(count, n_fft), dimension=0, shape=(total,))
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length
     known = max(min(end, total) - start, 0)

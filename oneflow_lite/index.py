@@ -116,7 +116,6 @@ FUNCTORS = {
         renorm renorm_
     """,
     "optim": "adam_update sgd_update",
-    "order_statistics": "kthvalue median mode nanmedian nanquantile quantile",
     "padding": "pad",
     "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
     "plane_sampling": "affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d",
@@ -154,7 +153,10 @@ FUNCTORS = {
     """,
     "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
-    "sorting": "argsort bucketize isin msort searchsorted sort topk",
+    "sorting": """
+        argsort bucketize isin kthvalue median mode msort nanmedian nanquantile quantile
+        searchsorted sort topk
+    """,
     "special_functions": """
         bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma digamma_ entr erfcx erfinv erfinv_ i0 i0_
         i0e i1 i1e igamma igamma_ igammac igammac_ lgamma lgamma_ log_ndtr logit logit_
@@ -243,7 +245,6 @@ KERNELS = {
         batch_norm layer_norm rms_norm standardize standardize_grad update_running
     """,
     "optim": "adam_update sgd_update",
-    "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
     "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
@@ -271,7 +272,10 @@ KERNELS = {
         unsqueeze view_dtype
     """,
     "softmax": "log_softmax log_softmax_grad softmax softmax_grad",
-    "sorting": "argsort isin searchsorted sort topk",
+    "sorting": """
+        argsort isin kthvalue median median_of_all mode nanmedian nanmedian_of_all searchsorted
+        sort topk
+    """,
     "special_functions": """
         bessel_j0 bessel_j1 bessel_jn bessel_y0 bessel_y1 digamma entr erfcx erfinv i0 i0e i1 i1e
         igamma igammac lgamma log_ndtr log_ndtr_grad logit modified_bessel_in modified_bessel_k0
@@ -341,7 +345,6 @@ GRAD_FUNCS = {
     """,
     "matmul": "dot matmul matmul_nt matmul_tn",
     "normalization": "batch_norm layer_norm rms_norm standardize standardize_grad",
-    "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
     "plane_sampling": "plane_sample plane_sample_grid_grad plane_sample_input_grad",
     "pooling": """
@@ -367,7 +370,7 @@ GRAD_FUNCS = {
         unsqueeze
     """,
     "softmax": "log_softmax log_softmax_grad softmax softmax_grad",
-    "sorting": "sort topk",
+    "sorting": "kthvalue median median_of_all mode nanmedian nanmedian_of_all sort topk",
     "special_functions": """
         bessel_j0 bessel_j1 bessel_jn bessel_y0 bessel_y1 digamma entr erfcx erfinv i0 i0e i1 i1e
         igamma igammac lgamma log_ndtr log_ndtr_grad logit modified_bessel_in modified_bessel_k0
