@@ -12,7 +12,7 @@ from oneflow_lite.functors.checks import check_tensor, require_integer, wrong
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Flag, Int, KeepDim, Real, RealFloating
-from oneflow_lite.functors.extrema import Filled
+from oneflow_lite.functors.reduce import Filled
 from oneflow_lite.interpreter import dispatch, dispatch1, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor

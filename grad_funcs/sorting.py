@@ -1,7 +1,7 @@
 """Gradients of sorting and ranks: each value's gradient goes back to where the value stood."""
 
 from oneflow_lite.autograd.grad_function import register_grad_func
-from oneflow_lite.grad_funcs.extrema import chosen_grad
+from oneflow_lite.grad_funcs.reduce import chosen_grad
 
 
 def _values_dx(F, ctx, dvalues, dindices):

@@ -55,7 +55,6 @@ FUNCTORS = {
     """,
     "einsum": "einsum tensordot",
     "embedding": "embedding embedding_bag one_hot",
-    "extrema": "amax amin aminmax argmax argmin max min",
     "formulas": """
         bartlett_window blackman_window fft_fftfreq fft_rfftfreq hamming_window hann_window
         kaiser_window
@@ -137,8 +136,8 @@ FUNCTORS = {
         constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
     """,
     "reduce": """
-        all any count_nonzero cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp logsumexp
-        mean nanmean nansum prod segment_reduce sum
+        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumprod_
+        cumsum cumsum_ logcumsumexp logsumexp max mean min nanmean nansum prod segment_reduce sum
     """,
     "resampling": "interpolate upsample_bilinear upsample_nearest",
     "scatter": """
@@ -217,7 +216,6 @@ KERNELS = {
         embedding embedding_bag_argmax embedding_bag_coefficients embedding_bag_sum
         embedding_bag_sum_dots embedding_bag_sum_grad embedding_scale one_hot
     """,
-    "extrema": "amax amin argmax argmin max min tie_weights",
     "index_select": "index_add index_copy index_mask index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
@@ -258,8 +256,8 @@ KERNELS = {
     """,
     "rearranging": "flip repeat repeat_index roll",
     "reduce": """
-        all any count_nonzero cummax cummin cumprod cumsum cumsum_grad logcumsumexp logsumexp mean
-        prod recurrence segment_ids shift sum
+        all amax amin any argmax argmin count_nonzero cummax cummin cumprod cumsum cumsum_grad
+        logcumsumexp logsumexp max mean min prod recurrence segment_ids shift sum tie_weights
     """,
     "resampling": "resample resample_grad",
     "scatter": """
@@ -324,7 +322,6 @@ GRAD_FUNCS = {
         embedding embedding_bag_coefficients embedding_bag_sum embedding_bag_sum_dots
         embedding_bag_sum_grad embedding_scale
     """,
-    "extrema": "amax amin max min tie_weights",
     "index_select": "index_add index_copy index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
@@ -357,8 +354,8 @@ GRAD_FUNCS = {
     """,
     "rearranging": "flip repeat roll",
     "reduce": """
-        cummax cummin cumprod cumsum cumsum_grad logcumsumexp logsumexp mean prod recurrence shift
-        sum
+        amax amin cummax cummin cumprod cumsum cumsum_grad logcumsumexp logsumexp max mean min
+        prod recurrence shift sum tie_weights
     """,
     "resampling": "resample resample_grad",
     "scatter": """
