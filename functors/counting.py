@@ -17,9 +17,6 @@ from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-BINCOUNT = op_expr("bincount")
-HISTC = op_expr("histc")
-
 HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
 HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])
 
@@ -81,7 +78,7 @@ def bincount(input: Numbers, weights: Weight = None, minlength: Count = 0) -> Te
     if weights is not None and weights.shape != input.shape:
         expected, mend = f"shape {input.shape}, that of input", "give one weight for each number"
         raise wrong("bincount", "weights", expected, weights.shape, mend)
-    return dispatch(BINCOUNT, (input, weights), {"minlength": minlength})
+    return dispatch(op_expr("bincount"), (input, weights), {"minlength": minlength})
 
 
 @functor("flow Tensor", out=True, samples=_COUNTED)
@@ -98,7 +95,7 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     """
     if min > max:
         raise wrong("histc", "max", f"at least {min}", max, "swap them", ArgumentError)
-    return dispatch1(HISTC, input.detach(), {"bins": bins, "min": min, "max": max})
+    return dispatch1(op_expr("histc"), input.detach(), {"bins": bins, "min": min, "max": max})
 
 
 @functor("flow Tensor", out=True, samples=_BINS)
@@ -135,7 +132,7 @@ def histogramdd(
 
     bins: for each dimension of the points their number or a vector of edges, or one number for all.
     range: the outer edges of each dimension in one sequence, where `bins` are numbers.
-    weight, density: as in `histogram`, one for each point, and by the volumes of the cells.
+    weight, density: as in `histogram`: one for each point; divide by the volumes of the cells.
     ArgumentError, ShapeError, DTypeError: when arguments do not fit together.
 
     >>> flow.histogramdd(flow.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[1, 2]).hist

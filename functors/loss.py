@@ -75,26 +75,10 @@ def same_shape(op: str, name: str, value: Any, input: Tensor) -> Tensor:
 
 
 def _reduction(*allowed: str) -> Domain:
-    return Domain(
-        "Whether the losses are averaged, summed or returned.",
-        f"{{x}} = check_reduction(NAME, {{x}}, {allowed})",
-        raises={"ArgumentError": "When the reduction is unknown."},
-        uses=(check_reduction,),
-        type="{" + ", ".join(f'"{word}"' for word in allowed) + "}",
-    )
-
-
-def _target(kind: str) -> Domain:
-    return Domain(
-        "Of the input's shape; another one that broadcasts gives a warning.",
-        f"{{first}}, {{x}} = operands(NAME, {{first}}, {{x}}, {kind == 'real floating'})",
-        raises={
-            "DTypeError": f"When the common dtype is not {kind}.",
-            "ShapeError": "When the shapes do not broadcast.",
-        },
-        uses=(operands,),
-        tensor="one",
-        sample="x(2, 3)",
+    line = f"{{x}} = check_reduction(NAME, {{x}}, {allowed})"
+    says = "Whether the losses are averaged, summed or returned."
+    return domains.choice(*allowed)._replace(
+        says=says, check=line, quick="", uses=(check_reduction,)
     )
 
 
@@ -102,6 +86,13 @@ def fitting(check: Callable[..., Any], says: str, sample: str = "x(2, 3)", **rai
     """Return a domain of tensors that `check(name, argument, value, first)` finds to fit."""
     line = f"{{x}} = {check.__name__}(NAME, '{{x}}', {{x}}, {{first}})"
     return Domain(says, line, raises=raises, uses=(check,), tensor="one", sample=sample)
+
+
+def _target(kind: str) -> Domain:
+    line = f"{{first}}, {{x}} = operands(NAME, {{first}}, {{x}}, {kind == 'real floating'})"
+    says = "Of the input's shape; another one that broadcasts gives a warning."
+    dtype, shape = f"When the common dtype is not {kind}.", "When the shapes do not broadcast."
+    return fitting(operands, says, DTypeError=dtype, ShapeError=shape)._replace(check=line)
 
 
 _FORMER = Domain("PyTorch's deprecated names for `reduction`.", early=True, type="bool, optional")
@@ -489,7 +480,6 @@ def triplet_margin_with_distance_loss(
     """Return `triplet_margin_loss` with distances of one's own.
 
     distance_function: of two tensors; by default `pairwise_distance`.
-    ArgumentError: when the margin is not positive, or the reduction is unknown.
     ShapeError: when the numbers of dimensions differ.
     """
     op, distance = "triplet_margin_with_distance_loss", distance_function or F.pairwise_distance
@@ -549,8 +539,7 @@ def cosine_embedding_loss(
             mend = "give one target for each vector"
             raise wrong("cosine_embedding_loss", name, expected, got, mend)
     # As PyTorch's own, which differs from cosine_similarity near zero.
-    tiny = 1e-12
-    squares = [x.square().sum(-1) + tiny for x in (input1, input2)]
+    squares = [x.square().sum(-1) + 1e-12 for x in (input1, input2)]
     cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
     apart = F.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
     return F.where(target == 1, 1 - cosine, 0.0) + apart

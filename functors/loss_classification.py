@@ -26,7 +26,6 @@ from oneflow_lite.tensor import Tensor
 
 NLL_LOSS = op_expr("nll_loss")
 BINARY_CROSS_ENTROPY = op_expr("binary_cross_entropy")
-CTC_LOSS = op_expr("ctc_loss")
 
 
 def _classes(input: Tensor) -> int:
@@ -60,8 +59,7 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
     if value.dtype == input.dtype:
         return value
     expected = f"dtype {input.dtype}, that of the input"
-    mend = "convert one of them with .to(dtype)"
-    raise wrong(op, name, expected, value.dtype, mend, DTypeError)
+    raise wrong(op, name, expected, value.dtype, "convert one of them with .to(dtype)", DTypeError)
 
 
 def check_factor(op: str, name: str, value: Any, input: Tensor) -> Tensor:
@@ -357,7 +355,7 @@ def ctc_loss(
     steps = _lengths("input_lengths", input_lengths, x)
     sizes = _lengths("target_lengths", target_lengths, x)
     attrs = {"blank": blank, "zero_infinity": zero_infinity}
-    loss, _ = dispatch(CTC_LOSS, (x, targets, steps, sizes), attrs)
+    loss, _ = dispatch(op_expr("ctc_loss"), (x, targets, steps, sizes), attrs)
     if reduction == "mean":
         loss = loss / sizes.clamp_min(1).to(loss.dtype)
     return reduce_loss(loss if batched else loss[0], reduction)

@@ -210,7 +210,6 @@ def _extremum(
 ) -> Any:
     """Dispatch what the arguments of max or min ask for."""
     of_all, along, of_two = ops
-    real(name, input)
     other = dim if isinstance(dim, Tensor) else other
     if other is not None:
         return dispatch2(of_two, input, real(name, other, "other"))
@@ -222,17 +221,13 @@ def _extremum(
 
 
 @functor("flow Tensor", out=True, samples=_THREE)
-def max(input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
+def max(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
-    - `max(input)`: `amax(input)`.
-    - `max(input, dim, keepdim=False)`: a named tuple `(values, indices)`; the gradient goes to the
-      element at the index.
-    - `max(input, other)`: `maximum(input, other)`.
+    See `amax` and `maximum`. Along a dimension: a named tuple `(values, indices)`, and the gradient
+    goes to the element at the index.
 
-    input: a real Tensor. A NaN is larger than every number.
     dim: the dimension to reduce, or the second tensor.
-    DTypeError: when a tensor is complex.
     DimError: when the dimension is out of range or empty.
     ShapeError: when there is no element at all, or `input` and `other` do not broadcast.
 
@@ -244,7 +239,7 @@ def max(input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Other =
 
 
 @functor("flow Tensor", out=True, samples=_THREE)
-def min(input: Any, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
+def min(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
     """Return the smallest element, along a dimension too, or the smaller of two, as `max`."""
     return _extremum("min", MIN, MinResult, input, dim, keepdim, other)
 
@@ -339,7 +334,7 @@ def segment_reduce(
         expected, got = "either lengths or offsets, and no indices", "both or neither"
         raise wrong(op, "lengths", expected, got, "pass one of them", ArgumentTypeError)
     if lengths is None:
-        ends = require_integer(op, offsets, "offsets")  # type: ignore[arg-type]
+        ends = require_integer(op, offsets, "offsets")
         lengths = ends.narrow(-1, 1, ends.shape[-1] - 1) - ends.narrow(-1, 0, ends.shape[-1] - 1)
     shape, segments = data.shape, require_integer(op, lengths, "lengths").shape
     if segments[:-1] != shape[:axis] or not segments:

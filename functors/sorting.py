@@ -128,9 +128,8 @@ def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False)
 def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median: the lower one of two middle elements, and NaN where there is a NaN.
 
-    - `median(input)`: a 0-d tensor. The gradient is shared evenly among the elements that equal it.
-    - `median(input, dim, keepdim=False)`: a named tuple `(values, indices)`; the gradient goes to
-      the element at the index.
+    Of all elements: the gradient is shared evenly among those that equal it. Along a dimension: a
+    named tuple `(values, indices)`, and the gradient goes to the element at the index.
 
     >>> x = flow.tensor([[3.0, 1.0, 2.0]])
     >>> flow.median(x), flow.median(x, 1).values

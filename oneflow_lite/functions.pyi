@@ -913,7 +913,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 def matrix_exp(input: Tensor) -> Tensor: ...
 def matrix_power(input: Tensor, n: int, *, out: Any = ...) -> Tensor: ...
 def max(
-    input: Any,
+    input: Tensor,
     dim: Any = ...,
     keepdim: bool = ...,
     *,
@@ -974,7 +974,7 @@ def median(
 ) -> Any: ...
 def meshgrid(*tensors: Any, indexing: str = ...) -> tuple[Tensor, ...]: ...
 def min(
-    input: Any,
+    input: Tensor,
     dim: Any = ...,
     keepdim: bool = ...,
     *,
