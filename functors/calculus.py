@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
@@ -58,9 +59,8 @@ def gradient(
 
     Central differences inside, of second order also where the samples lie unevenly.
 
-    spacing: the distance of the samples, 1 otherwise: one number, one for each dimension, or
-        vectors of coordinates.
-    dim: the dimensions; all of them otherwise.
+    spacing: one number, 1 otherwise, or for each dimension a number or a vector of coordinates.
+    dim: all of them otherwise.
     edge_order: 1 or 2, of the differences at both ends.
     ArgumentError: when `spacing` does not fit the dimensions, or `edge_order` is another.
     ShapeError: when a dimension has not more than `edge_order` entries.
@@ -84,8 +84,7 @@ def gradient(
         if shape[d] <= edge_order:
             expected = f"more than {edge_order} entries along dimension {d}"
             raise wrong(op, "input", expected, input, "leave it out")
-    pairs = zip(dims, steps, strict=True)
-    return tuple(_derivative(input, d, step, edge_order) for d, step in pairs)
+    return tuple(_derivative(input, *pair, edge_order) for pair in zip(dims, steps, strict=True))
 
 
 def _derivative(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
@@ -100,10 +99,8 @@ def _derivative(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
     def gap(start: int, length: int = 1) -> Any:
         return step if gaps is None else gaps.narrow(0, start, length)
 
-    def slope(start: int, length: int = 1) -> Tensor:
-        return slopes.narrow(dim, start, length)
-
-    first, last = slope(0), slope(-1)
+    slope = functools.partial(slopes.narrow, dim)
+    first, last = slope(0, 1), slope(-1, 1)
     if n == 2:
         return F.cat([first, last], dim)
     if gaps is None:
@@ -112,8 +109,8 @@ def _derivative(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
         h, k = gap(0, n - 2), gap(1, n - 2)
         inner = (slope(0, n - 2) * k + slope(1, n - 2) * h) / (h + k)
     if edge_order == 2:  # by how much the slope changes on the way to the neighbour
-        first = first + (first - slope(1)) * gap(0) / (gap(0) + gap(1))
-        last = last + (last - slope(-2)) * gap(-1) / (gap(-2) + gap(-1))
+        first = first + (first - slope(1, 1)) * gap(0) / (gap(0) + gap(1))
+        last = last + (last - slope(-2, 1)) * gap(-1) / (gap(-2) + gap(-1))
     return F.cat([first, inner, last], dim)
 
 
@@ -149,11 +146,7 @@ def trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> T
 
 @functor("flow", samples=_TRAPEZOIDS)
 def cumulative_trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
-    """Return the integrals of a sampled function up to each sample but the first, by trapezoids.
-
-    x: the coordinates of the samples, a vector or one for each; dx apart otherwise.
-    ShapeError: when there is not one coordinate for each sample.
-    """
+    """Return the integrals up to each sample but the first, by trapezoids; see `trapezoid`."""
     return _areas("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
 
 
@@ -178,9 +171,8 @@ def vander(x: Vector, N: Count | None = None, increasing: bool = False) -> Tenso
     N: how many; as many as there are elements otherwise.
     increasing: the lowest first.
 
-    >>> flow.vander(flow.tensor([1, 2, 3]))
-    tensor([[1, 1, 1],
-            [4, 2, 1],
+    >>> flow.vander(flow.tensor([2, 3]), 3)
+    tensor([[4, 2, 1],
             [9, 3, 1]])
     """
     size = x._data.shape[0]

@@ -17,9 +17,6 @@ from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-BINCOUNT = op_expr("bincount")
-HISTC = op_expr("histc")
-
 HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
 HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])
 
@@ -34,6 +31,7 @@ _DISTINCT = """i(7); i(3, 4), return_inverse=True, return_counts=True
     i(4, 2, n=2), dim=0, return_inverse=True; fixed(x(3)), return_counts=True; b(5)"""
 _RUNS = """i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True
     i(4, 2, n=2), return_inverse=True, dim=0"""
+_COUNTED = "fixed(x(9)), 4; fixed(x(3, 4)), 5, -1.0, 2.0; fixed(x(4))"
 _BINS = """fixed(x(9)), 4; fixed(x(3, 4)), 3, range=(-1.0, 2.0), density=True
     fixed(x(6)), fixed(np.array([-2.0, 0.0, 0.5, 2.0])), weight=fixed(pos(6))"""
 
@@ -50,8 +48,7 @@ def unique(
 
     NaN equals nothing, not even itself. There is no gradient: asking for one raises.
 
-    return_inverse: return also where each element of the input is in the result.
-    return_counts: return also how often each one is there.
+    return_inverse, return_counts: also where each element is in the result, and how often.
     returns: the elements, or a tuple of them and what was asked for.
 
     >>> flow.unique(flow.tensor([3, 1, 3]), return_counts=True)
@@ -63,14 +60,11 @@ def unique(
 def unique_consecutive(
     input: Real, return_inverse: Flag = False, return_counts: Flag = False, dim: Dim | None = None
 ) -> Any:
-    """Return the first element of each run of equal ones, or the first slice along a dimension.
-
-    Arguments and result are those of `unique`.
-    """
+    """Return the first element, or slice along a dimension, of each run of equals; see `unique`."""
 
 
 @functor("flow Tensor", samples="i(7); i(7), fixed(x(7)), 9; i(5), i(5)")
-def bincount(input: Numbers, weights: Tensor | None = None, minlength: Count = 0) -> Tensor:
+def bincount(input: Numbers, weights: Weight = None, minlength: Count = 0) -> Tensor:
     """Return how often each number is there: y[n] counts n, or sums the weights where it is.
 
     weights: real, of the shape of `input`. A gradient by them raises.
@@ -84,12 +78,10 @@ def bincount(input: Numbers, weights: Tensor | None = None, minlength: Count = 0
     if weights is not None and weights.shape != input.shape:
         expected, mend = f"shape {input.shape}, that of input", "give one weight for each number"
         raise wrong("bincount", "weights", expected, weights.shape, mend)
-    return dispatch(BINCOUNT, (input, weights), {"minlength": minlength})
+    return dispatch(op_expr("bincount"), (input, weights), {"minlength": minlength})
 
 
-@functor(
-    "flow Tensor", out=True, samples="fixed(x(9)), 4; fixed(x(3, 4)), 5, -1.0, 2.0; fixed(x(4))"
-)
+@functor("flow Tensor", out=True, samples=_COUNTED)
 def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return how many elements lie in each of several bins of one width, in the dtype of `input`.
 
@@ -103,7 +95,7 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     """
     if min > max:
         raise wrong("histc", "max", f"at least {min}", max, "swap them", ArgumentError)
-    return dispatch1(HISTC, input.detach(), {"bins": bins, "min": min, "max": max})
+    return dispatch1(op_expr("histc"), input.detach(), {"bins": bins, "min": min, "max": max})
 
 
 @functor("flow Tensor", out=True, samples=_BINS)
@@ -122,14 +114,13 @@ def histogram(
     bins: their number, or a vector of rising edges of the dtype of `input`.
     range: the outer edges, where `bins` is a number; those of the data by default.
     weight: of the shape and dtype of `input`.
-    density: divide by the total and by the widths, so that the integral is 1.
+    density: divide by the total and the widths, so that the integral is 1.
     ArgumentError, ShapeError, DTypeError: when arguments do not fit together.
 
     >>> flow.histogram(flow.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
     tensor([2., 1.])
     """
-    points = input.unsqueeze(-1)
-    hist, edges = _histogram("histogram", points, [bins], range, weight, density)
+    hist, edges = _histogram("histogram", input.unsqueeze(-1), [bins], range, weight, density)
     return HistogramResult(hist, edges[0])
 
 
@@ -141,13 +132,11 @@ def histogramdd(
 
     bins: for each dimension of the points their number or a vector of edges, or one number for all.
     range: the outer edges of each dimension in one sequence, where `bins` are numbers.
-    weight: one for each point.
-    density: divide by the total and by the volumes of the cells.
+    weight, density: as in `histogram`: one for each point; divide by the volumes of the cells.
     ArgumentError, ShapeError, DTypeError: when arguments do not fit together.
 
-    >>> flow.histogramdd(flow.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
-    tensor([[0., 1.],
-            [1., 0.]])
+    >>> flow.histogramdd(flow.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[1, 2]).hist
+    tensor([[1., 1.]])
     """
     if input.ndim < 2:
         raise wrong("histogramdd", "input", "points as lines", input, "unsqueeze it")

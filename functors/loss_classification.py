@@ -10,7 +10,7 @@ from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
 from oneflow_lite.functors import checks
 from oneflow_lite.functors.checks import check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Int, RealFloating, attribute
+from oneflow_lite.functors.domains import AnyTensor, Flag, Int, Integer, RealFloating, attribute
 from oneflow_lite.functors.loss import (
     Reduce,
     Reduction,
@@ -59,8 +59,7 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
     if value.dtype == input.dtype:
         return value
     expected = f"dtype {input.dtype}, that of the input"
-    mend = "convert one of them with .to(dtype)"
-    raise wrong(op, name, expected, value.dtype, mend, DTypeError)
+    raise wrong(op, name, expected, value.dtype, "convert one of them with .to(dtype)", DTypeError)
 
 
 def check_factor(op: str, name: str, value: Any, input: Tensor) -> Tensor:
@@ -128,7 +127,7 @@ def nll_loss(
 ) -> Tensor:
     """Return the negative log-likelihood of the target classes: the mean of -input[n, target[n]].
 
-    input: log-probabilities (N, C), (N, C, *) or (C,), real floating.
+    input: log-probabilities (N, C), (N, C, *) or (C,).
     ignore_index: a target that gives 0 and does not count in the mean.
 
     >>> log_p = flow.tensor([[-0.1, -2.3], [-1.2, -0.4]])
@@ -155,7 +154,7 @@ def cross_entropy(
 ) -> Tensor:
     """Return the cross entropy of softmax(input) and the target.
 
-    input: logits (N, C), (N, C, *) or (C,), real floating.
+    input: logits (N, C), (N, C, *) or (C,).
     target: class numbers (N,), (N, *) or (), integers; or probabilities of the input's shape.
     ignore_index: a class number that gives 0 and does not count in the mean.
     IndexRangeError: when a target is no class (checked on the CPU only).
@@ -223,10 +222,9 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Return cross_entropy(input @ linear_weightᵀ + linear_bias, target).
 
-    input: (N, F) or (F,), real floating.
-    linear_weight: (C, F) or (C, *, F): scores of C classes, at each of several positions.
+    input: (N, F) or (F,).
+    linear_weight, linear_bias: (C, F) and (C,), or (C, *, F) and (C, *) for several positions.
     target: class numbers (N, *) or (), or probabilities (N, C, *) or (C,).
-    linear_bias: (C,) or (C, *).
     weight, ignore_index, label_smoothing: as in `cross_entropy`; no class is ignored by default.
     options: how PyTorch computes in chunks; it has no effect here.
     ShapeError: when a shape does not fit.
@@ -268,9 +266,7 @@ def binary_cross_entropy(input: RealFloating, target: AnyTensor, weight: Factor 
     The logarithms are at least -100, so that the loss is finite.
 
     input, target: probabilities from 0 to 1, of one shape and one floating dtype.
-    ArgumentError: when the shapes differ, the reduction is unknown, or a value is no probability
-    (checked on the CPU only).
-    DTypeError: when the dtypes differ or are not floating.
+    ArgumentError: when the shapes differ, or a value is no probability (checked on the CPU only).
     """
     op = "binary_cross_entropy"
     check_same_dtype(op, "target", same_shape(op, "target", target, input), input)
@@ -289,13 +285,9 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input) and the target, without over- or underflow.
 
-    log(1 + exp(-\\|x\\|)) + max(x, 0) - x · target; with `pos_weight` the part
-    -target · log sigmoid(x) is multiplied by it.
+    log(1 + exp(-\\|x\\|)) + max(x, 0) - x · target; pos_weight multiplies -target · log sigmoid(x).
 
-    input, target: logits and probabilities of one shape, floating.
-    pos_weight: broadcasts to the input's shape.
-    ArgumentError: when the shapes of input and target differ, or the reduction is unknown.
-    DTypeError: when the input or the target is not floating.
+    input, target: logits and probabilities of one shape, real floating.
 
     >>> x, t = flow.tensor([0., 1000.]), flow.tensor([1., 1.])
     >>> flow.nn.functional.binary_cross_entropy_with_logits(x, t)
@@ -309,3 +301,71 @@ def binary_cross_entropy_with_logits(
     else:
         loss = (1 - t) * x - ((pos_weight - 1) * t + 1) * F.logsigmoid(x)
     return loss if weight is None else loss * weight
+
+
+@functor(
+    "functional flow",
+    samples="""
+    x(6, 2, 3), fixed([[1, 2, 2], [2, 1, 0]]), fixed([6, 5]), fixed([3, 1]), reduction='none'
+    x(4, 2, 3), fixed([1, 0, 0]), (4, 3), (2, 1), 2; x(4, 3), fixed([1, 2]), (4,), (2,)
+    x(2, 2, 3), fixed([[1, 1], [2, 0]]), (2, 2), (2, 1), 0, 'sum', True
+    """,
+)
+def ctc_loss(
+    log_probs: RealFloating,
+    targets: Integer,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: Int = 0,
+    reduction: Reduction = "mean",
+    zero_infinity: Flag = False,
+) -> Tensor:
+    """Return -log p(targets), summed over all paths that spell them with blanks and repetitions.
+
+    Graves et al., Connectionist Temporal Classification, 2006. The gradient is that of this sum,
+    which PyTorch's is after log_softmax only. The second derivative exists, the third does not.
+
+    log_probs: logarithms of probabilities (T, N, C) or (T, C).
+    targets: class numbers (N, S), or all labellings one behind the other in one dimension.
+    input_lengths, target_lengths: (N,) or (): how much of each sample counts; tensors or ints.
+    reduction: with "mean" each loss is divided by the length of its targets first.
+    zero_infinity: infinite losses, of samples too short for their targets, become 0 and are flat.
+    IndexRangeError: when a target is no class, or a length too large (checked on the CPU only).
+    ShapeError: when a shape does not fit.
+
+    >>> log_p = flow.log(flow.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
+    >>> flow.ctc_loss(log_p, flow.tensor([[1]]), (2,), (1,)).exp()
+    tensor(1.3333)
+    """
+    op = "ctc_loss"
+    if log_probs.dtype.char == "e":
+        mend = "convert it with .float()"
+        raise wrong(op, "log_probs", "float32 or float64", log_probs.dtype, mend, DTypeError)
+    if log_probs.ndim not in (2, 3):
+        raise wrong(op, "log_probs", "shape (T, N, C) or (T, C)", log_probs, "unsqueeze it")
+    batched = log_probs.ndim == 3
+    x = log_probs if batched else log_probs.unsqueeze(1)
+    batch, classes = x.shape[1:]
+    if not 0 <= blank < classes:
+        expected = f"a class, 0 to {classes - 1}"
+        raise wrong(op, "blank", expected, blank, "name the class of the blank", ArgumentError)
+    if targets.ndim not in (1, 2) or (targets.ndim == 2 and len(targets) != batch):
+        expected = f"shape ({batch}, S), or one dimension"
+        raise wrong(op, "targets", expected, targets, "give one labelling for each sample")
+    steps = _lengths("input_lengths", input_lengths, x)
+    sizes = _lengths("target_lengths", target_lengths, x)
+    attrs = {"blank": blank, "zero_infinity": zero_infinity}
+    loss, _ = dispatch(op_expr("ctc_loss"), (x, targets, steps, sizes), attrs)
+    if reduction == "mean":
+        loss = loss / sizes.clamp_min(1).to(loss.dtype)
+    return reduce_loss(loss if batched else loss[0], reduction)
+
+
+def _lengths(name: str, value: Any, x: Tensor) -> Tensor:
+    """Return lengths (N,) as a tensor of int64."""
+    if isinstance(value, (tuple, list)):
+        value = x.new_tensor([checks.check_int("ctc_loss", name, n) for n in value], dtype="int64")
+    lengths = checks.require_integer("ctc_loss", value, name).long().reshape(-1)
+    if lengths.shape != (x.shape[1],):
+        raise wrong("ctc_loss", name, f"shape ({x.shape[1]},)", value, "give one for each sample")
+    return lengths

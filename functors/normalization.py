@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError
+from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import cast, check_int, check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Domain, Flag, FloatingOrComplex, Int, Number, RealFloating
+from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -22,31 +23,29 @@ BATCH_NORM = op_expr("batch_norm")
 UPDATE_RUNNING = op_expr("update_running")
 
 
-def check_last_dims(op: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
-    """Return the dimensions that `normalized_shape` names by their sizes."""
-    name = "normalized_shape"
-    if not isinstance(normalized_shape, (tuple, list)):
+def check_last_dims(op: str, name: str, shape: Any, input: Tensor) -> tuple[int, ...]:
+    """Return the dimensions that a normalized shape names by their sizes."""
+    if not isinstance(shape, (tuple, list)):
         mend = "write the sizes as a tuple, such as (8,)"
-        raise wrong(op, name, "a tuple of ints", repr(normalized_shape), mend, ArgumentTypeError)
-    sizes = tuple([check_int(op, name, size) for size in normalized_shape])
+        raise wrong(op, name, "a tuple of ints", repr(shape), mend, ArgumentTypeError)
+    sizes = tuple([check_int(op, name, size) for size in shape])
     first = input.ndim - len(sizes)
     if not sizes or first < 0 or input.shape[first:] != sizes:
         expected = f"the last sizes of the input, shape {input.shape}, at least one"
-        mend = "give the sizes of the last dimensions"
-        raise wrong(op, name, expected, tuple(normalized_shape), mend)
+        raise wrong(op, name, expected, tuple(shape), "give the sizes of the last dimensions")
     return tuple(range(first, input.ndim))
 
 
-def with_channels(op: str, input: Tensor) -> Tensor:
+def with_channels(op: str, input: Tensor, argument: str) -> Tensor:
     """Return a real floating input (N, C, *)."""
-    if real_floating(op, input).ndim >= 2:
+    if real_floating(op, input, argument).ndim >= 2:
         return input
     mend = "add the dimension of the batch with unsqueeze(0)"
-    raise wrong(op, "input", "at least 2 dimensions, (N, C, *)", input, mend, DimError)
+    raise wrong(op, argument, "at least 2 dimensions, (N, C, *)", input, mend, DimError)
 
 
 def check_parameter(
-    op: str, name: str, value: Any, shape: tuple[int, ...], input: Tensor, widen: bool
+    op: str, name: str, value: Any, input: Tensor, shape: tuple[int, ...], widen: bool
 ) -> Tensor:
     """Return a factor or shift in the input's dtype; `widen` leaves float32 next to halves."""
     if check_tensor(op, name, value).shape != shape:
@@ -60,40 +59,21 @@ def check_parameter(
     return value if widen else cast(value, input.dtype)
 
 
-def _parameter(says: str, sizes: str, widen: bool = False) -> Domain:
-    shape = f"{{first}}._data.shape[{sizes}]"
-    return Domain(
-        says,
-        f"{{x}} = check_parameter(NAME, '{{x}}', {{x}}, {shape}, {{first}}, {widen})",
-        raises={"DTypeError": "When the dtypes differ.", "ShapeError": "When a shape differs."},
-        uses=(check_parameter,),
-        tensor="one",
-    )
+def _parameter(says: str, sizes: str, widen: bool = False) -> domains.Domain:
+    extra = f", {{first}}, {{first}}._data.shape[{sizes}], {widen}"
+    raises = {"DTypeError": "When the dtypes differ.", "ShapeError": "When a shape differs."}
+    return attribute(check_parameter, extra, says=says, raises=raises, tensor="one")
 
 
+_FLAT, _INEXACT = "When {x} has fewer than two dimensions.", "When {x} is not real floating."
 Channels = Annotated[
     Tensor,
-    Domain(
-        "(N, C, *), real floating.",
-        "{x} = with_channels(NAME, {x})",
-        raises={
-            "DimError": "When {x} has fewer than two dimensions.",
-            "DTypeError": "When {x} is not real floating.",
-        },
-        uses=(with_channels,),
-        tensor="one",
-        sample="x(2, 3)",
-    ),
+    tensor(with_channels, "", "(N, C, *), real floating.", DimError=_FLAT, DTypeError=_INEXACT),
 ]
+_LAST = "The sizes of the last dimensions, which are normalized over."
+_OTHERS = {"ShapeError": "When {x} is not how the input's shape ends."}
 NormalizedShape = Annotated[  # handed on as the dimensions themselves
-    Any,
-    Domain(
-        "The sizes of the last dimensions, which are normalized over.",
-        "{x} = check_last_dims(NAME, {first}, {x})",
-        raises={"ShapeError": "When {x} is not how the input's shape ends."},
-        uses=(check_last_dims,),
-        type="sequence of int",
-    ),
+    Any, attribute(check_last_dims, ", {first}", says=_LAST, raises=_OTHERS, type="sequence of int")
 ]
 Scale = Annotated[Tensor, _parameter("(C,)", "1:2")] | None
 Statistic = Annotated[Tensor, _parameter("(C,)", "1:2", widen=True)]
@@ -130,13 +110,10 @@ def layer_norm(
     bias: PerElement | None = None,
     eps: Number = 1e-5,
 ) -> Tensor:
-    """Normalize over the last dimensions: (x - mean) / √(var + eps) · weight + bias.
+    """Normalize over the last dimensions: (x - mean) / √(biased var + eps) · weight + bias.
 
-    The variance is the biased one: the mean of the squares.
-
-    >>> flow.layer_norm(flow.tensor([[1., 3.], [0., 8.]]), (2,))
-    tensor([[-1.0000,  1.0000],
-            [-1.0000,  1.0000]])
+    >>> flow.layer_norm(flow.tensor([1., 3.]), (2,))
+    tensor([-1.0000,  1.0000])
     """
     attrs = {"dim": normalized_shape, "eps": eps}
     if weight is None and bias is None:
@@ -148,7 +125,7 @@ def layer_norm(
     "functional flow", samples="x(2, 3), (3,); x(2, 2, 3), (2, 3), x(2, 3); x(2, 3), (3,), eps=0.5"
 )
 def rms_norm(
-    input: FloatingOrComplex,
+    input: domains.FloatingOrComplex,
     normalized_shape: NormalizedShape,
     weight: PerElement | None = None,
     eps: Number | None = None,
@@ -190,13 +167,12 @@ def batch_norm(
     towards them in place: running ← (1 - momentum) · running + momentum · batch, where the
     variance is the unbiased one. Otherwise the running ones are used.
 
-    running_mean, running_var: (C,). None in training keeps no statistics.
+    running_mean, running_var: (C,); None in training keeps no statistics.
     ArgumentError: when there is one value per channel only, or a running statistic is missing.
 
     >>> mean, var = flow.zeros(1), flow.ones(1)
-    >>> flow.batch_norm(flow.tensor([[1.], [3.]]), mean, var, training=True)
-    tensor([[-1.0000],
-            [ 1.0000]])
+    >>> flow.batch_norm(flow.tensor([[1.], [3.]]), mean, var, training=True).ravel()
+    tensor([-1.0000,  1.0000])
     >>> mean, var
     (tensor([0.2000]), tensor([1.1000]))
     """
@@ -234,7 +210,6 @@ def group_norm(
     """Normalize over groups of channels of each sample, as `layer_norm`, and scale by channel.
 
     num_groups: a divisor of C.
-    ShapeError: when a shape or the number of groups does not fit.
     ArgumentError: when there is one value only.
     """
     batch, channels = input.shape[:2]
@@ -267,8 +242,7 @@ def instance_norm(
 
     The running statistics move towards the mean of those of the instances.
 
-    input: (N, C, *) with at least one spatial dimension, real floating.
-    use_input_stats: whether the statistics are those of the input, not the running ones.
+    use_input_stats: take the statistics of the input, not the running ones.
     ArgumentError: when there is one value per channel only, or a running statistic is missing.
     """
     batch, size = input.shape[0], input.shape[2:]
@@ -310,10 +284,7 @@ def native_layer_norm(
 def native_group_norm(
     input: Channels, weight: Given, bias: Given, N: int, C: int, HxW: int, group: Int, eps: Number
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `group_norm` with the same arguments, and means and 1 / √(var + eps), (N, group).
-
-    N, C, HxW: the sizes that `input` has.
-    """
+    """Return `group_norm` of an input (N, C, HxW), and means and 1 / √(var + eps), (N, group)."""
     y = group_norm(input, group, weight, bias, eps)
     return _with_statistics(y, input.reshape(N, group, C // group * HxW), (2,), eps)
 
@@ -334,12 +305,8 @@ def native_batch_norm(
     momentum: Number,
     eps: Number,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `batch_norm` with the same arguments, and means and 1 / √(var + eps) of the batch.
-
-    Without `training` the last two are empty.
-    """
+    """Return `batch_norm`, and means and 1 / √(var + eps) of the batch, empty if not training."""
     y = batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
-        none = input.new_empty(0)
-        return y, none, none
+        return y, input.new_empty(0), input.new_empty(0)
     return _with_statistics(y, input, (0, *range(2, input.ndim)), eps)

@@ -88,11 +88,10 @@ def norm(
 ) -> Tensor:
     """Return the vector norm (Σ |x|^p)^(1/p) over the given dimensions, all of them by default.
 
-    input: floating or complex, unless `dtype` is.
+    Where the norm is 0 its gradient is 0; for inf and -inf it is shared evenly among ties.
+
     p: a number; "fro" and None are 2; 0 counts the elements that are not zero; inf and -inf are the
         largest and the smallest absolute value; "nuc" is the nuclear norm of matrices.
-    returns: real. Where the norm is 0 its gradient is 0; for inf and -inf the gradient is shared
-        evenly among ties.
     ArgumentError: when p is neither a number nor "fro" nor "nuc".
     DTypeError: when the input is of integers or bools.
     DimError: when a dimension is out of range or given twice, or is empty with p = inf or p < 0.

@@ -1,8 +1,10 @@
-"""Gradients of reductions: dy comes with fewer dimensions and is spread over x again."""
+"""Gradients of reductions, which spread dy over x again, and of scans, which run the other way."""
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 from oneflow_lite.autograd.grad_function import register_grad_func
 
@@ -50,3 +52,99 @@ def logsumexp_grad(F, ctx, dy):
     shape = ctx.x.shape
     y = keep(F, ctx.y, shape, ctx.dim, ctx.keepdim)
     return keep(F, dy, shape, ctx.dim, ctx.keepdim) * F.exp(ctx.x - y)
+
+
+# --- Largest and smallest elements: dy is shared among ties, or goes to one index -----------------
+
+
+def _extremum_grad(F, ctx, dy):
+    dy = keep(F, dy, ctx.x.shape, ctx.dim, ctx.keepdim)
+    y = keep(F, ctx.y, ctx.x.shape, ctx.dim, ctx.keepdim)
+    return dy * F.tie_weights(ctx.x, y, dim=ctx.dim)
+
+
+register_grad_func("amax", saves="x, y")(_extremum_grad)
+register_grad_func("amin", saves="x, y")(_extremum_grad)
+
+
+@register_grad_func("tie_weights")
+def tie_weights_grad(F, ctx, dw):
+    return None, None  # constant wherever it has a derivative
+
+
+def chosen_grad(F, ctx, dy, dindices):
+    indices = ctx.y1
+    if ctx.x_shape and not ctx.keepdim:
+        dy, indices = F.unsqueeze(dy, dim=ctx.dim), F.unsqueeze(indices, dim=ctx.dim)
+    return F.gather_grad(dy, indices, dim=ctx.dim, shape=ctx.x_shape)
+
+
+register_grad_func("max", saves="y1, x.shape")(chosen_grad)
+register_grad_func("min", saves="y1, x.shape")(chosen_grad)
+
+
+# --- Running sums, products and extremes ----------------------------------------------------------
+
+
+@register_grad_func("cumsum")
+def cumsum_grad(F, ctx, dy):
+    return F.cumsum_grad(dy, dim=ctx.dim)
+
+
+@register_grad_func("cumsum_grad")
+def cumsum_grad_grad(F, ctx, ddx):
+    return F.cumsum(ddx, dim=ctx.dim)
+
+
+@register_grad_func("cumprod", saves="x, y")
+def cumprod_grad(F, ctx, dy):
+    """dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}: no division by x, which may be 0."""
+    before = F.shift(ctx.y, dim=ctx.dim, offset=1, fill=1)
+    following = F.shift(ctx.x, dim=ctx.dim, offset=-1, fill=0)
+    return before * F.recurrence(following, dy, dim=ctx.dim, reverse=True)
+
+
+@register_grad_func("shift")
+def shift_grad(F, ctx, dy):
+    return F.shift(dy, dim=ctx.dim, offset=-ctx.offset, fill=0)
+
+
+def _adjoint(F, ctx, ds):
+    """g_i = ds_i + a_{i+1} g_{i+1}: the same recurrence from the other end."""
+    step = 1 if ctx.reverse else -1
+    a = F.shift(ctx.a, dim=ctx.dim, offset=step, fill=0)
+    return F.recurrence(a, ds, dim=ctx.dim, reverse=not ctx.reverse)
+
+
+@register_grad_func("recurrence", wrt="a", saves="a, out")
+def recurrence_da(F, ctx, ds):
+    step = -1 if ctx.reverse else 1
+    previous = F.shift(ctx.out, dim=ctx.dim, offset=step, fill=0)
+    return _adjoint(F, ctx, ds) * previous
+
+
+@register_grad_func("recurrence", wrt="b", saves="a")
+def recurrence_db(F, ctx, ds):
+    return _adjoint(F, ctx, ds)
+
+
+def _running_extreme_grad(F, ctx, dy, dindices):
+    return F.gather_grad(dy, ctx.y1, dim=ctx.dim, shape=ctx.y1.shape)
+
+
+register_grad_func("cummax", saves="y1")(_running_extreme_grad)
+register_grad_func("cummin", saves="y1")(_running_extreme_grad)
+
+
+@register_grad_func("logcumsumexp", saves="x, y")
+def logcumsumexp_grad(F, ctx, dy):
+    """dx_i = exp(x_i − y_i) s_i with s_i = dy_i + exp(y_i − y_{i+1}) s_{i+1}
+
+    y does not fall, so nothing overflows; infinities become finite, as their differences are NaN.
+    """
+    y, limit = ctx.y, float(np.finfo(ctx.y.dtype).max) / 4
+    for infinity, value in ((-math.inf, -limit), (math.inf, limit)):
+        y = F.masked_fill(y, y == infinity, value=value)
+    following = F.shift(y, dim=ctx.dim, offset=-1, fill=math.inf)
+    s = F.recurrence(F.exp(y - following), dy, dim=ctx.dim, reverse=True)
+    return F.exp(ctx.x - y) * s

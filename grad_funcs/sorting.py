@@ -1,6 +1,7 @@
-"""Gradients of sort and topk: each value's gradient goes back to where the value stood."""
+"""Gradients of sorting and ranks: each value's gradient goes back to where the value stood."""
 
 from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.grad_funcs.reduce import chosen_grad
 
 
 def _values_dx(F, ctx, dvalues, dindices):
@@ -9,3 +10,14 @@ def _values_dx(F, ctx, dvalues, dindices):
 
 register_grad_func("sort", saves="y1, x.shape")(_values_dx)
 register_grad_func("topk", saves="y1, x.shape")(_values_dx)
+
+for _op in ("kthvalue", "median", "nanmedian", "mode"):
+    register_grad_func(_op, saves="y1, x.shape")(chosen_grad)
+
+
+def _of_all_grad(F, ctx, dy):
+    return dy * F.tie_weights(ctx.x, ctx.y, dim=tuple(range(ctx.x.ndim)))
+
+
+register_grad_func("median_of_all", saves="x, y")(_of_all_grad)
+register_grad_func("nanmedian_of_all", saves="x, y")(_of_all_grad)

@@ -1,13 +1,24 @@
-"""Kernels that reduce dimensions: sums, products, truth."""
+"""Kernels that reduce dimensions, or segments of one, and that run along one and keep its size."""
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.index_arrays import add_at, on_host
 from oneflow_lite.kernels.infer_rules import (
+    accumulated,
+    extreme_with_index,
+    in_c_order,
     index_dtype,
+    like_first,
+    like_input,
+    ordered,
     reduction,
     same_dtype,
     sum_dtype,
@@ -94,3 +105,232 @@ def logsumexp(xp, x, *, dim, keepdim, out=None):
     if out is not None:
         return out
     return y if keepdim else y.squeeze(dim)
+
+
+# --- Largest and smallest elements, and where they stand ------------------------------------------
+
+
+def _axis(x, dim):
+    # A 0-d tensor has a dimension 0 in PyTorch; NumPy's 0-d array has none.
+    return dim if x.ndim else None
+
+
+@register_kernel("amax", infer=reduction(same_dtype))
+def amax(xp, x, *, dim, keepdim, out=None):
+    # NumPy returns a 0-d array reduced over () as it is; the copy keeps the memory apart.
+    return x.max(dim, out, keepdim) if x.ndim else copied(x, out)
+
+
+@register_kernel("amin", infer=reduction(same_dtype))
+def amin(xp, x, *, dim, keepdim, out=None):
+    return x.min(dim, out, keepdim) if x.ndim else copied(x, out)
+
+
+@register_kernel("tie_weights", infer=in_c_order(like_first))
+def tie_weights(xp, x, y, *, dim, out=None):
+    """1 / (number of ties) where x equals its extremum y (dimensions kept), 0 elsewhere."""
+    ties = x == y
+    ties |= (x != x) & (y != y)  # where the extremum is NaN, the NaNs are its ties
+    weights = ties.astype(x.dtype) if out is None else copied(ties, out)
+    weights /= ties.sum(dim, None, None, True).astype(x.dtype)
+    return weights
+
+
+def _at(xp, index, y, keepdim, dim):
+    index = index.astype(np.int64, copy=False)
+    return (y, xp.expand_dims(index, dim)) if keepdim and y.ndim else (y, index)
+
+
+@register_kernel("max", infer=extreme_with_index)
+def max(xp, x, *, dim, keepdim):
+    axis = _axis(x, dim)
+    return _at(xp, x.argmax(axis), x.max(axis, None, keepdim), keepdim, dim)
+
+
+@register_kernel("min", infer=extreme_with_index)
+def min(xp, x, *, dim, keepdim):
+    axis = _axis(x, dim)
+    return _at(xp, x.argmin(axis), x.min(axis, None, keepdim), keepdim, dim)
+
+
+@register_kernel("argmax", infer=reduction(index_dtype))
+def argmax(xp, x, *, dim, keepdim):
+    index = xp.asarray(x.argmax(_axis(x, dim)))
+    return _index(xp, index, x.ndim, dim, keepdim)
+
+
+@register_kernel("argmin", infer=reduction(index_dtype))
+def argmin(xp, x, *, dim, keepdim):
+    index = xp.asarray(x.argmin(_axis(x, dim)))
+    return _index(xp, index, x.ndim, dim, keepdim)
+
+
+def _index(xp, index, ndim, dim, keepdim):
+    if keepdim and ndim:
+        index = index.reshape((1,) * ndim) if dim is None else xp.expand_dims(index, dim)
+    return index.astype(np.int64, copy=False)
+
+
+# --- Running sums, products and extremes ----------------------------------------------------------
+
+
+def _along(dim, place):
+    return (slice(None),) * dim + (place,)
+
+
+@register_kernel("cumsum", infer=accumulated)
+def cumsum(xp, x, *, dim, out=None):
+    if out is not None and x.ndim and x.dtype.char != "e":
+        return x.cumsum(dim, accumulator(x.dtype), out)
+    y = x.cumsum(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
+    if out is not None:
+        return copied(y, out)
+    return y.astype(x.dtype) if x.dtype.char == "e" else y
+
+
+@register_kernel("cumsum_grad", infer=in_c_order(like_first), reuses="dy")
+def cumsum_grad(xp, dy, *, dim, out=None):
+    """dx_i = Σ_{k ≥ i} dy_k"""
+    if not dy.ndim:
+        return copied(dy, out)
+    wide = accumulator(dy.dtype)
+    dx = xp.empty(dy.shape, dy.dtype) if out is None else out
+    dx[...] = xp.flip(xp.flip(dy, dim).cumsum(dim, wide), dim)
+    return dx
+
+
+@register_kernel("cumprod", infer=accumulated)
+def cumprod(xp, x, *, dim):
+    y = x.cumprod(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
+    return y.astype(x.dtype) if x.dtype.char == "e" else y
+
+
+def running(xp, combine, x, dim):
+    """Return, for each element, what `combine` makes of it and all before it along `dim`."""
+    if not x.ndim:
+        return x.copy()
+    if on_host(xp) and isinstance(combine, np.ufunc):
+        return combine.accumulate(x, dim)
+    y = x.copy()
+    width = 1
+    while width < y.shape[dim]:  # in pairs of windows: log2 n passes over memory
+        later, earlier = _along(dim, slice(width, None)), _along(dim, slice(None, -width))
+        y[later] = combine(y[later], y[earlier])
+        width *= 2
+    return y
+
+
+def _register_running_extreme(op_type_name, function):
+    @register_kernel(op_type_name, infer=ordered)
+    def running_extreme(xp, x, *, dim):
+        """The extremum so far, and where it was last seen."""
+        values = running(xp, getattr(xp, function), x, dim)
+        if not x.ndim:
+            return values, xp.zeros((), np.int64)
+        places = xp.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - 1 - dim))
+        seen = xp.where((x == values) | (x != x), places, 0)
+        return values, running(xp, xp.maximum, seen, dim)
+
+
+_register_running_extreme("cummax", "maximum")
+_register_running_extreme("cummin", "minimum")
+
+
+@register_kernel("logcumsumexp", infer=in_c_order(like_first))
+@in_float32
+def logcumsumexp(xp, x, *, dim):
+    """y_i = log Σ_{k ≤ i} exp(x_k)"""
+    if x.dtype.kind != "c":
+        return running(xp, xp.logaddexp, x, dim)
+    with np.errstate(all="ignore"):
+        y = running(xp, functools.partial(_complex_logaddexp, xp), x, dim)
+        return _unwound(xp, x, y, dim) if x.ndim and x.size else y
+
+
+def _complex_logaddexp(xp, x, y):
+    larger = x.real >= y.real
+    high, low = xp.where(larger, x, y), xp.where(larger, y, x)
+    sum = high + xp.log(1 + xp.exp(low - high))
+    return xp.where(high.real == -math.inf, high, sum)
+
+
+def _unwound(xp, x, y, dim):
+    """Choose among logarithms 2πi apart those that summing one after the other gives, as PyTorch.
+
+    There the angle moves on from that of the larger one, the sum so far or the new element.
+    """
+    before = shift(xp, y, dim=dim, offset=1, fill=-math.inf)
+    renewed = ~(x.real < before.real)
+    turn = xp.where(renewed, before - x, x - before)
+    turn = xp.where(turn.real == -math.inf, 0, xp.angle(1 + xp.exp(turn)))
+    places = xp.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - 1 - dim))
+    begin = running(xp, xp.maximum, xp.where(renewed, places, 0), dim)
+    angle = xp.take_along_axis(x.imag + turn - turn.cumsum(dim), begin, dim) + turn.cumsum(dim)
+    rounds = xp.round((angle - y.imag) / (2 * math.pi))
+    return y + 2j * math.pi * xp.where(xp.isfinite(rounds), rounds, 0)
+
+
+@register_kernel("shift", infer=like_input)
+def shift(xp, x, *, dim, offset, fill, out=None):
+    """y_i = x_{i - offset}, with `fill` in the place that is left free; offset is 1 or -1."""
+    y = xp.empty(x.shape, x.dtype) if out is None else out
+    y[...] = fill
+    if x.ndim:
+        first, rest = _along(dim, slice(None, -1)), _along(dim, slice(1, None))
+        if offset > 0:
+            y[rest] = x[first]
+        else:
+            y[first] = x[rest]
+    return y
+
+
+@register_kernel("recurrence", infer=in_c_order(like_first))
+def recurrence(xp, a, b, *, dim, reverse):
+    """s_i = a_i s_{i-1} + b_i from s_{-1} = 0 (reverse: from the other end).
+
+    A window of steps is the map s -> A s + S; windows are joined in pairs, so that the passes over
+    the arrays number log2 n instead of n and nothing is divided.
+    """
+    total, factor = b.copy(), a.copy()
+    if not b.ndim:
+        return total
+    if reverse:
+        total, factor = xp.flip(total, dim), xp.flip(factor, dim)
+    width = 1
+    while width < b.shape[dim]:
+        later, earlier = _along(dim, slice(width, None)), _along(dim, slice(None, -width))
+        total[later] += factor[later] * total[earlier]
+        factor[later] = factor[later] * factor[earlier]
+        width *= 2
+    return xp.ascontiguousarray(xp.flip(total, dim)) if reverse else total
+
+
+# --- Segments -------------------------------------------------------------------------------------
+
+
+def _along_axis(lengths, *, size, **attrs):
+    return ArraySpec((*lengths.shape[:-1], size), np.dtype(np.int64))
+
+
+@register_kernel("segment_ids", infer=_along_axis)
+def segment_ids(xp, lengths, *, size, op, checked):
+    """Return to which segment each of `size` elements belongs; beyond the last one, their number.
+
+    `lengths` (..., segments) gives (..., size). `checked` wants them to sum to `size`.
+    """
+    if checked and on_host(xp) and lengths.size:
+        totals = lengths.sum(-1)
+        if lengths.min() < 0 or (totals != size).any():
+            raise bad_argument(
+                ShapeError,
+                op,
+                "lengths",
+                expected=f"lengths of at least 0 that sum to {size}, the size of data along axis",
+                got=lengths.tolist(),
+                mend="let the segments cover data exactly",
+            )
+    ends = xp.minimum(lengths.cumsum(-1), size).reshape(-1, lengths.shape[-1])
+    marks = xp.zeros((len(ends), size + 1), np.int64)
+    rows = xp.arange(len(ends)).reshape(-1, 1) * (size + 1)
+    add_at(xp, marks.reshape(-1), rows + ends, xp.ones(ends.shape, np.int64))
+    return marks[:, :size].cumsum(1).reshape(*lengths.shape[:-1], size)

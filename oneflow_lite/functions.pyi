@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from oneflow_lite.functors.arithmetic import Frexp
 from oneflow_lite.functors.counting import HistogramResult, HistogramddResult
 from oneflow_lite.functors.decompositions import Geqrf, OldSVD, PLU, QRResult
-from oneflow_lite.functors.extrema import AminmaxResult
 from oneflow_lite.functors.linalg import SLogDet, Triangular
-from oneflow_lite.functors.order_statistics import KthvalueResult, ModeResult
-from oneflow_lite.functors.scan import CummaxResult, CumminResult
-from oneflow_lite.functors.sorting import SortResult, TopkResult
+from oneflow_lite.functors.reduce import AminmaxResult, CummaxResult, CumminResult
+from oneflow_lite.functors.sorting import KthvalueResult, ModeResult, SortResult, TopkResult
 from oneflow_lite.tensor import Tensor
 from typing import Any
 
@@ -915,7 +913,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 def matrix_exp(input: Tensor) -> Tensor: ...
 def matrix_power(input: Tensor, n: int, *, out: Any = ...) -> Tensor: ...
 def max(
-    input: Any,
+    input: Tensor,
     dim: Any = ...,
     keepdim: bool = ...,
     *,
@@ -976,7 +974,7 @@ def median(
 ) -> Any: ...
 def meshgrid(*tensors: Any, indexing: str = ...) -> tuple[Tensor, ...]: ...
 def min(
-    input: Any,
+    input: Tensor,
     dim: Any = ...,
     keepdim: bool = ...,
     *,

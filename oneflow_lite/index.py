@@ -38,7 +38,6 @@ FUNCTORS = {
         arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
         new_tensor new_zeros ones ones_like zeros zeros_like
     """,
-    "ctc": "ctc_loss",
     "decompositions": """
         cholesky geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
         linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve
@@ -60,7 +59,6 @@ FUNCTORS = {
     """,
     "einsum": "einsum tensordot",
     "embedding": "embedding embedding_bag one_hot",
-    "extrema": "amax amin aminmax argmax argmin max min",
     "index_select": """
         index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
         index_reduce_ index_select
@@ -85,16 +83,14 @@ FUNCTORS = {
         logical_xor_ rlshift rrshift
     """,
     "loss": """
-        gaussian_nll_loss huber_loss kl_div l1_loss mse_loss poisson_nll_loss smooth_l1_loss
+        cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss
+        margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss
+        multilabel_soft_margin_loss poisson_nll_loss smooth_l1_loss soft_margin_loss
+        triplet_margin_loss triplet_margin_with_distance_loss
     """,
     "loss_classification": """
-        binary_cross_entropy binary_cross_entropy_with_logits cross_entropy linear_cross_entropy
-        nll_loss
-    """,
-    "loss_margin": """
-        cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss
-        multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss triplet_margin_loss
-        triplet_margin_with_distance_loss
+        binary_cross_entropy binary_cross_entropy_with_logits cross_entropy ctc_loss
+        linear_cross_entropy nll_loss
     """,
     "masked": """
         masked_amax masked_amin masked_argmax masked_argmin masked_cumprod masked_cumsum
@@ -115,7 +111,6 @@ FUNCTORS = {
         native_layer_norm rms_norm
     """,
     "optim": "adam_update sgd_update",
-    "order_statistics": "kthvalue median mode nanmedian nanquantile quantile",
     "padding": "pad",
     "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
     "pooling": """
@@ -135,18 +130,18 @@ FUNCTORS = {
     "rearranging": """
         constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
     """,
-    "reduce": "all any count_nonzero logsumexp mean nanmean nansum prod sum",
+    "reduce": """
+        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumprod_
+        cumsum cumsum_ logcumsumexp logsumexp max mean min nanmean nansum prod segment_reduce sum
+    """,
     "resampling": """
         affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d interpolate
         upsample_bilinear upsample_nearest
     """,
-    "scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp",
     "scatter": """
         gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
         take take_along_dim
     """,
-    "searching": "bucketize isin searchsorted",
-    "segments": "segment_reduce",
     "shape": """
         adjoint broadcast_to cast clone conj_physical conj_physical_ contiguous expand expand_as
         flatten imag movedim permute ravel real reshape reshape_as resolve_conj squeeze squeeze_
@@ -154,7 +149,10 @@ FUNCTORS = {
         unsqueeze unsqueeze_ view view_as
     """,
     "softmax": "log_softmax softmax softmin",
-    "sorting": "argsort msort sort topk",
+    "sorting": """
+        argsort bucketize isin kthvalue median mode msort nanmedian nanquantile quantile
+        searchsorted sort topk
+    """,
     "special_functions": """
         bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma digamma_ entr erfcx erfinv erfinv_ i0 i0_
         i0e i1 i1e igamma igamma_ igammac igammac_ lgamma lgamma_ log_ndtr logit logit_
@@ -166,14 +164,13 @@ FUNCTORS = {
         bartlett_window blackman_window fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift
         fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ifftshift fft_ihfft
         fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq
-        fft_rfftn hamming_window hann_window kaiser_window
+        fft_rfftn hamming_window hann_window istft kaiser_window stft
     """,
     "splitting": """
         chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
         vsplit
     """,
     "statistics": "norm std std_mean var var_mean",
-    "stft": "istft stft",
     "transcendental": """
         erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 expm1_ log log10 log10_ log1p log1p_ log2
         log2_ log_ logaddexp logaddexp2 sigmoid sigmoid_ tanh tanh_ xlogy xlogy_
@@ -205,7 +202,6 @@ KERNELS = {
     "conv": "conv conv_input_grad conv_weight_grad",
     "counting": "bincount histc histogram_edges histogram_of unique unique_consecutive",
     "creation": "arange empty eye fill_constant full linspace logspace ones_like zeros_like",
-    "ctc": "ctc_loss ctc_occupancy ctc_occupancy_grad",
     "decompositions": """
         free_of_phase geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
         linalg_eigvalsh linalg_ldl_factor_ex linalg_ldl_solve linalg_lu_factor_ex linalg_qr
@@ -218,7 +214,6 @@ KERNELS = {
         embedding embedding_bag_argmax embedding_bag_coefficients embedding_bag_sum
         embedding_bag_sum_dots embedding_bag_sum_grad embedding_scale one_hot
     """,
-    "extrema": "amax amin argmax argmin max min tie_weights",
     "index_select": "index_add index_copy index_mask index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
@@ -233,8 +228,9 @@ KERNELS = {
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
         logical_and logical_not logical_or logical_xor
     """,
-    "loss": """
-        bce_with_logits binary_cross_entropy huber huber_grad least_variance nll_loss
+    "loss": "huber huber_grad least_variance",
+    "loss_classification": """
+        bce_with_logits binary_cross_entropy ctc_loss ctc_occupancy ctc_occupancy_grad nll_loss
         nll_loss_grad
     """,
     "masking": """
@@ -245,7 +241,6 @@ KERNELS = {
         batch_norm layer_norm rms_norm standardize standardize_grad update_running
     """,
     "optim": "adam_update sgd_update",
-    "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
@@ -257,24 +252,27 @@ KERNELS = {
         random_permutation random_uniform trunc_normal_ uniform_
     """,
     "rearranging": "flip repeat repeat_index roll",
-    "reduce": "all any count_nonzero logsumexp mean prod sum",
+    "reduce": """
+        all amax amin any argmax argmin count_nonzero cummax cummin cumprod cumsum cumsum_grad
+        logcumsumexp logsumexp max mean min prod recurrence segment_ids shift sum tie_weights
+    """,
     "resampling": """
         plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
     """,
-    "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
         gather gather_grad index_from_zero scatter scatter_add scatter_amax scatter_amin
         scatter_groups scatter_mask scatter_multiply scatter_overwritten scatter_prod
         scatter_tie_weights
     """,
-    "searching": "isin searchsorted",
-    "segments": "segment_ids",
     "shape": """
         cast clone copy_ expand fill_ imag permute real reshape squeeze sum_to to_device transpose
         unsqueeze view_dtype
     """,
     "softmax": "log_softmax log_softmax_grad softmax softmax_grad",
-    "sorting": "argsort sort topk",
+    "sorting": """
+        argsort isin kthvalue median median_of_all mode nanmedian nanmedian_of_all searchsorted
+        sort topk
+    """,
     "special_functions": """
         bessel_j0 bessel_j1 bessel_jn bessel_y0 bessel_y1 digamma entr erfcx erfinv i0 i0e i1 i1e
         igamma igammac lgamma log_ndtr log_ndtr_grad logit modified_bessel_in modified_bessel_k0
@@ -312,7 +310,6 @@ GRAD_FUNCS = {
     """,
     "complex": "angle complex conj polar sgn view_as_complex view_as_real",
     "conv": "conv conv_input_grad conv_weight_grad",
-    "ctc": "ctc_loss ctc_occupancy ctc_occupancy_grad",
     "decompositions": """
         free_of_phase linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
         linalg_ldl_solve linalg_lu_factor_ex linalg_qr linalg_svd linalg_svdvals
@@ -324,7 +321,6 @@ GRAD_FUNCS = {
         embedding embedding_bag_coefficients embedding_bag_sum embedding_bag_sum_dots
         embedding_bag_sum_grad embedding_scale
     """,
-    "extrema": "amax amin max min tie_weights",
     "index_select": "index_add index_copy index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
@@ -335,8 +331,9 @@ GRAD_FUNCS = {
         cofactor cofactor_grad linalg_cross linalg_det linalg_inv_ex linalg_lstsq linalg_slogdet
         linalg_solve_ex linalg_solve_triangular matrix_exp pinv
     """,
-    "loss": """
-        bce_with_logits binary_cross_entropy huber huber_grad least_variance nll_loss
+    "loss": "huber huber_grad least_variance",
+    "loss_classification": """
+        bce_with_logits binary_cross_entropy ctc_loss ctc_occupancy ctc_occupancy_grad nll_loss
         nll_loss_grad
     """,
     "masking": """
@@ -344,7 +341,6 @@ GRAD_FUNCS = {
     """,
     "matmul": "dot matmul matmul_nt matmul_tn",
     "normalization": "batch_norm layer_norm rms_norm standardize standardize_grad",
-    "order_statistics": "kthvalue median median_of_all mode nanmedian nanmedian_of_all",
     "padding": "pad pad_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad
@@ -355,11 +351,13 @@ GRAD_FUNCS = {
         normal_ poisson random_ uniform_
     """,
     "rearranging": "flip repeat roll",
-    "reduce": "logsumexp mean prod sum",
+    "reduce": """
+        amax amin cummax cummin cumprod cumsum cumsum_grad logcumsumexp logsumexp max mean min
+        prod recurrence shift sum tie_weights
+    """,
     "resampling": """
         plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
     """,
-    "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
         gather gather_grad scatter scatter_add scatter_amax scatter_amin scatter_prod
         scatter_tie_weights
@@ -369,7 +367,7 @@ GRAD_FUNCS = {
         unsqueeze
     """,
     "softmax": "log_softmax log_softmax_grad softmax softmax_grad",
-    "sorting": "sort topk",
+    "sorting": "kthvalue median median_of_all mode nanmedian nanmedian_of_all sort topk",
     "special_functions": """
         bessel_j0 bessel_j1 bessel_jn bessel_y0 bessel_y1 digamma entr erfcx erfinv i0 i0e i1 i1e
         igamma igammac lgamma log_ndtr log_ndtr_grad logit modified_bessel_in modified_bessel_k0

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from oneflow_lite.functors.arithmetic import Frexp
 from oneflow_lite.functors.counting import HistogramResult
 from oneflow_lite.functors.decompositions import Geqrf, OldSVD, QRResult
-from oneflow_lite.functors.extrema import AminmaxResult
 from oneflow_lite.functors.linalg import SLogDet, Triangular
-from oneflow_lite.functors.order_statistics import KthvalueResult, ModeResult
-from oneflow_lite.functors.scan import CummaxResult, CumminResult
-from oneflow_lite.functors.sorting import SortResult, TopkResult
+from oneflow_lite.functors.reduce import AminmaxResult, CummaxResult, CumminResult
+from oneflow_lite.functors.sorting import KthvalueResult, ModeResult, SortResult, TopkResult
 from oneflow_lite.tensor import Tensor
 from typing import Any
 
