@@ -9,10 +9,17 @@ import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.device import Device, as_device
-from oneflow_lite.dtype import as_dtype, is_dtype
+from oneflow_lite.dtype import SCALAR_TYPES, DType, as_dtype, is_dtype, result_dtype
 from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError
 from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import cast as cast, check_dim, check_dims, check_shape, wrong
+from oneflow_lite.functors.checks import (
+    cast as cast,
+    check_dim,
+    check_dims,
+    check_shape,
+    check_tensor,
+    wrong,
+)
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Domain, Sizes
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -384,3 +391,47 @@ def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
     result = input if dtype is None else cast(input, dtype)
     result = result if device is None else transfer(result, device)
     return clone(result) if copy and result is input else result
+
+
+# --- Questions that compute nothing ----------------------------------------------------------------
+
+
+@functor("flow")
+def is_tensor(obj: Any) -> bool:
+    """Return whether an object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+@functor("flow Tensor")
+def numel(input: Tensor) -> int:
+    """Return the number of elements."""
+    return math.prod(check_tensor("numel", "input", input).shape)
+
+
+@functor("flow Tensor")
+def is_floating_point(input: Tensor) -> bool:
+    """Return whether the dtype is a floating point one."""
+    return check_tensor("is_floating_point", "input", input).dtype.kind == "f"
+
+
+@functor("flow Tensor")
+def is_complex(input: Tensor) -> bool:
+    """Return whether the dtype is complex."""
+    return check_tensor("is_complex", "input", input).dtype.kind == "c"
+
+
+@functor("flow")
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """Return the dtype in which two operands, tensors or numbers, meet.
+
+    >>> flow.result_type(flow.ones(2, dtype=flow.int32), 1.5)
+    dtype('float32')
+    """
+    arrays, scalars = [], []
+    for argument, value in (("tensor1", tensor1), ("tensor2", tensor2)):
+        if isinstance(value, SCALAR_TYPES):
+            scalars.append(value)
+        else:
+            x = check_tensor("result_type", argument, value)
+            arrays.append((x.dtype, x.ndim))
+    return result_dtype(arrays, scalars)

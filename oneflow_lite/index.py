@@ -45,9 +45,6 @@ FUNCTORS = {
         linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_svd
         linalg_svdvals lu lu_solve lu_unpack ormqr pca_lowrank qr svd svd_lowrank
     """,
-    "diagonals": """
-        diag diag_embed diagflat diagonal trace tril tril_ tril_indices triu triu_ triu_indices
-    """,
     "distances": "cdist corrcoef cov pdist",
     "dropout": """
         alpha_dropout alpha_dropout_ dropout dropout1d dropout1d_ dropout2d dropout2d_ dropout3d
@@ -67,10 +64,10 @@ FUNCTORS = {
     """,
     "indexing": "getitem index_put index_put_ narrow select setitem",
     "inplace": "copy_ fill fill_ zero_",
-    "inspection": "is_complex is_floating_point is_tensor numel result_type",
     "joining": """
-        atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
-        column_stack combinations dstack hstack meshgrid stack vstack
+        atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat chunk
+        column_stack combinations dsplit dstack hsplit hstack meshgrid split split_with_sizes
+        stack tensor_split unbind unsafe_chunk unsafe_split vsplit vstack
     """,
     "linalg": """
         cholesky_inverse cholesky_solve cross det linalg_cross linalg_diagonal linalg_inv
@@ -121,7 +118,6 @@ FUNCTORS = {
     "optim": "adam_update sgd_update",
     "order_statistics": "kthvalue median mode nanmedian nanquantile quantile",
     "padding": "pad",
-    "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
     "plane_sampling": "affine_grid grid_sample grid_sampler grid_sampler_2d grid_sampler_3d",
     "pooling": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
@@ -138,7 +134,9 @@ FUNCTORS = {
         randn_like random_ randperm trunc_normal_ uniform_
     """,
     "rearranging": """
-        constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
+        channel_shuffle constant_pad_nd diag diag_embed diagflat diagonal flip fliplr flipud
+        pixel_shuffle pixel_unshuffle repeat repeat_interleave roll rot90 tile trace tril tril_
+        tril_indices triu triu_ triu_indices unravel_index
     """,
     "reduce": "all any count_nonzero logsumexp mean nanmean nansum prod sum",
     "resampling": "interpolate upsample_bilinear upsample_nearest",
@@ -151,9 +149,10 @@ FUNCTORS = {
     "segments": "segment_reduce",
     "shape": """
         adjoint broadcast_to cast clone conj_physical conj_physical_ contiguous expand expand_as
-        flatten imag movedim permute ravel real reshape reshape_as resolve_conj squeeze squeeze_
-        sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose transpose_ unflatten
-        unsqueeze unsqueeze_ view view_as
+        flatten imag is_complex is_floating_point is_tensor movedim numel permute ravel real
+        reshape reshape_as resolve_conj result_type squeeze squeeze_ sum_to sum_to_size swapaxes
+        swapaxes_ t t_ to to_device transpose transpose_ unflatten unsqueeze unsqueeze_ view
+        view_as
     """,
     "similarity": "bilinear cosine_similarity normalize pairwise_distance",
     "softmax": "log_softmax softmax softmin",
@@ -169,10 +168,6 @@ FUNCTORS = {
         fft_fft fft_fft2 fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2
         fft_ifftn fft_ifftshift fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn
         fft_rfft fft_rfft2 fft_rfftn
-    """,
-    "splitting": """
-        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
-        vsplit
     """,
     "statistics": "norm std std_mean var var_mean",
     "stft": "istft stft",
@@ -213,7 +208,6 @@ KERNELS = {
         linalg_eigvalsh linalg_ldl_factor_ex linalg_ldl_solve linalg_lu_factor_ex linalg_qr
         linalg_svd linalg_svdvals lu_permutation
     """,
-    "diagonals": "diag_embed diagonal diagonal_grad tril triu",
     "distances": "cdist upper_pairs upper_pairs_grad",
     "einsum": "contract",
     "embedding": """
@@ -259,7 +253,7 @@ KERNELS = {
         multinomial normal normal_ orthogonal_ poisson random_ random_integers random_normal
         random_permutation random_uniform trunc_normal_ uniform_
     """,
-    "rearranging": "flip repeat repeat_index roll",
+    "rearranging": "diag_embed diagonal diagonal_grad flip repeat repeat_index roll tril triu",
     "reduce": "all any count_nonzero logsumexp mean prod sum",
     "resampling": "resample resample_grad",
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
@@ -318,7 +312,6 @@ GRAD_FUNCS = {
         free_of_phase linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
         linalg_ldl_solve linalg_lu_factor_ex linalg_qr linalg_svd linalg_svdvals
     """,
-    "diagonals": "diag_embed diagonal diagonal_grad tril triu",
     "distances": "cdist upper_pairs upper_pairs_grad",
     "einsum": "contract",
     "embedding": """
@@ -356,7 +349,7 @@ GRAD_FUNCS = {
         bernoulli bernoulli_ cauchy_ dropout_mask exponential_ geometric_ log_normal_ normal
         normal_ poisson random_ uniform_
     """,
-    "rearranging": "flip repeat roll",
+    "rearranging": "diag_embed diagonal diagonal_grad flip repeat roll tril triu",
     "reduce": "logsumexp mean prod sum",
     "resampling": "resample resample_grad",
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
