@@ -211,7 +211,7 @@ def index_put(
     return total if parsed.chooses_all else setitem(input.clone(), parsed.basic, total)
 
 
-# --- What stands between the brackets --------------------------------------------------------------
+# --- What stands between the brackets -------------------------------------------------------------
 
 
 ALL = slice(None)

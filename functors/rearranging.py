@@ -215,7 +215,7 @@ def constant_pad_nd(input: AnyTensor, pad: Sequence[int], value: float = 0) -> T
     return F.pad(input, pad, "constant", value)
 
 
-# --- Diagonals and triangles -----------------------------------------------------------------------
+# --- Diagonals and triangles ----------------------------------------------------------------------
 
 
 _triangle = functools.partial(
@@ -334,7 +334,7 @@ tril_indices = _indices("tril_indices", np.tril_indices, "lower", "[0, 1, 1]", "
 triu_indices = _indices("triu_indices", np.triu_indices, "upper", "[0, 0, 1]", "[0, 1, 1]")
 
 
-# --- Channels and positions ------------------------------------------------------------------------
+# --- Channels and positions -----------------------------------------------------------------------
 
 
 @functor("flow functional", samples="x(1, 4, 2, 3), 2; x(9, 1, 2), 3; x(2, 1, 2), 1")

@@ -393,7 +393,7 @@ def to(input: AnyTensor, *args: Any, **named: Any) -> Tensor:
     return clone(result) if copy and result is input else result
 
 
-# --- Questions that compute nothing ----------------------------------------------------------------
+# --- Questions that compute nothing ---------------------------------------------------------------
 
 
 @functor("flow")

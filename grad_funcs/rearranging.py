@@ -22,7 +22,7 @@ def roll_dx(F, ctx, dy):
     return F.roll(dy, shifts=tuple(-shift for shift in ctx.shifts), dims=ctx.dims)
 
 
-# --- Diagonals and triangles -----------------------------------------------------------------------
+# --- Diagonals and triangles ----------------------------------------------------------------------
 
 
 @register_grad_func("tril")

@@ -65,7 +65,7 @@ def repeat_index(xp, repeats, *, output_size):
     return xp.searchsorted(ends, xp.arange(total), side="right")
 
 
-# --- Diagonals and triangles -----------------------------------------------------------------------
+# --- Diagonals and triangles ----------------------------------------------------------------------
 
 
 @register_kernel("tril", infer=in_c_order(like_first))
