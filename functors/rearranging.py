@@ -10,33 +10,16 @@ import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import DimError, ShapeError
-from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import (
-    check_dim,
-    check_dims,
-    check_ndim,
-    check_shape,
-    no_dimension,
-    wrong,
-)
+from oneflow_lite.functors import checks, domains
+from oneflow_lite.functors.checks import check_dim, check_dims, check_ndim, check_shape, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import (
-    AnyTensor,
-    Count,
-    Dim,
-    Int,
-    Integer,
-    Matrices,
-    Positive,
-    Sizes,
-)
+from oneflow_lite.functors.domains import AnyTensor, Dim, Int, Integer, Matrices, Sizes
 from oneflow_lite.functors.formulas import from_host
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-REPEAT = op_expr("repeat")
-ROLL = op_expr("roll")
+_REPEAT, _ROLL = op_expr("repeat"), op_expr("roll")
 _INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
     x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)"""
 
@@ -45,19 +28,17 @@ _INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
 def repeat(input: AnyTensor, *repeats: Sizes, **named: Any) -> Tensor:
     """Return copies of a tensor side by side.
 
-    repeats: how many copies along each dimension, at least one number per dimension of `input`;
-        further ones in front make new dimensions.
+    repeats: how many copies along each dimension; further numbers in front make new dimensions.
     ShapeError: when there are too few numbers or one is negative.
 
-    >>> flow.tensor([1, 2]).repeat(2, 3)
-    tensor([[1, 2, 1, 2, 1, 2],
-            [1, 2, 1, 2, 1, 2]])
+    >>> flow.tensor([1, 2]).repeat(1, 3)
+    tensor([[1, 2, 1, 2, 1, 2]])
     """
     ndim = input._data.ndim
     if len(repeats) < ndim or any(n < 0 for n in repeats):
         expected = f"at least {ndim} numbers, none negative, for shape {input.shape}"
         raise wrong("repeat", "repeats", expected, repeats, "name every dimension, or use tile()")
-    return dispatch1(REPEAT, input, {"sizes": repeats})
+    return dispatch1(_REPEAT, input, {"sizes": repeats})
 
 
 @functor("flow Tensor", samples="x(2, 3), (2,); x(2), (2, 3)")
@@ -67,9 +48,8 @@ def tile(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     ShapeError: when a number is negative.
     """
     if any(n < 0 for n in dims):
-        mend = "pass how many copies are wanted"
-        raise wrong("tile", "dims", "no negative number", dims, mend)
-    return dispatch1(REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
+        raise wrong("tile", "dims", "no negative number", dims, "pass how many copies are wanted")
+    return dispatch1(_REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
 
 
 @functor("flow Tensor", samples="x(2, 3), (0,); x(2, 3), (0, -1)")
@@ -123,7 +103,6 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Tensor:
     """Return a copy with entries moved along dimensions; what falls off comes back in front.
 
-    shifts: by how many places.
     dims: the dimension of each shift. Without it the tensor is shifted as if flattened.
     ShapeError: when there is not one shift for each dimension.
     DimError: when a dimension is out of range.
@@ -138,15 +117,14 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
         expected = f"one shift for each of {len(given)} dims" if given else "one shift"
         raise wrong("roll", "shifts", expected, f"{shifts}", "make shifts and dims equally long")
     if not given:
-        return dispatch1(ROLL, input, {"shifts": steps, "dims": None})
+        return dispatch1(_ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:
-        expected = "no dims for a 0-d tensor"
-        raise wrong("roll", "dims", expected, dims, "leave them out", DimError)
+        raise wrong("roll", "dims", "no dims for a 0-d tensor", dims, "leave them out", DimError)
     total: dict[int, int] = {}  # a dimension named twice is shifted by the sum
     for dim, step in zip(given, steps, strict=True):
         place = check_dim("roll", dim, ndim, "dims")
         total[place] = total.get(place, 0) + step
-    return dispatch1(ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})
+    return dispatch1(_ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})
 
 
 @functor("flow Tensor", samples=_INTERLEAVED)
@@ -155,9 +133,9 @@ def repeat_interleave(
 ) -> Tensor:
     """Return each entry of a dimension, or of the flattened tensor, as often as told.
 
-    repeats: one count for all, or a tensor with one for each entry. Without it, `input` itself
-        holds counts, and the result says which positions they stand for.
-    output_size: the sum of the counts, if it is known; otherwise a device has to be asked.
+    repeats: one count for all, or one for each entry. Without it `input` holds the counts, and the
+        result the positions they stand for.
+    output_size: the sum of the counts, if known; otherwise a device has to be asked.
     ShapeError: when there is not one count for each entry.
     ArgumentError: when a count is negative, or the sum is not `output_size`.
 
@@ -184,7 +162,6 @@ def repeat_interleave(
 
 
 def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: Any) -> Tensor:
-    """Return each position as often as a vector counts it."""
     shape = checks.require_integer(op, counts, name)._data.shape
     if len(shape) > 1 or (entries is not None and shape not in ((), (entries,))):
         expected = "a vector" if entries is None else f"one count, or {entries} of them"
@@ -195,8 +172,6 @@ def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: A
 @functor("flow", samples="i(4, n=6), (2, 3); i(2, 2, n=4), 4")
 def unravel_index(indices: Integer, shape: Any) -> tuple[Tensor, ...]:
     """Return the coordinates of positions in a tensor of this shape, counted in C order.
-
-    shape: one or several sizes, none of them negative.
 
     >>> flow.unravel_index(flow.tensor([1, 5]), (2, 3))
     (tensor([0, 1]), tensor([1, 2]))
@@ -227,7 +202,7 @@ _triangle = functools.partial(
 def tril(input: Matrices, diagonal: Int = 0) -> Tensor:
     """Return matrices with zeros above a diagonal.
 
-    diagonal: the last diagonal to keep: 0 the main one, 1 the one above it.
+    diagonal: the last one to keep: 0 the main one, 1 the one above it.
 
     >>> flow.tril(flow.ones(2, 3))
     tensor([[1., 0., 0.],
@@ -237,17 +212,14 @@ def tril(input: Matrices, diagonal: Int = 0) -> Tensor:
 
 @_triangle()
 def triu(input: Matrices, diagonal: Int = 0) -> Tensor:
-    """Return matrices with zeros below a diagonal.
-
-    diagonal: the first diagonal to keep, counted as by `tril`.
-    """
+    """Return matrices with zeros below a diagonal, the first one to keep, counted as by `tril`."""
 
 
 @functor("flow Tensor", samples="x(3, 3); x(3, 2), -1; x(2, 3, 2), 0, -1, 1")
 def diagonal(input: AnyTensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
     """Return a view of the diagonals of two dimensions, as a new last dimension.
 
-    offset: 0 the main diagonal, positive above it, negative below.
+    offset: 0 the main diagonal, positive above it.
     ShapeError: when both dimensions are the same.
 
     >>> flow.diagonal(flow.tensor([[1, 2], [3, 4]]))
@@ -260,17 +232,13 @@ def diagonal(input: AnyTensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) ->
 def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1) -> Tensor:
     """Return matrices whose diagonal is the last dimension of `input`, and 0 elsewhere.
 
-    dim1, dim2: the dimensions of the result that hold the matrices.
+    dim1, dim2: of the result.
     ShapeError: when `input` is 0-d, or both dimensions are the same.
     DimError: when a dimension is out of range.
-
-    >>> flow.diag_embed(flow.tensor([3]), 1)
-    tensor([[0, 3],
-            [0, 0]])
     """
     op, rank = "diag_embed", input._data.ndim + 1
     if rank == 1:
-        raise no_dimension(op, "input", ShapeError)
+        raise checks.no_dimension(op, "input", ShapeError)
     dim1, dim2 = check_dim(op, dim1, rank, "dim1"), check_dim(op, dim2, rank, "dim2")
     return dispatch1(op_expr("diag_embed"), input, _place(op, offset, dim1, dim2))
 
@@ -307,11 +275,16 @@ def trace(input: AnyTensor) -> Tensor:
     return diagonal(check_ndim("trace", input, (2,))).sum()
 
 
-def _indices(name: str, places: Any, which: str, rows: str, columns: str) -> Any:
+def _indices(name: str, places: Any, which: str, row: int) -> Any:
     """Declare what returns the places of a triangle."""
 
     def author(
-        row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
+        row: domains.Count,
+        col: domains.Count,
+        offset: Int = 0,
+        *,
+        dtype: Any = None,
+        device: Any = None,
     ) -> Tensor:
         found = np.stack(places(row, offset, col))
         return from_host(name, found, dtype or "int64", device, kinds="iu")
@@ -320,25 +293,24 @@ def _indices(name: str, places: Any, which: str, rows: str, columns: str) -> Any
     author.__doc__ = f"""Return the places of the {which} triangle of a matrix: rows, then columns.
 
     offset: the diagonal that bounds it, as in `{name[:4]}`.
-    dtype, device: of the result; int64 on the CPU otherwise.
+    dtype, device: int64 on the CPU by default.
     DTypeError: when the dtype is not an integer one.
 
-    >>> flow.{name}(2, 2)
-    tensor([{rows},
-            {columns}])
+    >>> flow.{name}(2, 2).tolist()
+    [[0, {row}, 1], [0, {1 - row}, 1]]
     """
     return functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")(author)
 
 
-tril_indices = _indices("tril_indices", np.tril_indices, "lower", "[0, 1, 1]", "[0, 0, 1]")
-triu_indices = _indices("triu_indices", np.triu_indices, "upper", "[0, 0, 1]", "[0, 1, 1]")
+tril_indices = _indices("tril_indices", np.tril_indices, "lower", 1)
+triu_indices = _indices("triu_indices", np.triu_indices, "upper", 0)
 
 
 # --- Channels and positions -----------------------------------------------------------------------
 
 
 @functor("flow functional", samples="x(1, 4, 2, 3), 2; x(9, 1, 2), 3; x(2, 1, 2), 1")
-def pixel_shuffle(input: AnyTensor, upscale_factor: Positive) -> Tensor:
+def pixel_shuffle(input: AnyTensor, upscale_factor: domains.Positive) -> Tensor:
     """Make larger images of fewer channels: (*, C·r², H, W) becomes (*, C, H·r, W·r).
 
     Shi et al., Real-Time Single Image and Video Super-Resolution, 2016.
@@ -346,9 +318,8 @@ def pixel_shuffle(input: AnyTensor, upscale_factor: Positive) -> Tensor:
     upscale_factor: r.
     ShapeError: when there are fewer than three dimensions, or r² does not divide the channels.
 
-    >>> flow.pixel_shuffle(flow.arange(4.).reshape(4, 1, 1), 2)
-    tensor([[[0., 1.],
-             [2., 3.]]])
+    >>> flow.pixel_shuffle(flow.arange(4.).reshape(4, 1, 1), 2).flatten()
+    tensor([0., 1., 2., 3.])
     """
     r = upscale_factor
     _check("pixel_shuffle", input, -3, r * r)
@@ -359,14 +330,11 @@ def pixel_shuffle(input: AnyTensor, upscale_factor: Positive) -> Tensor:
 
 
 @functor("flow functional", samples="x(1, 1, 4, 2), 2; x(2, 3, 6), 3; x(2, 1, 2), 1")
-def pixel_unshuffle(input: AnyTensor, downscale_factor: Positive) -> Tensor:
+def pixel_unshuffle(input: AnyTensor, downscale_factor: domains.Positive) -> Tensor:
     """Undo `pixel_shuffle`: (*, C, H·r, W·r) becomes (*, C·r², H, W).
 
     downscale_factor: r.
     ShapeError: when there are fewer than three dimensions, or r does not divide height and width.
-
-    >>> flow.pixel_unshuffle(flow.arange(4.).reshape(1, 2, 2), 2).flatten()
-    tensor([0., 1., 2., 3.])
     """
     r = downscale_factor
     _check("pixel_unshuffle", input, -2, r)
@@ -378,7 +346,7 @@ def pixel_unshuffle(input: AnyTensor, downscale_factor: Positive) -> Tensor:
 
 
 @functor("flow functional", samples="x(1, 4, 3), 2; x(2, 6, 1, 2), 3; x(1, 2, 3), 1")
-def channel_shuffle(input: AnyTensor, groups: Positive) -> Tensor:
+def channel_shuffle(input: AnyTensor, groups: domains.Positive) -> Tensor:
     """Deal the channels of (N, C, *) out to `groups` in turn (Zhang et al., ShuffleNet, 2018).
 
     ShapeError: when there are fewer than three dimensions, or the channels cannot be dealt.
