@@ -13,7 +13,7 @@ from oneflow_lite.errors import DimError, ShapeError
 from oneflow_lite.functors import checks, domains
 from oneflow_lite.functors.checks import check_dim, check_dims, check_ndim, check_shape, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, Int, Integer, Matrices, Sizes
+from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
 from oneflow_lite.functors.formulas import from_host
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -170,7 +170,7 @@ def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: A
 
 
 @functor("flow", samples="i(4, n=6), (2, 3); i(2, 2, n=4), 4")
-def unravel_index(indices: Integer, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: domains.Integer, shape: Any) -> tuple[Tensor, ...]:
     """Return the coordinates of positions in a tensor of this shape, counted in C order.
 
     >>> flow.unravel_index(flow.tensor([1, 5]), (2, 3))
@@ -275,16 +275,11 @@ def trace(input: AnyTensor) -> Tensor:
     return diagonal(check_ndim("trace", input, (2,))).sum()
 
 
-def _indices(name: str, places: Any, which: str, row: int) -> Any:
+def _indices(name: str, places: Any, which: str, second_row: int) -> Any:
     """Declare what returns the places of a triangle."""
 
     def author(
-        row: domains.Count,
-        col: domains.Count,
-        offset: Int = 0,
-        *,
-        dtype: Any = None,
-        device: Any = None,
+        row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
         found = np.stack(places(row, offset, col))
         return from_host(name, found, dtype or "int64", device, kinds="iu")
@@ -297,7 +292,7 @@ def _indices(name: str, places: Any, which: str, row: int) -> Any:
     DTypeError: when the dtype is not an integer one.
 
     >>> flow.{name}(2, 2).tolist()
-    [[0, {row}, 1], [0, {1 - row}, 1]]
+    [[0, {second_row}, 1], [0, {1 - second_row}, 1]]
     """
     return functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")(author)
 
