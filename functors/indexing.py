@@ -1,4 +1,8 @@
-"""x[index], x[index] = value, narrow and select: what users call."""
+"""x[index], x[index] = value, narrow and select: what users call.
+
+PyTorch's order is kept: ints, slices and None are applied first, as a view, and index tensors
+then choose from that view. So an int never counts as an index array, as it does in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import numpy as np
 from oneflow_lite import errors
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.device import CPU, to_device
-from oneflow_lite.errors import ArgumentTypeError, DimError, IndexRangeError, ShapeError
+from oneflow_lite.errors import ArgumentTypeError, DimError, FlowError, IndexRangeError, ShapeError
 from oneflow_lite.functors.checks import check_dim, check_tensor, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Int
@@ -22,13 +26,8 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor, make_constant, to_array
 
-GETITEM = op_expr("getitem")
-GETITEM_ADVANCED = op_expr("getitem_advanced")
-SETITEM = op_expr("setitem_")
-NARROW = op_expr("narrow")
-SELECT = op_expr("select")
-CAST = op_expr("cast")
-
+_GETITEM, _GETITEM_ADVANCED, _SETITEM = map(op_expr, ("getitem", "getitem_advanced", "setitem_"))
+_NARROW, _SELECT, _CAST = map(op_expr, ("narrow", "select", "cast"))
 _PAIRS = "x(3, 4), (fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
 _PUT = f"""{_PAIRS}, x(2); {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), True
     x(3, 4), (i(2, n=3),), x()"""
@@ -38,9 +37,8 @@ _PUT = f"""{_PAIRS}, x(2); {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), 
 def getitem(input: Tensor, index: Any) -> Tensor:
     """Return `input[index]`.
 
-    Ints, slices, None and Ellipsis give a view. Tensors, arrays and lists of ints or bools choose
-    elements and copy them, after the other items were applied. A mask stands for as many dimensions
-    as it has, and a short list with anything but numbers in it for a tuple.
+    Ints, slices, None and Ellipsis give a view; tensors, arrays and lists choose elements and copy
+    them. A list with anything but numbers in it stands for a tuple.
 
     Two things differ from PyTorch: slices may have a negative step, and a 0-d integer tensor on
     CUDA copies, so that its value is read only where the index is used.
@@ -57,15 +55,15 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     basic = _basic(index)
     if basic is not None:
         try:
-            return dispatch1(GETITEM, input, {"index": basic})
+            return dispatch1(_GETITEM, input, {"index": basic})
         except IndexError:  # rare, so that NumPy may find it; the parser says what is wrong
-            parse_index("getitem", input, index)
+            _parse("getitem", input, index)
             raise
-    parsed = parse_index("getitem", check_tensor("getitem", "input", input), index)
+    parsed = _parse("getitem", check_tensor("getitem", "input", input), index)
     if not parsed.tensors:
-        return dispatch1(GETITEM, input, {"index": parsed.basic})
-    view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
-    return dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})
+        return dispatch1(_GETITEM, input, {"index": parsed.basic})
+    view = input if parsed.chooses_all else dispatch1(_GETITEM, input, {"index": parsed.basic})
+    return dispatch(_GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})
 
 
 def _basic(index: Any) -> tuple[Any, ...] | None:
@@ -75,7 +73,7 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
     for item in items:
         kind = type(item)
         if kind is slice:
-            if not is_plain_slice(item):
+            if not _is_plain(item):
                 return None
         elif item is ...:
             ellipsis_seen = True
@@ -96,37 +94,36 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
     Raises what `getitem` does, `ShapeError` and `DTypeError` when `value` does not fit.
 
     >>> import oneflow_lite as flow
-    >>> x = flow.zeros(2, 3)
-    >>> x[0, 1:], x[:, 0] = 5, flow.tensor([1., 2.])
+    >>> x = flow.zeros(3)
+    >>> x[0], x[1:] = 5, flow.tensor([1., 2.])
     >>> x
-    tensor([[1., 5., 5.],
-            [2., 0., 0.]])
+    tensor([5., 1., 2.])
     """
     data = check_tensor("setitem", "input", input)._data
-    parsed = parse_index("setitem", input, index)
+    parsed = _parse("setitem", input, index)
     tensor = fill = None
     if isinstance(value, (Tensor, np.ndarray, list, tuple)):
         if not isinstance(value, Tensor):
-            value = constant_beside(input, to_array("setitem", value))
+            value = _beside(input, to_array("setitem", value))
         tensor = _matching(value, data.dtype)
         if not parsed.tensors and not fits(want := data[parsed.basic].shape, tensor.shape):
             expected = f"a shape that broadcasts to the indexed elements, {want}"
             mend = "give one value, or one for each element"
             raise wrong("setitem", "value", expected, tensor, mend)
     elif value is None or isinstance(value, str):
-        expected, mend = "a Tensor, an array or a number", "wrap the value with flow.tensor(...)"
-        got = type(value).__name__
+        expected, got = "a Tensor, an array or a number", type(value).__name__
+        mend = "wrap the value with flow.tensor(...)"
         raise wrong("setitem", "value", expected, got, mend, ArgumentTypeError)
     else:
         fill = fill_value("setitem", "value", value, data.dtype)
     attrs = {"index": parsed.basic, "dims": parsed.dims, "fill": fill}
-    return dispatch(SETITEM, (input, tensor, *parsed.tensors), attrs)
+    return dispatch(_SETITEM, (input, tensor, *parsed.tensors), attrs)
 
 
 def _matching(value: Tensor, dtype: Any) -> Tensor:
     """Return a value in this dtype and without leading dimensions of size 1."""
     if value._data.dtype is not dtype:
-        value = dispatch1(CAST, value, {"dtype": dtype})
+        value = dispatch1(_CAST, value, {"dtype": dtype})
     shape = value._data.shape
     leading = 0
     while leading < len(shape) and shape[leading] == 1:
@@ -155,7 +152,7 @@ def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
     if not 0 <= length <= size - begin:
         expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
         raise wrong("narrow", "length", expected, length, "shorten it")
-    return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": length})
+    return dispatch1(_NARROW, input, {"dim": dim, "start": begin, "length": length})
 
 
 @functor("flow Tensor", samples="x(3, 4), 0, 1; x(3, 4), -1, -4; x(3), 0, 2")
@@ -173,7 +170,7 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
     if not -size <= index < size:
         expected = f"{-size} to {size - 1} for dimension {dim} of shape {shape}"
         raise wrong("select", "index", expected, index, "stay inside the tensor", IndexRangeError)
-    return dispatch1(SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
+    return dispatch1(_SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
 
 
 @functor("flow Tensor", twin="flow Tensor", samples=_PUT)
@@ -182,11 +179,10 @@ def index_put(
 ) -> Tensor:
     """Return `input` with values written, or added, where index tensors point: y[indices] = values.
 
-    Of several values for one element the last one stays, and only that one gets a gradient.
+    Of several values for one element the last one stays, with the gradient, or they sum up.
 
     indices: a tuple of integer or bool Tensors; None stands for all of a dimension.
     values: of the dtype of `input`; broadcast to the indexed elements.
-    accumulate: add the values; then values for one element sum up.
     ShapeError, DTypeError, IndexRangeError, DimError: when indices or values do not fit.
 
     >>> rows = flow.tensor([0, 0, 1])
@@ -200,11 +196,11 @@ def index_put(
     index = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:
         return setitem(input.clone(), index, values)
-    parsed = parse_index("index_put", input, index)
-    view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
+    parsed = _parse("index_put", input, index)
+    view = input if parsed.chooses_all else dispatch1(_GETITEM, input, {"index": parsed.basic})
     if parsed.tensors:
         attrs = {"dims": parsed.dims}
-        chosen = dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), attrs).shape
+        chosen = dispatch(_GETITEM_ADVANCED, (view, *parsed.tensors), attrs).shape
         values = values.expand(chosen)
         values = F.getitem_advanced_grad(values, *parsed.tensors, **attrs, shape=view.shape)
     total = view + values
@@ -214,10 +210,11 @@ def index_put(
 # --- What stands between the brackets -------------------------------------------------------------
 
 
-ALL = slice(None)
+_ALL = slice(None)
+_NO_NUMBERS = (Tensor, slice, list, tuple, range, np.ndarray)
 
 
-class ParsedIndex(NamedTuple):
+class _Parsed(NamedTuple):
     """`x[basic]` is a view; `tensors` choose from it, each beginning at the dimension in `dims`."""
 
     basic: tuple[Any, ...]
@@ -227,10 +224,10 @@ class ParsedIndex(NamedTuple):
     @property
     def chooses_all(self) -> bool:
         """Whether `x[basic]` is x itself."""
-        return all(item is ... or (type(item) is slice and item == ALL) for item in self.basic)
+        return all(item is ... or (type(item) is slice and item == _ALL) for item in self.basic)
 
 
-def is_plain_slice(item: slice) -> bool:
+def _is_plain(item: slice) -> bool:
     """Return whether a slice is made of ints and None only and has a step."""
     start, stop, step = item.start, item.stop, item.step
     return (
@@ -240,12 +237,8 @@ def is_plain_slice(item: slice) -> bool:
     )
 
 
-def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
-    """Check an index against the shape of `input` and split it.
-
-    Raises `IndexRangeError` for an int outside its dimension, a mask of another shape, tensors that
-    do not broadcast, or what is no index, and `DimError` for more indices than dimensions.
-    """
+def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
+    """Check an index against the shape of `input`, and split it; raise what `getitem` does."""
     shape = input._data.shape
     items = [_item(op, input, item) for item in (index if _is_several(index) else (index,))]
     items = _expanded(op, _without_scalar_tensors(items), len(shape))
@@ -262,7 +255,7 @@ def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
                 raise _error(op, f"a mask of shape {want}", f"a mask of shape {item.shape}", mend)
             tensors.append(item)
             dims.append(place)
-            basic += [ALL] * consumed
+            basic += [_ALL] * consumed
             place += consumed
         else:
             if type(item) is int and not -shape[dim] <= item < shape[dim]:
@@ -276,25 +269,17 @@ def parse_index(op: str, input: Tensor, index: Any) -> ParsedIndex:
     try:
         np.broadcast_shapes(*shapes)
     except ValueError:
-        expected, got = (
-            "index tensors whose shapes broadcast together",
-            " and ".join(map(str, shapes)),
-        )
+        expected = "index tensors whose shapes broadcast together"
+        got = " and ".join(map(str, shapes))
         raise _error(op, expected, got, "make their sizes equal or 1") from None
-    return ParsedIndex((*basic, ...), tuple(tensors), tuple(dims))
+    return _Parsed((*basic, ...), tuple(tensors), tuple(dims))
 
 
 def _is_several(index: Any) -> bool:
-    """Return whether an index stands for several: a tuple, or as in PyTorch a list like one.
-
-    A list is one index where it holds numbers alone, or more than 31 items.
-    """
+    """Return whether an index stands for several: a tuple, or a short list not only of numbers."""
     if isinstance(index, list) and len(index) < 32:
         return any(item is None or item is ... or isinstance(item, _NO_NUMBERS) for item in index)
     return isinstance(index, tuple)
-
-
-_NO_NUMBERS = (Tensor, slice, list, tuple, range, np.ndarray)
 
 
 def _consumed(item: Any) -> int:
@@ -307,17 +292,16 @@ def _consumed(item: Any) -> int:
 
 
 def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
-    """Replace Ellipsis by the slices it stands for."""
     missing = ndim - sum([_consumed(item) for item in items])
     if missing < 0:
         expected = f"at most {ndim} indices for a tensor of {ndim} dimensions"
         mend = "drop the surplus ones" if ndim else "use item() to get the number"
-        raise _error(op, expected, ndim - missing, mend, errors.DimError)
+        raise _error(op, expected, ndim - missing, mend, DimError)
     places = [i for i, item in enumerate(items) if item is ...]
     if len(places) > 1:
         raise _error(op, "one Ellipsis", len(places), "write the other one as slices")
     for i in places:
-        items[i : i + 1] = [ALL] * missing
+        items[i : i + 1] = [_ALL] * missing
     return items
 
 
@@ -326,11 +310,11 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
     if item is None or item is ... or type(item) is int:
         return item
     if isinstance(item, slice):
-        return item if is_plain_slice(item) else _slice_of_ints(op, item)
+        return item if _is_plain(item) else _slice_of_ints(op, item)
     if isinstance(item, Tensor):
         return _number(op, item)
     if isinstance(item, (bool, np.bool_)):
-        return constant_beside(input, np.array(bool(item)))
+        return _beside(input, np.array(bool(item)))
     if isinstance(item, (list, tuple, range, np.ndarray)):
         try:
             array = np.array(item)
@@ -342,10 +326,10 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
             raise _error(op, "a list of ints or bools", "a list of other objects", mend)
         if not array.size and not isinstance(item, np.ndarray):
             array = array.astype(np.int64)
-        return _number(op, constant_beside(input, array))
+        return _number(op, _beside(input, array))
     if hasattr(item, "__index__"):
         return operator.index(item)
-    kind = errors.ArgumentTypeError if isinstance(item, str) else errors.IndexRangeError
+    kind = ArgumentTypeError if isinstance(item, str) else IndexRangeError
     expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"
     raise _error(op, expected, type(item).__name__, "convert it with int()", kind)
 
@@ -365,8 +349,7 @@ def _number(op: str, index: Tensor) -> Any:
     return index
 
 
-def constant_beside(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
-    """Return an array as a tensor on the device of another one."""
+def _beside(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
     device = input.device
     return make_constant(array if device is CPU else to_device(array, device))
 
@@ -375,7 +358,7 @@ def _slice_of_ints(op: str, item: slice) -> slice:
     parts = [item.start, item.stop, item.step]
     if not all(part is None or hasattr(part, "__index__") for part in parts):
         mend = "convert the bounds with int()"
-        raise _error(op, "slices of ints or None", item, mend, errors.ArgumentTypeError)
+        raise _error(op, "slices of ints or None", item, mend, ArgumentTypeError)
     parts = [None if part is None else operator.index(part) for part in parts]
     if parts[2] == 0:
         raise _error(op, "a slice step other than 0", item, "use 1", errors.ArgumentError)
@@ -394,5 +377,5 @@ def _without_scalar_tensors(items: list[Any]) -> list[Any]:
     return [int(item) if any(item is s for s in scalars) else item for item in items]
 
 
-def _error(op: str, expected: str, got: Any, mend: str, kind: Any = None) -> errors.FlowError:
-    return errors.bad_argument(kind or errors.IndexRangeError, op, "index", expected, got, mend)
+def _error(op: str, expected: str, got: Any, mend: str, kind: Any = IndexRangeError) -> FlowError:
+    return wrong(op, "index", expected, got, mend, kind)
