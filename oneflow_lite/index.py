@@ -58,10 +58,6 @@ FUNCTORS = {
         bartlett_window blackman_window fft_fftfreq fft_rfftfreq hamming_window hann_window
         kaiser_window
     """,
-    "index_select": """
-        index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
-        index_reduce_ index_select
-    """,
     "indexing": "getitem index_put index_put_ narrow select setitem",
     "inplace": "copy_ fill fill_ zero_",
     "joining": """
@@ -142,8 +138,9 @@ FUNCTORS = {
     "resampling": "interpolate upsample_bilinear upsample_nearest",
     "scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ logcumsumexp",
     "scatter": """
-        gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
-        take take_along_dim
+        gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
+        index_reduce_ index_select put put_ scatter scatter_ scatter_add scatter_add_
+        scatter_reduce scatter_reduce_ take take_along_dim
     """,
     "searching": "bucketize isin searchsorted",
     "segments": "segment_reduce",
@@ -215,7 +212,6 @@ KERNELS = {
         embedding_bag_sum_dots embedding_bag_sum_grad embedding_scale one_hot
     """,
     "extrema": "amax amin argmax argmin max min tie_weights",
-    "index_select": "index_add index_copy index_mask index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad setitem_overwritten
@@ -258,9 +254,9 @@ KERNELS = {
     "resampling": "resample resample_grad",
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
-        gather gather_grad index_from_zero scatter scatter_add scatter_amax scatter_amin
-        scatter_groups scatter_mask scatter_multiply scatter_overwritten scatter_prod
-        scatter_tie_weights
+        gather gather_grad index_add index_copy index_from_zero index_mask index_select scatter
+        scatter_add scatter_amax scatter_amin scatter_groups scatter_mask scatter_multiply
+        scatter_overwritten scatter_prod scatter_tie_weights
     """,
     "searching": "isin searchsorted",
     "segments": "segment_ids",
@@ -319,7 +315,6 @@ GRAD_FUNCS = {
         embedding_bag_sum_grad embedding_scale
     """,
     "extrema": "amax amin max min tie_weights",
-    "index_select": "index_add index_copy index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad
@@ -354,8 +349,8 @@ GRAD_FUNCS = {
     "resampling": "resample resample_grad",
     "scan": "cummax cummin cumprod cumsum cumsum_grad logcumsumexp recurrence shift",
     "scatter": """
-        gather gather_grad scatter scatter_add scatter_amax scatter_amin scatter_prod
-        scatter_tie_weights
+        gather gather_grad index_add index_copy index_select scatter scatter_add scatter_amax
+        scatter_amin scatter_prod scatter_tie_weights
     """,
     "shape": """
         cast clone copy_ expand fill_ imag permute real reshape squeeze sum_to to_device transpose
