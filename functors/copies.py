@@ -16,8 +16,8 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.views import memory_order
 
-At = int | None  # where a slice begins or ends
-
+At = int | None  # where a slice, or memory, begins or ends
+Numbers = Sequence[int]
 _VIEWS = "as_strided diagonal split_with_sizes squeeze t transpose unbind unfold unsqueeze"
 for _view in _VIEWS.split():
     copy_of(_view)
@@ -51,8 +51,7 @@ def slice_copy(
     input: AnyTensor, dim: Dim = 0, start: At = None, end: At = None, step: Int = 1
 ) -> Tensor:
     """Return the entries from `start` to before `end` of a dimension, every step-th, copied."""
-    index = _sliced("slice_copy", input, dim, start, end, step)
-    return input[index].clone()
+    return input[_sliced("slice_copy", input, dim, start, end, step)].clone()
 
 
 _scatter = functools.partial(functor, "flow Tensor", out=True)
@@ -62,7 +61,7 @@ _scatter = functools.partial(functor, "flow Tensor", out=True)
 def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Tensor:
     """Return a copy with `src` as one entry of a dimension.
 
-    ShapeError: when `src` has another shape than that entry.
+    ShapeError: when `src` has another shape.
     IndexRangeError: when there is no such entry.
     """
     shape, op = input._data.shape, "select_scatter"
@@ -79,7 +78,7 @@ def slice_scatter(
 ) -> Tensor:
     """Return a copy with `src` as the entries from `start` to before `end`, every step-th.
 
-    ShapeError: when `src` has another shape than those entries.
+    ShapeError: when `src` has another shape.
     """
     shape = input._data.shape
     index = _sliced("slice_scatter", input, dim, start, end, step)
@@ -103,24 +102,20 @@ def diagonal_scatter(
 ) -> Tensor:
     """Return a copy with `src` as the diagonals of two dimensions.
 
-    ShapeError: when `src` has another shape than `diagonal` returns.
+    ShapeError: when `src` has another shape.
     """
-    want = input.detach().diagonal(offset, dim1, dim2).shape
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    want = input.detach().diagonal(**attrs).shape
     return _written("diagonal_scatter", input, src, "diagonal", attrs, want)
 
 
 @_scatter(samples="x(2, 4), x(2, 2), (2, 2), (1, 4), 1")
 def as_strided_scatter(
-    input: AnyTensor,
-    src: AnyTensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
+    input: AnyTensor, src: AnyTensor, size: Numbers, stride: Numbers, storage_offset: At = None
 ) -> Tensor:
     """Return a copy with `src` where `as_strided` leads.
 
-    ShapeError: when `src` is not of that size.
+    ShapeError: when `src` has another shape.
     ArgumentError: when `input` has gaps in memory, which a copy has not.
     """
     op, data = "as_strided_scatter", input._data
@@ -135,7 +130,6 @@ def as_strided_scatter(
 def _written(
     op: str, input: Tensor, src: Tensor, view: str, attrs: dict[str, Any], want: Any
 ) -> Tensor:
-    """Write `src` into a copy of `input`, where the view leads."""
     if src._data.shape != want:
         raise wrong(op, "src", f"shape {want}, that of the view", src, "reshape or expand it")
     chain, order = ((op_expr(view), attrs),), memory_order(input._data)

@@ -12,7 +12,7 @@ from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import check_int, check_number, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Count, Dim, Flag, Number, Positive, Real, RealFloating
-from oneflow_lite.functors.index_select import check_vector
+from oneflow_lite.functors.scatter import check_vector
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor

@@ -1,31 +1,33 @@
-"""x[index], x[index] = value, narrow and select: what users call."""
+"""x[index], x[index] = value, narrow and select: what users call.
+
+PyTorch's order is kept: ints, slices and None are applied first, as a view, and index tensors
+then choose from that view. So an int never counts as an index array, as it does in NumPy.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite import errors
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
-from oneflow_lite.errors import ArgumentTypeError, DimError, IndexRangeError, ShapeError
+from oneflow_lite.device import CPU, to_device
+from oneflow_lite.errors import ArgumentTypeError, DimError, FlowError, IndexRangeError, ShapeError
 from oneflow_lite.functors.checks import check_dim, check_tensor, no_dimension, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Int
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.index_parser import constant_beside, is_plain_slice, parse_index
 from oneflow_lite.functors.masking import check_same_dtype
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor, to_array
+from oneflow_lite.tensor import Tensor, make_constant, to_array
 
-GETITEM = op_expr("getitem")
-GETITEM_ADVANCED = op_expr("getitem_advanced")
-SETITEM = op_expr("setitem_")
-NARROW = op_expr("narrow")
-SELECT = op_expr("select")
-CAST = op_expr("cast")
-
+_GETITEM, _GETITEM_ADVANCED, _SETITEM = map(op_expr, ("getitem", "getitem_advanced", "setitem_"))
+_NARROW, _SELECT, _CAST = map(op_expr, ("narrow", "select", "cast"))
 _PAIRS = "x(3, 4), (fixed(np.array([0, 2])), fixed(np.array([3, 1])))"
 _PUT = f"""{_PAIRS}, x(2); {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), True
     x(3, 4), (i(2, n=3),), x()"""
@@ -35,9 +37,8 @@ _PUT = f"""{_PAIRS}, x(2); {_PAIRS}, x(), True; x(3, 4), (i(5, n=3),), x(5, 4), 
 def getitem(input: Tensor, index: Any) -> Tensor:
     """Return `input[index]`.
 
-    Ints, slices, None and Ellipsis give a view. Tensors, arrays and lists of ints or bools choose
-    elements and copy them, after the other items were applied. A mask stands for as many dimensions
-    as it has, and a short list with anything but numbers in it for a tuple.
+    Ints, slices, None and Ellipsis give a view; tensors, arrays and lists choose elements and copy
+    them. A list with anything but numbers in it stands for a tuple.
 
     Two things differ from PyTorch: slices may have a negative step, and a 0-d integer tensor on
     CUDA copies, so that its value is read only where the index is used.
@@ -54,15 +55,15 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     basic = _basic(index)
     if basic is not None:
         try:
-            return dispatch1(GETITEM, input, {"index": basic})
+            return dispatch1(_GETITEM, input, {"index": basic})
         except IndexError:  # rare, so that NumPy may find it; the parser says what is wrong
-            parse_index("getitem", input, index)
+            _parse("getitem", input, index)
             raise
-    parsed = parse_index("getitem", check_tensor("getitem", "input", input), index)
+    parsed = _parse("getitem", check_tensor("getitem", "input", input), index)
     if not parsed.tensors:
-        return dispatch1(GETITEM, input, {"index": parsed.basic})
-    view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
-    return dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})
+        return dispatch1(_GETITEM, input, {"index": parsed.basic})
+    view = input if parsed.chooses_all else dispatch1(_GETITEM, input, {"index": parsed.basic})
+    return dispatch(_GETITEM_ADVANCED, (view, *parsed.tensors), {"dims": parsed.dims})
 
 
 def _basic(index: Any) -> tuple[Any, ...] | None:
@@ -72,7 +73,7 @@ def _basic(index: Any) -> tuple[Any, ...] | None:
     for item in items:
         kind = type(item)
         if kind is slice:
-            if not is_plain_slice(item):
+            if not _is_plain(item):
                 return None
         elif item is ...:
             ellipsis_seen = True
@@ -93,37 +94,36 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
     Raises what `getitem` does, `ShapeError` and `DTypeError` when `value` does not fit.
 
     >>> import oneflow_lite as flow
-    >>> x = flow.zeros(2, 3)
-    >>> x[0, 1:], x[:, 0] = 5, flow.tensor([1., 2.])
+    >>> x = flow.zeros(3)
+    >>> x[0], x[1:] = 5, flow.tensor([1., 2.])
     >>> x
-    tensor([[1., 5., 5.],
-            [2., 0., 0.]])
+    tensor([5., 1., 2.])
     """
     data = check_tensor("setitem", "input", input)._data
-    parsed = parse_index("setitem", input, index)
+    parsed = _parse("setitem", input, index)
     tensor = fill = None
     if isinstance(value, (Tensor, np.ndarray, list, tuple)):
         if not isinstance(value, Tensor):
-            value = constant_beside(input, to_array("setitem", value))
+            value = _beside(input, to_array("setitem", value))
         tensor = _matching(value, data.dtype)
         if not parsed.tensors and not fits(want := data[parsed.basic].shape, tensor.shape):
             expected = f"a shape that broadcasts to the indexed elements, {want}"
             mend = "give one value, or one for each element"
             raise wrong("setitem", "value", expected, tensor, mend)
     elif value is None or isinstance(value, str):
-        expected, mend = "a Tensor, an array or a number", "wrap the value with flow.tensor(...)"
-        got = type(value).__name__
+        expected, got = "a Tensor, an array or a number", type(value).__name__
+        mend = "wrap the value with flow.tensor(...)"
         raise wrong("setitem", "value", expected, got, mend, ArgumentTypeError)
     else:
         fill = fill_value("setitem", "value", value, data.dtype)
     attrs = {"index": parsed.basic, "dims": parsed.dims, "fill": fill}
-    return dispatch(SETITEM, (input, tensor, *parsed.tensors), attrs)
+    return dispatch(_SETITEM, (input, tensor, *parsed.tensors), attrs)
 
 
 def _matching(value: Tensor, dtype: Any) -> Tensor:
     """Return a value in this dtype and without leading dimensions of size 1."""
     if value._data.dtype is not dtype:
-        value = dispatch1(CAST, value, {"dtype": dtype})
+        value = dispatch1(_CAST, value, {"dtype": dtype})
     shape = value._data.shape
     leading = 0
     while leading < len(shape) and shape[leading] == 1:
@@ -152,7 +152,7 @@ def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
     if not 0 <= length <= size - begin:
         expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
         raise wrong("narrow", "length", expected, length, "shorten it")
-    return dispatch1(NARROW, input, {"dim": dim, "start": begin, "length": length})
+    return dispatch1(_NARROW, input, {"dim": dim, "start": begin, "length": length})
 
 
 @functor("flow Tensor", samples="x(3, 4), 0, 1; x(3, 4), -1, -4; x(3), 0, 2")
@@ -170,7 +170,7 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
     if not -size <= index < size:
         expected = f"{-size} to {size - 1} for dimension {dim} of shape {shape}"
         raise wrong("select", "index", expected, index, "stay inside the tensor", IndexRangeError)
-    return dispatch1(SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
+    return dispatch1(_SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
 
 
 @functor("flow Tensor", twin="flow Tensor", samples=_PUT)
@@ -179,11 +179,10 @@ def index_put(
 ) -> Tensor:
     """Return `input` with values written, or added, where index tensors point: y[indices] = values.
 
-    Of several values for one element the last one stays, and only that one gets a gradient.
+    Of several values for one element the last one stays, with the gradient, or they sum up.
 
     indices: a tuple of integer or bool Tensors; None stands for all of a dimension.
     values: of the dtype of `input`; broadcast to the indexed elements.
-    accumulate: add the values; then values for one element sum up.
     ShapeError, DTypeError, IndexRangeError, DimError: when indices or values do not fit.
 
     >>> rows = flow.tensor([0, 0, 1])
@@ -197,12 +196,186 @@ def index_put(
     index = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:
         return setitem(input.clone(), index, values)
-    parsed = parse_index("index_put", input, index)
-    view = input if parsed.chooses_all else dispatch1(GETITEM, input, {"index": parsed.basic})
+    parsed = _parse("index_put", input, index)
+    view = input if parsed.chooses_all else dispatch1(_GETITEM, input, {"index": parsed.basic})
     if parsed.tensors:
         attrs = {"dims": parsed.dims}
-        chosen = dispatch(GETITEM_ADVANCED, (view, *parsed.tensors), attrs).shape
+        chosen = dispatch(_GETITEM_ADVANCED, (view, *parsed.tensors), attrs).shape
         values = values.expand(chosen)
         values = F.getitem_advanced_grad(values, *parsed.tensors, **attrs, shape=view.shape)
     total = view + values
     return total if parsed.chooses_all else setitem(input.clone(), parsed.basic, total)
+
+
+# --- What stands between the brackets -------------------------------------------------------------
+
+
+_ALL = slice(None)
+_NO_NUMBERS = (Tensor, slice, list, tuple, range, np.ndarray)
+
+
+class _Parsed(NamedTuple):
+    """`x[basic]` is a view; `tensors` choose from it, each beginning at the dimension in `dims`."""
+
+    basic: tuple[Any, ...]
+    tensors: tuple[Tensor, ...]
+    dims: tuple[int, ...]
+
+    @property
+    def chooses_all(self) -> bool:
+        """Whether `x[basic]` is x itself."""
+        return all(item is ... or (type(item) is slice and item == _ALL) for item in self.basic)
+
+
+def _is_plain(item: slice) -> bool:
+    """Return whether a slice is made of ints and None only and has a step."""
+    start, stop, step = item.start, item.stop, item.step
+    return (
+        (start is None or type(start) is int)
+        and (stop is None or type(stop) is int)
+        and (step is None or (type(step) is int and step != 0))
+    )
+
+
+def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
+    """Check an index against the shape of `input`, and split it; raise what `getitem` does."""
+    shape = input._data.shape
+    items = [_item(op, input, item) for item in (index if _is_several(index) else (index,))]
+    items = _expanded(op, _without_scalar_tensors(items), len(shape))
+    basic: list[Any] = []
+    tensors: list[Tensor] = []
+    dims: list[int] = []
+    dim = place = 0  # in `input`, and in the view that the basic index makes
+    for item in items:
+        consumed = _consumed(item)
+        if isinstance(item, Tensor):
+            want = shape[dim : dim + consumed]
+            if item._data.dtype.kind == "b" and item.shape != want:
+                mend = "make the mask's sizes those of the dimensions it stands for"
+                raise _error(op, f"a mask of shape {want}", f"a mask of shape {item.shape}", mend)
+            tensors.append(item)
+            dims.append(place)
+            basic += [_ALL] * consumed
+            place += consumed
+        else:
+            if type(item) is int and not -shape[dim] <= item < shape[dim]:
+                expected = f"{-shape[dim]} to {shape[dim] - 1}" if shape[dim] else "no index"
+                where = f"for dimension {dim} of shape {shape}"
+                raise _error(op, f"{expected} {where}", item, "stay inside the tensor")
+            basic.append(item)
+            place += type(item) is not int
+        dim += consumed
+    shapes = [t.shape for t in tensors if t._data.dtype.kind != "b"]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        expected = "index tensors whose shapes broadcast together"
+        got = " and ".join(map(str, shapes))
+        raise _error(op, expected, got, "make their sizes equal or 1") from None
+    return _Parsed((*basic, ...), tuple(tensors), tuple(dims))
+
+
+def _is_several(index: Any) -> bool:
+    """Return whether an index stands for several: a tuple, or a short list not only of numbers."""
+    if isinstance(index, list) and len(index) < 32:
+        return any(item is None or item is ... or isinstance(item, _NO_NUMBERS) for item in index)
+    return isinstance(index, tuple)
+
+
+def _consumed(item: Any) -> int:
+    """Return how many dimensions of the input an item stands for."""
+    if item is None or item is ...:
+        return 0
+    if isinstance(item, Tensor) and item._data.dtype.kind == "b":
+        return item._data.ndim
+    return 1
+
+
+def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
+    missing = ndim - sum([_consumed(item) for item in items])
+    if missing < 0:
+        expected = f"at most {ndim} indices for a tensor of {ndim} dimensions"
+        mend = "drop the surplus ones" if ndim else "use item() to get the number"
+        raise _error(op, expected, ndim - missing, mend, DimError)
+    places = [i for i, item in enumerate(items) if item is ...]
+    if len(places) > 1:
+        raise _error(op, "one Ellipsis", len(places), "write the other one as slices")
+    for i in places:
+        items[i : i + 1] = [_ALL] * missing
+    return items
+
+
+def _item(op: str, input: Tensor, item: Any) -> Any:
+    """Return one item of an index as an int, slice, None, Ellipsis or Tensor."""
+    if item is None or item is ... or type(item) is int:
+        return item
+    if isinstance(item, slice):
+        return item if _is_plain(item) else _slice_of_ints(op, item)
+    if isinstance(item, Tensor):
+        return _number(op, item)
+    if isinstance(item, (bool, np.bool_)):
+        return _beside(input, np.array(bool(item)))
+    if isinstance(item, (list, tuple, range, np.ndarray)):
+        try:
+            array = np.array(item)
+        except ValueError:
+            expected, mend = "nested lists of equal lengths", "make the rows equally long"
+            raise _error(op, expected, "a ragged list", mend) from None
+        if array.dtype.kind == "O":
+            mend = "write several indices as a tuple, x[a, b]"
+            raise _error(op, "a list of ints or bools", "a list of other objects", mend)
+        if not array.size and not isinstance(item, np.ndarray):
+            array = array.astype(np.int64)
+        return _number(op, _beside(input, array))
+    if hasattr(item, "__index__"):
+        return operator.index(item)
+    kind = ArgumentTypeError if isinstance(item, str) else IndexRangeError
+    expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"
+    raise _error(op, expected, type(item).__name__, "convert it with int()", kind)
+
+
+def _number(op: str, index: Tensor) -> Any:
+    """Return the value of a 0-d integer tensor where it is at hand, so that indexing is a view.
+
+    On CUDA and of a variable of a Program it is not: there the tensor chooses, and copies.
+    """
+    data, kind = index._data, index._data.dtype.kind
+    if kind not in "biu" or data.dtype == np.uint8:
+        mend = "convert it with .bool() if it is a mask, else with .long()"
+        raise _error(op, "an index of integer or bool dtype", data.dtype, mend)
+    if type(data) is np.ndarray and not data.ndim and kind != "b":
+        with contextlib.suppress(errors.CaptureError):
+            return int(index)
+    return index
+
+
+def _beside(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+    device = input.device
+    return make_constant(array if device is CPU else to_device(array, device))
+
+
+def _slice_of_ints(op: str, item: slice) -> slice:
+    parts = [item.start, item.stop, item.step]
+    if not all(part is None or hasattr(part, "__index__") for part in parts):
+        mend = "convert the bounds with int()"
+        raise _error(op, "slices of ints or None", item, mend, ArgumentTypeError)
+    parts = [None if part is None else operator.index(part) for part in parts]
+    if parts[2] == 0:
+        raise _error(op, "a slice step other than 0", item, "use 1", errors.ArgumentError)
+    return slice(*parts)
+
+
+def _without_scalar_tensors(items: list[Any]) -> list[Any]:
+    """Turn 0-d integer tensors into ints where they stand beside larger index tensors.
+
+    There PyTorch, too, reads their value. On their own they stay tensors and nothing is read.
+    """
+    tensors = [item for item in items if isinstance(item, Tensor)]
+    scalars = [t for t in tensors if not t._data.ndim and t._data.dtype.kind != "b"]
+    if not scalars or len(scalars) == len(tensors):
+        return items
+    return [int(item) if any(item is s for s in scalars) else item for item in items]
+
+
+def _error(op: str, expected: str, got: Any, mend: str, kind: Any = IndexRangeError) -> FlowError:
+    return wrong(op, "index", expected, got, mend, kind)

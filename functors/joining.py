@@ -1,25 +1,26 @@
-"""Putting tensors together: what users call."""
+"""Putting tensors together, and taking them apart into views: what users call."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, get_args
 
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import check_dim, check_tensor, check_tensors, wrong
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError
+from oneflow_lite.functors import checks
+from oneflow_lite.functors.checks import check_dim, check_int, check_tensor, check_tensors, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Count, Domain, Flag, Tensors, Vector
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.functors.domains import AnyTensor, Count, Flag, Int, Tensors, Vector
+from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.storage import SPLIT
 from oneflow_lite.tensor import Tensor, make_constant
 
-CAT = op_expr("cat")
-STACK = op_expr("stack")
+_CAT, _STACK, _NARROW, _SELECT = map(op_expr, ("cat", "stack", "narrow", "select"))
 _ROWS = "[x(2), x(2)]; [x(2, 3), x(2, 3)]"
 
 
@@ -32,16 +33,13 @@ def _some(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
 
 Some = Annotated[
     Sequence[Tensor],
-    Domain(
-        "Tensors on one device; they are brought to their common dtype.",
-        "{x} = _some(NAME, {x}, '{x}')",
+    get_args(Tensors)[1]._replace(
+        check="{x} = _some(NAME, {x}, '{x}')",
         raises={"ShapeError": "When there is no tensor, or shapes do not fit."},
         uses=(_some,),
-        tensor="many",
-        sample="[x(2, 3), x(2, 3)]",
-        type="sequence of Tensors",
     ),
 ]
+Views = tuple[Tensor, ...]
 _joining = functools.partial(functor, "flow", out=True)
 
 
@@ -66,17 +64,13 @@ def stack(tensors: Some, dim: int = 0) -> Tensor:
     """Join tensors of one shape along a new dimension.
 
     DimError: when `dim` is out of range.
-
-    >>> flow.stack([flow.tensor([1, 2]), flow.tensor([3, 4])], dim=1)
-    tensor([[1, 3],
-            [2, 4]])
     """
     first = tensors[0]._data.shape
     for i, tensor in enumerate(tensors):
         if tensor._data.shape != first:
             expected = f"the shape of the first, {first}"
             raise wrong("stack", f"tensors[{i}]", expected, tensor, "reshape or expand it")
-    return dispatch(STACK, tuple(tensors), {"dim": check_dim("stack", dim, len(first) + 1)})
+    return dispatch(_STACK, tuple(tensors), {"dim": check_dim("stack", dim, len(first) + 1)})
 
 
 @_joining(samples="[x(2), x(3)]; [x(2, 3), x(2, 1)]")
@@ -106,7 +100,6 @@ def column_stack(tensors: Some) -> Tensor:
 
 
 def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
-    """Check shapes and join; `op` is the functor that was called."""
     xs, shapes = tensors, [x._data.shape for x in tensors]
     if () in shapes:
         which = f"tensors[{shapes.index(())}]"
@@ -122,7 +115,7 @@ def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
         if len(shape) != len(first) or shape != (*first[:dim], shape[dim], *first[dim + 1 :]):
             expected = f"the shape of the first, {first}, except in dim {dim}"
             raise wrong(op, f"tensors[{i}]", expected, f"shape {shape}", "reshape or crop it")
-    return dispatch(CAT, tuple(xs), {"dim": dim})
+    return dispatch(_CAT, tuple(xs), {"dim": dim})
 
 
 def _at_least(rank: int, x: Tensor) -> Tensor:
@@ -133,7 +126,6 @@ def _at_least(rank: int, x: Tensor) -> Tensor:
 
 
 def _atleast(rank: int, what: str) -> Any:
-    """Declare what returns tensors, given one by one or as one sequence; of one alone one."""
     name = f"atleast_{rank}d"
 
     def author(*tensors: Any) -> Any:
@@ -157,15 +149,12 @@ atleast_3d = _atleast(3, "three dimensions at least; (n,) becomes (1, n, 1)")
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Return the coordinates of a grid spanned by vectors, as views of shape (len, len, …).
 
-    tensors: vectors or 0-d tensors of one dtype, also as one sequence.
+    tensors: of at most one dimension and of one dtype, also as one sequence.
     indexing: "ij" counts dimensions in the order of the vectors; "xy" exchanges the first two.
-    ShapeError, DTypeError: when a tensor has more dimensions, there is none, `indexing` is
-        unknown, or dtypes differ.
+    ShapeError, DTypeError: when there is no tensor, one does not fit, or `indexing` is unknown.
 
-    >>> a, b = flow.meshgrid(flow.arange(2), flow.arange(3), indexing="ij")
-    >>> a
-    tensor([[0, 0, 0],
-            [1, 1, 1]])
+    >>> flow.meshgrid(flow.arange(1), flow.arange(3), indexing="ij")
+    (tensor([[0, 0, 0]]), tensor([[0, 1, 2]]))
     """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
@@ -195,13 +184,12 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
     ShapeError: when the shapes do not broadcast.
     """
-    op = "broadcast_tensors"
-    shapes = [check_tensor(op, "tensors", x)._data.shape for x in tensors]
+    shapes = [check_tensor("broadcast_tensors", "tensors", x)._data.shape for x in tensors]
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         expected, mend = "shapes that broadcast together", "make the sizes equal or 1"
-        raise wrong(op, "tensors", expected, shapes, mend) from None
+        raise wrong("broadcast_tensors", "tensors", expected, shapes, mend) from None
     return tuple(F.expand(x, shape) for x in tensors)
 
 
@@ -225,10 +213,8 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 def combinations(input: Vector, r: Count = 2, with_replacement: Flag = False) -> Tensor:
     """Return all ways to take r elements of a vector, each as a row, in lexicographic order.
 
-    >>> flow.combinations(flow.tensor([1, 2]), with_replacement=True)
-    tensor([[1, 1],
-            [1, 2],
-            [2, 2]])
+    >>> flow.combinations(flow.tensor([1, 2, 3]), 3)
+    tensor([[1, 2, 3]])
     """
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.numel()), r)), np.int64).reshape(-1, r)
@@ -240,8 +226,7 @@ def combinations(input: Vector, r: Count = 2, with_replacement: Flag = False) ->
 def block_diag(*tensors: Any) -> Tensor:
     """Return a matrix with these on its diagonal, and 0 elsewhere; vectors are rows.
 
-    tensors: of at most two dimensions.
-    ShapeError: when one has more.
+    ShapeError: when one has more than two dimensions.
 
     >>> flow.block_diag(flow.tensor([[1, 2]]), flow.tensor([3]))
     tensor([[1, 2, 0],
@@ -257,3 +242,158 @@ def block_diag(*tensors: Any) -> Tensor:
         rows.append(F.pad(x, (before, after)))
         before += x._data.shape[1]
     return cat(rows)
+
+
+# --- Taking tensors apart -------------------------------------------------------------------------
+
+
+@functor("flow Tensor", samples="x(5, 2), 2; x(2, 5), [1, 0, 4], -1")
+def split(tensor: AnyTensor, split_size_or_sections: int | Sequence[int], dim: Int = 0) -> Views:
+    """Cut a tensor along a dimension into views.
+
+    split_size_or_sections: the size of every part (the last one may be smaller), or all sizes.
+    ShapeError: when sizes are negative or do not add up, or the tensor is 0-d.
+    DimError: when there is no such dimension.
+
+    >>> flow.split(flow.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
+    return _split("split", tensor, split_size_or_sections, dim)
+
+
+def _split(op: str, tensor: Tensor, given: Any, dim: int) -> Views:
+    size, dim = _cut_size(op, "tensor", tensor, dim)
+    argument = "split_sizes" if "sizes" in op else "split_size_or_sections"
+    if isinstance(given, (list, tuple)):
+        sizes = [check_int(op, argument, n) for n in given]
+        if sum(sizes) != size or any(n < 0 for n in sizes):
+            expected = f"sizes that add up to {size}, dimension {dim} of {tensor.shape}"
+            raise wrong(op, argument, expected, sizes, "make them add up")
+        return _cut(tensor, dim, sizes)
+    step = check_int(op, argument, given)
+    if step < 0 or (step == 0 and size):
+        raise wrong(op, argument, "a positive size", step, "pass at least 1")
+    return _cut(tensor, dim, _even_sizes(size, step))
+
+
+@functor("flow Tensor", samples="x(5), [2, 3]")
+def split_with_sizes(input: AnyTensor, split_sizes: Sequence[int], dim: Int = 0) -> Views:
+    """Cut a tensor along a dimension into views of these sizes."""
+    return _split("split_with_sizes", input, list(split_sizes), dim)
+
+
+@functor("flow Tensor", samples="x(5), 2; x(2, 5), 4, -1")
+def chunk(input: AnyTensor, chunks: Int, dim: Int = 0) -> Views:
+    """Cut a tensor along a dimension into at most so many views; the last one may be smaller."""
+    return _chunk("chunk", input, chunks, dim)
+
+
+def _chunk(op: str, input: Tensor, chunks: int, dim: int) -> Views:
+    size, dim = _cut_size(op, "input", input, dim)
+    if chunks < 1:
+        raise wrong(op, "chunks", "at least 1", chunks, "ask for one chunk or more")
+    return _cut(input, dim, _even_sizes(size, -(-size // chunks)) if size else [0] * chunks)
+
+
+@functor("flow Tensor", samples="x(5), 2; x(2, 5), 3, -1")
+def unsafe_split(input: AnyTensor, split_size: Int, dim: Int = 0) -> Views:
+    """Do what `split` does, into copies."""
+    return tuple([part.clone() for part in _split("unsafe_split", input, split_size, dim)])
+
+
+@functor("flow Tensor", samples="x(5), 2")
+def unsafe_chunk(input: AnyTensor, chunks: Int, dim: Int = 0) -> Views:
+    """Do what `chunk` does, into copies."""
+    return tuple([part.clone() for part in _chunk("unsafe_chunk", input, chunks, dim)])
+
+
+@functor("flow Tensor", samples="x(7), 3; x(2, 5), (1, 3), -1; x(5), (4, 2); x(5), i(2)")
+def tensor_split(input: AnyTensor, indices_or_sections: Any, dim: Int = 0) -> Views:
+    """Cut a tensor along a dimension into views: into so many, or at these indices.
+
+    indices_or_sections: of so many parts the first ones are larger by one; a tensor is on the CPU.
+    ShapeError: when the tensor is 0-d.
+    ArgumentError: when there are to be fewer parts than one.
+
+    >>> flow.tensor_split(flow.arange(5), (1, 3))
+    (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
+    return _tensor_split("tensor_split", input, indices_or_sections, dim)
+
+
+def _tensor_split(op: str, input: Tensor, given: Any, dim: int) -> Views:
+    size, dim = _cut_size(op, "input", input, dim)
+    given = given.tolist() if isinstance(given, Tensor) else given
+    given = checks.check_ints(op, "indices_or_sections", given)
+    if isinstance(given, int):
+        if given < 1:
+            mend = "ask for one part or more"
+            raise wrong(op, "indices_or_sections", "at least 1", given, mend, ArgumentError)
+        step, rest = divmod(size, given)
+        return _cut(input, dim, [step + (i < rest) for i in range(given)])
+    bounds = [0, *[min(max(n + size if n < 0 else n, 0), size) for n in given], size]
+    return _cut(input, dim, [max(b - a, 0) for a, b in itertools.pairwise(bounds)], bounds)
+
+
+def _sides(name: str, dim: int, ndim: int, where: str) -> Any:
+    """Declare the tensor_split of one dimension."""
+
+    def author(input: AnyTensor, indices_or_sections: Any) -> Views:
+        shape, given = input._data.shape, indices_or_sections
+        if len(shape) < ndim:
+            raise wrong(name, "input", f"at least {ndim} dimension(s)", input, "unsqueeze it")
+        place = min(dim, len(shape) - 1)
+        if isinstance(given, int) and given > 0 and shape[place] % given:
+            expected = f"a divisor of {shape[place]}"
+            mend = "use tensor_split(), whose parts may differ"
+            raise wrong(name, "indices_or_sections", expected, given, mend)
+        return _tensor_split(name, input, given, place)
+
+    author.__name__ = author.__qualname__ = name
+    author.__doc__ = f"""Cut a tensor {where} into views: into so many of one size, or at indices.
+
+    ShapeError: when the tensor has too few dimensions, or the size is no multiple."""
+    x = f"x{(4,) * ndim}"
+    return functor("flow Tensor", samples=f"{x}, 2; {x}, (1, 3)")(author)
+
+
+hsplit = _sides("hsplit", 1, 1, "along its second dimension, vectors along the first,")
+vsplit = _sides("vsplit", 0, 2, "along its first dimension")
+dsplit = _sides("dsplit", 2, 3, "along its third dimension")
+
+
+@functor("flow Tensor", samples="x(2, 3); x(2, 3), -1")
+def unbind(input: AnyTensor, dim: Int = 0) -> Views:
+    """Return the entries of one dimension as views.
+
+    DimError: when there is no such dimension.
+    """
+    size, dim = _cut_size("unbind", "input", input, dim, DimError)
+    return _marked([dispatch1(_SELECT, input, {"dim": dim, "index": i}) for i in range(size)])
+
+
+def _cut_size(op: str, name: str, x: Tensor, dim: int, kind: Any = ShapeError) -> tuple[int, int]:
+    """Return the size of the dimension to cut, and the dimension counted from 0."""
+    dim = check_dim(op, dim, x._data.ndim)
+    if not x._data.ndim:
+        raise checks.no_dimension(op, name, kind)
+    return x._data.shape[dim], dim
+
+
+def _even_sizes(size: int, step: int) -> list[int]:
+    """Return the sizes of parts of `step` entries; the last one may be smaller."""
+    return [min(step, size - start) for start in range(0, size, step)] if size else [0]
+
+
+def _cut(tensor: Tensor, dim: int, sizes: list[int], starts: Iterable[int] | None = None) -> Views:
+    starts = itertools.accumulate(sizes, initial=0) if starts is None else starts
+    places = [{"dim": dim, "start": a, "length": n} for n, a in zip(sizes, starts, strict=False)]
+    return _marked([dispatch1(_NARROW, tensor, place) for place in places])
+
+
+def _marked(parts: list[Tensor]) -> Views:
+    """Note that the views were made together: as in PyTorch, none of them is written in place."""
+    for part in parts:
+        if part._view is not None and part._view.origin is None:
+            part._view.origin = SPLIT
+    return tuple(parts)

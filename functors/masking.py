@@ -8,7 +8,7 @@ import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import cast, check_tensor, wrong
+from oneflow_lite.functors.checks import cast, dtype_check, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, tensor
 from oneflow_lite.functors.fill_value import fill_value
@@ -16,30 +16,19 @@ from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-MASKED_FILL = op_expr("masked_fill")
-NONZERO = op_expr("nonzero")
-
+_MASKED_FILL, _NONZERO = op_expr("masked_fill"), op_expr("nonzero")
 _SAYS = "Of bools; it and `input` are broadcast together."
-_WHEN = "When {x} is not of bools."
+_WHEN = {"DTypeError": "When {x} is not of bools.", "ShapeError": "When shapes do not broadcast."}
 _FILLED = "x(2, 3), b(2, 3), 0.5; x(2, 3), b(3), fixed(x()); x(2, 3), b(3), x()"
 
-
-def check_mask(op: str, value: Tensor, argument: str = "mask") -> Tensor:
-    """Return `value` when it is a tensor of bools; raise `DTypeError` otherwise."""
-    if check_tensor(op, argument, value)._data.dtype.kind == "b":
-        return value
-    mend = "convert it with .bool()"
-    raise wrong(op, argument, "a mask of bools", value.dtype, mend, DTypeError)
-
-
-Mask = Annotated[Tensor, tensor(check_mask, "b", _SAYS, "b(2, 3)", DTypeError=_WHEN)]
+_bools = dtype_check("b", "a mask of bools", "convert it with .bool()", "mask")
+Mask = Annotated[Tensor, tensor(_bools, "b", _SAYS, "b(2, 3)", **_WHEN)]
 
 
 @functor("flow Tensor", twin=True, samples=_FILLED)
 def masked_fill(input: AnyTensor, mask: Mask, value: float | Tensor) -> Tensor:
-    """Return `input` with `value` where `mask` is True.
+    """Return `input`, in its dtype, with `value` where `mask` is True.
 
-    input: of any dtype, which the result keeps.
     value: a 0-d tensor gets the sum of the gradients where it was written.
     DTypeError: when `mask` is not of bools, or a number does not fit the dtype of `input`.
     ShapeError: when shapes do not broadcast, or `value` has dimensions.
@@ -52,10 +41,10 @@ def masked_fill(input: AnyTensor, mask: Mask, value: float | Tensor) -> Tensor:
 
 
 def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """Write a number or a 0-d tensor where `mask` is True; `op` is the functor that was called."""
+    """Write a number or a 0-d tensor where `mask` is True, on behalf of an op."""
     if not isinstance(value, Tensor):
         value = fill_value(op, "value", value, input._data.dtype)
-        return dispatch(MASKED_FILL, (input, mask), {"value": value})
+        return dispatch(_MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
         mend = "use where() or masked_scatter() for several values"
         raise wrong(op, "value", "a number or a 0-d tensor", value, mend)
@@ -68,11 +57,7 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @functor("flow Tensor", out=True, samples="x(2, 3), b(2, 3); x(2, 3), b(3); x(3), b(2, 1)")
 def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
-    """Return the elements of `input` where `mask` is True, as a vector.
-
-    The length depends on the values of `mask`: on CUDA this waits for the device.
-
-    ShapeError: when shapes do not broadcast.
+    """Return the elements of `input` where `mask` is True, as a vector; waits for the device.
 
     >>> x = flow.tensor([[1, 2], [3, 4]])
     >>> flow.masked_select(x, x % 2 == 0)
@@ -85,9 +70,9 @@ def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
 def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
     """Return `input` with the elements of `source`, in order, where `mask` is True.
 
-    source: of the dtype of `input`, with at least as many elements as `mask` has True ones (on CUDA
-        this is not looked at, and the last element fills what is missing).
-    ShapeError, DTypeError: when `source` is too short, shapes do not broadcast, or dtypes differ.
+    source: of the dtype of `input`, with an element for each True one (on CUDA this is not looked
+        at, and the last element fills what is missing).
+    ShapeError, DTypeError: when `source` is too short, or of another dtype.
 
     >>> mask = flow.tensor([True, False, True])
     >>> flow.masked_scatter(flow.zeros(3), mask, flow.tensor([1., 2., 3.]))
@@ -107,19 +92,17 @@ def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> N
 
 @functor("flow Tensor", out=True, samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)")
 def nonzero(input: AnyTensor, *, as_tuple: Flag = False) -> Any:
-    """Return the indices of the elements that are not zero.
+    """Return the indices of the elements that are not zero, one row each.
 
     as_tuple: return one vector per dimension, which together index `input`.
-    returns: int64, of shape (number of elements, input.ndim), or a tuple of vectors.
 
-    >>> flow.nonzero(flow.tensor([[1, 0], [0, 2]]))
-    tensor([[0, 0],
-            [1, 1]])
+    >>> flow.nonzero(flow.tensor([[0, 0], [0, 2]]))
+    tensor([[1, 1]])
     """
     if not as_tuple:
-        return dispatch1(NONZERO, input)
+        return dispatch1(_NONZERO, input)
     input = input if input.ndim else input.expand(1)
-    indices = dispatch1(NONZERO, input)
+    indices = dispatch1(_NONZERO, input)
     return tuple(indices.select(1, k) for k in range(input.ndim))
 
 

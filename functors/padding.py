@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import check_int, wrong
+from oneflow_lite.functors.checks import check_shape, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice
 from oneflow_lite.functors.fill_value import fill_value
@@ -14,32 +14,26 @@ from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-PAD = op_expr("pad")
+_PAD = op_expr("pad")
+_SAMPLES = """
+    x(2, 3), (1, 2), value=1.5; x(2, 3, 4), (-1, 2, 0, 1); x(2, 3), (0, -1)
+    x(1, 3, 4), (2, 1), mode="reflect"; x(1, 2, 3, 4), (1, 2, 2, -1), "replicate"
+    x(1, 2, 3), (3, 1), "circular"; x(1, 1, 2, 3, 2), (1, 0, 2, 1, 1, 1), "replicate"
+"""
+Mode = Annotated[str, choice("constant", "reflect", "replicate", "circular")]
 
 
-@functor(
-    "functional",
-    samples="""
-        x(2, 3), (1, 2), value=1.5; x(2, 3, 4), (-1, 2, 0, 1); x(2, 3), (0, -1)
-        x(1, 3, 4), (2, 1), mode="reflect"; x(1, 2, 3, 4), (1, 2, 2, -1), "replicate"
-        x(1, 2, 3), (3, 1), "circular"; x(1, 1, 2, 3, 2), (1, 0, 2, 1, 1, 1), "replicate"
-    """,
-)
+@functor("functional", samples=_SAMPLES)
 def pad(
-    input: AnyTensor,
-    pad: Sequence[int],
-    mode: Annotated[str, choice("constant", "reflect", "replicate", "circular")] = "constant",
-    value: float | None = None,
+    input: AnyTensor, pad: Sequence[int], mode: Mode = "constant", value: float | None = None
 ) -> Tensor:
-    """Add entries before and after the entries of the last dimensions.
+    """Add entries before and after the entries of the last dimensions; negative numbers cut off.
 
-    Negative numbers cut entries off. Where PyTorch restricts the number of dimensions of the modes
-    other than "constant", any number is taken here.
+    Unlike PyTorch's, the modes other than "constant" take any number of dimensions.
 
     pad: (before, after) of the last dimension, then of the one before it, and so on.
-    mode: what is added: a number, the entries mirrored at the first and last, the first and last
-      themselves, or the entries from the other end.
-    value: what "constant" adds; 0 by default.
+    mode: what is added: `value` (0), the entries mirrored at the first and last, the first and last
+        themselves, or the entries from the other end.
     ShapeError: when `pad` has an odd length or too many numbers, or asks for more than there is.
     ArgumentError: when `mode` is unknown, or `value` is given for another mode than "constant".
 
@@ -69,12 +63,11 @@ def pad(
 
 def _padded(input: Tensor, sizes: Any, mode: str = "constant", value: float = 0) -> Tensor:
     number = fill_value("pad", "value", value, input._data.dtype)
-    return dispatch1(PAD, input, {"pad": sizes, "mode": mode, "value": number})
+    return dispatch1(_PAD, input, {"pad": sizes, "mode": mode, "value": number})
 
 
 def _check_pad(shape: tuple[int, ...], pad: Any) -> tuple[int, ...]:
-    given = pad if isinstance(pad, (tuple, list)) else (pad,)
-    sizes = tuple(check_int("pad", "pad", n) for n in given)
+    sizes = check_shape("pad", (pad,), "pad")
     if len(sizes) % 2 or len(sizes) > 2 * len(shape):
         expected = f"(before, after) for at most {len(shape)} dimensions of shape {shape}"
         mend = "pass two numbers for each dimension, the last one first"

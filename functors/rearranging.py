@@ -1,22 +1,25 @@
-"""Repeating elements and moving them around: what users call."""
+"""Repeating elements, moving them around, and diagonals of matrices: what users call."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import DimError, ShapeError
-from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import check_dim, check_dims, check_shape, wrong
+from oneflow_lite.functors import checks, domains
+from oneflow_lite.functors.checks import check_dim, check_dims, check_ndim, check_shape, wrong
+from oneflow_lite.functors.creation import from_host
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Int, Integer, Matrices, Sizes
+from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-REPEAT = op_expr("repeat")
-ROLL = op_expr("roll")
+_REPEAT, _ROLL = op_expr("repeat"), op_expr("roll")
 _INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
     x(3), fixed(np.array([2, 0, 2])), output_size=4; x(3), fixed(i(1)), 0; i(3)"""
 
@@ -25,19 +28,17 @@ _INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0
 def repeat(input: AnyTensor, *repeats: Sizes, **named: Any) -> Tensor:
     """Return copies of a tensor side by side.
 
-    repeats: how many copies along each dimension, at least one number per dimension of `input`;
-        further ones in front make new dimensions.
+    repeats: how many copies along each dimension; further numbers in front make new dimensions.
     ShapeError: when there are too few numbers or one is negative.
 
-    >>> flow.tensor([1, 2]).repeat(2, 3)
-    tensor([[1, 2, 1, 2, 1, 2],
-            [1, 2, 1, 2, 1, 2]])
+    >>> flow.tensor([1, 2]).repeat(1, 3)
+    tensor([[1, 2, 1, 2, 1, 2]])
     """
     ndim = input._data.ndim
     if len(repeats) < ndim or any(n < 0 for n in repeats):
         expected = f"at least {ndim} numbers, none negative, for shape {input.shape}"
         raise wrong("repeat", "repeats", expected, repeats, "name every dimension, or use tile()")
-    return dispatch1(REPEAT, input, {"sizes": repeats})
+    return dispatch1(_REPEAT, input, {"sizes": repeats})
 
 
 @functor("flow Tensor", samples="x(2, 3), (2,); x(2), (2, 3)")
@@ -47,9 +48,8 @@ def tile(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     ShapeError: when a number is negative.
     """
     if any(n < 0 for n in dims):
-        mend = "pass how many copies are wanted"
-        raise wrong("tile", "dims", "no negative number", dims, mend)
-    return dispatch1(REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
+        raise wrong("tile", "dims", "no negative number", dims, "pass how many copies are wanted")
+    return dispatch1(_REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
 
 
 @functor("flow Tensor", samples="x(2, 3), (0,); x(2, 3), (0, -1)")
@@ -103,7 +103,6 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Tensor:
     """Return a copy with entries moved along dimensions; what falls off comes back in front.
 
-    shifts: by how many places.
     dims: the dimension of each shift. Without it the tensor is shifted as if flattened.
     ShapeError: when there is not one shift for each dimension.
     DimError: when a dimension is out of range.
@@ -118,15 +117,14 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
         expected = f"one shift for each of {len(given)} dims" if given else "one shift"
         raise wrong("roll", "shifts", expected, f"{shifts}", "make shifts and dims equally long")
     if not given:
-        return dispatch1(ROLL, input, {"shifts": steps, "dims": None})
+        return dispatch1(_ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:
-        expected = "no dims for a 0-d tensor"
-        raise wrong("roll", "dims", expected, dims, "leave them out", DimError)
+        raise wrong("roll", "dims", "no dims for a 0-d tensor", dims, "leave them out", DimError)
     total: dict[int, int] = {}  # a dimension named twice is shifted by the sum
     for dim, step in zip(given, steps, strict=True):
         place = check_dim("roll", dim, ndim, "dims")
         total[place] = total.get(place, 0) + step
-    return dispatch1(ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})
+    return dispatch1(_ROLL, input, {"shifts": tuple(total.values()), "dims": tuple(total)})
 
 
 @functor("flow Tensor", samples=_INTERLEAVED)
@@ -135,9 +133,9 @@ def repeat_interleave(
 ) -> Tensor:
     """Return each entry of a dimension, or of the flattened tensor, as often as told.
 
-    repeats: one count for all, or a tensor with one for each entry. Without it, `input` itself
-        holds counts, and the result says which positions they stand for.
-    output_size: the sum of the counts, if it is known; otherwise a device has to be asked.
+    repeats: one count for all, or one for each entry. Without it `input` holds the counts, and the
+        result the positions they stand for.
+    output_size: the sum of the counts, if known; otherwise a device has to be asked.
     ShapeError: when there is not one count for each entry.
     ArgumentError: when a count is negative, or the sum is not `output_size`.
 
@@ -164,7 +162,6 @@ def repeat_interleave(
 
 
 def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: Any) -> Tensor:
-    """Return each position as often as a vector counts it."""
     shape = checks.require_integer(op, counts, name)._data.shape
     if len(shape) > 1 or (entries is not None and shape not in ((), (entries,))):
         expected = "a vector" if entries is None else f"one count, or {entries} of them"
@@ -173,10 +170,8 @@ def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: A
 
 
 @functor("flow", samples="i(4, n=6), (2, 3); i(2, 2, n=4), 4")
-def unravel_index(indices: Integer, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: domains.Integer, shape: Any) -> tuple[Tensor, ...]:
     """Return the coordinates of positions in a tensor of this shape, counted in C order.
-
-    shape: one or several sizes, none of them negative.
 
     >>> flow.unravel_index(flow.tensor([1, 5]), (2, 3))
     (tensor([0, 1]), tensor([1, 2]))
@@ -193,3 +188,180 @@ def unravel_index(indices: Integer, shape: Any) -> tuple[Tensor, ...]:
 def constant_pad_nd(input: AnyTensor, pad: Sequence[int], value: float = 0) -> Tensor:
     """Add entries of one value before and after the last dimensions, as `nn.functional.pad`."""
     return F.pad(input, pad, "constant", value)
+
+
+# --- Diagonals and triangles ----------------------------------------------------------------------
+
+
+_triangle = functools.partial(
+    functor, "flow Tensor", out=True, twin=True, samples="x(3, 3); x(2, 2, 3), -1; x(3, 2), 1"
+)
+
+
+@_triangle()
+def tril(input: Matrices, diagonal: Int = 0) -> Tensor:
+    """Return matrices with zeros above a diagonal.
+
+    diagonal: the last one to keep: 0 the main one, 1 the one above it.
+
+    >>> flow.tril(flow.ones(2, 3))
+    tensor([[1., 0., 0.],
+            [1., 1., 0.]])
+    """
+
+
+@_triangle()
+def triu(input: Matrices, diagonal: Int = 0) -> Tensor:
+    """Return matrices with zeros below a diagonal, the first one to keep, counted as by `tril`."""
+
+
+@functor("flow Tensor", samples="x(3, 3); x(3, 2), -1; x(2, 3, 2), 0, -1, 1")
+def diagonal(input: AnyTensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
+    """Return a view of the diagonals of two dimensions, as a new last dimension.
+
+    offset: 0 the main diagonal, positive above it.
+    ShapeError: when both dimensions are the same.
+
+    >>> flow.diagonal(flow.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return dispatch1(op_expr("diagonal"), input, _place("diagonal", offset, dim1, dim2))
+
+
+@functor("flow Tensor", samples="x(3); x(2, 2), 1; x(2, 2), -1, 0, -1")
+def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1) -> Tensor:
+    """Return matrices whose diagonal is the last dimension of `input`, and 0 elsewhere.
+
+    dim1, dim2: of the result.
+    ShapeError: when `input` is 0-d, or both dimensions are the same.
+    DimError: when a dimension is out of range.
+    """
+    op, rank = "diag_embed", input._data.ndim + 1
+    if rank == 1:
+        raise checks.no_dimension(op, "input", ShapeError)
+    dim1, dim2 = check_dim(op, dim1, rank, "dim1"), check_dim(op, dim2, rank, "dim2")
+    return dispatch1(op_expr("diag_embed"), input, _place(op, offset, dim1, dim2))
+
+
+def _place(op: str, offset: int, dim1: int, dim2: int) -> dict[str, int]:
+    if dim1 != dim2:
+        return {"offset": offset, "dim1": dim1, "dim2": dim2}
+    raise wrong(op, "dim2", "another dimension than dim1", dim2, "name two different dimensions")
+
+
+@functor("flow Tensor", out=True, samples="x(3); x(2), -1; x(3, 2); x(3, 3), 1")
+def diag(input: AnyTensor, diagonal: Int = 0) -> Tensor:
+    """Return a vector as a diagonal matrix, or the diagonal of a matrix as a vector, copied.
+
+    ShapeError: when `input` is neither.
+    """
+    if check_ndim("diag", input, (1, 2))._data.ndim == 1:
+        return diag_embed(input, diagonal)
+    return input.diagonal(diagonal).clone()
+
+
+@functor("flow Tensor", samples="x(2, 2); x(3), -1")
+def diagflat(input: AnyTensor, offset: Int = 0) -> Tensor:
+    """Return a matrix with all elements on a diagonal, and 0 elsewhere."""
+    return diag_embed(F.reshape(input, -1), offset)
+
+
+@functor("flow Tensor", samples="x(3, 2); z(2, 2)")
+def trace(input: AnyTensor) -> Tensor:
+    """Return the sum of the main diagonal of a matrix.
+
+    ShapeError: when `input` is no matrix.
+    """
+    return diagonal(check_ndim("trace", input, (2,))).sum()
+
+
+def _indices(name: str, places: Any, which: str, second_row: int) -> Any:
+    """Declare what returns the places of a triangle."""
+
+    def author(
+        row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
+    ) -> Tensor:
+        found = np.stack(places(row, offset, col))
+        return from_host(name, found, {"dtype": dtype or "int64", "device": device}, "iu")
+
+    author.__name__ = author.__qualname__ = name
+    author.__doc__ = f"""Return the places of the {which} triangle of a matrix: rows, then columns.
+
+    offset: the diagonal that bounds it, as in `{name[:4]}`.
+    dtype, device: int64 on the CPU by default.
+    DTypeError: when the dtype is not an integer one.
+
+    >>> flow.{name}(2, 2).tolist()
+    [[0, {second_row}, 1], [0, {1 - second_row}, 1]]
+    """
+    return functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")(author)
+
+
+tril_indices = _indices("tril_indices", np.tril_indices, "lower", 1)
+triu_indices = _indices("triu_indices", np.triu_indices, "upper", 0)
+
+
+# --- Channels and positions -----------------------------------------------------------------------
+
+
+@functor("flow functional", samples="x(1, 4, 2, 3), 2; x(9, 1, 2), 3; x(2, 1, 2), 1")
+def pixel_shuffle(input: AnyTensor, upscale_factor: domains.Positive) -> Tensor:
+    """Make larger images of fewer channels: (*, C·r², H, W) becomes (*, C, H·r, W·r).
+
+    Shi et al., Real-Time Single Image and Video Super-Resolution, 2016.
+
+    upscale_factor: r.
+    ShapeError: when there are fewer than three dimensions, or r² does not divide the channels.
+
+    >>> flow.pixel_shuffle(flow.arange(4.).reshape(4, 1, 1), 2).flatten()
+    tensor([0., 1., 2., 3.])
+    """
+    r = upscale_factor
+    _check("pixel_shuffle", input, -3, r * r)
+    *lead, channels, height, width = input.shape
+    blocks = input.reshape(*lead, channels // (r * r), r, r, height, width)
+    size = (*lead, channels // (r * r), height * r, width * r)
+    return _copy(blocks.movedim((-4, -3), (-3, -1)), size)
+
+
+@functor("flow functional", samples="x(1, 1, 4, 2), 2; x(2, 3, 6), 3; x(2, 1, 2), 1")
+def pixel_unshuffle(input: AnyTensor, downscale_factor: domains.Positive) -> Tensor:
+    """Undo `pixel_shuffle`: (*, C, H·r, W·r) becomes (*, C·r², H, W).
+
+    downscale_factor: r.
+    ShapeError: when there are fewer than three dimensions, or r does not divide height and width.
+    """
+    r = downscale_factor
+    _check("pixel_unshuffle", input, -2, r)
+    _check("pixel_unshuffle", input, -1, r)
+    *lead, channels, height, width = input.shape
+    blocks = input.reshape(*lead, channels, height // r, r, width // r, r)
+    size = (*lead, channels * r * r, height // r, width // r)
+    return _copy(blocks.movedim((-3, -1), (-4, -3)), size)
+
+
+@functor("flow functional", samples="x(1, 4, 3), 2; x(2, 6, 1, 2), 3; x(1, 2, 3), 1")
+def channel_shuffle(input: AnyTensor, groups: domains.Positive) -> Tensor:
+    """Deal the channels of (N, C, *) out to `groups` in turn (Zhang et al., ShuffleNet, 2018).
+
+    ShapeError: when there are fewer than three dimensions, or the channels cannot be dealt.
+
+    >>> flow.channel_shuffle(flow.arange(4.).reshape(1, 4, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """
+    _check("channel_shuffle", input, 1, groups)
+    batch, channels, *size = input.shape
+    blocks = input.reshape(batch, groups, channels // groups, *size)
+    return _copy(blocks.transpose(1, 2), input.shape)
+
+
+def _copy(moved: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the moved elements in new memory, in C order."""
+    y = moved.reshape(shape)
+    return y.clone() if y.is_view() else y
+
+
+def _check(op: str, input: Tensor, dim: int, factor: int) -> None:
+    if input.ndim < 3 or input.shape[dim] % factor:
+        expected = f"three dimensions or more, and a multiple of {factor} in dimension {dim}"
+        raise wrong(op, "input", expected, input, "reshape it, or choose another factor")

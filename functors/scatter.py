@@ -1,26 +1,27 @@
-"""gather, scatter and their kin: what users call to read or write along one dimension."""
+"""gather, scatter, index_select and their kin: what reads or writes along one dimension."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Annotated, Any
 
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError
+from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import check_tensor, numeric, real, require_integer, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Integer, attribute, choice
 from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.functors.masking import check_same_dtype
+from oneflow_lite.functors.masking import check_same_dtype, filled
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-GATHER = op_expr("gather")
-SCATTER_ADD = op_expr("scatter_add")
-INDEX_FROM_ZERO = op_expr("index_from_zero")
+_GATHER, _SCATTER_ADD = op_expr("gather"), op_expr("scatter_add")
+_INDEX_FROM_ZERO = op_expr("index_from_zero")
 
 
 def check_places(op: str, argument: str, index: Tensor, input: Tensor, dim: int) -> Tensor:
@@ -49,12 +50,12 @@ def check_source(op: str, argument: str, src: Tensor, input: Tensor, index: Tens
     raise wrong(op, argument, expected, have, "expand it, or crop the index")
 
 
-_MISFITS = {
+_NO_INDEX = {
     "DTypeError": "When {x} does not hold integers.",
     "IndexRangeError": "When {x} is out of range (on CUDA the values are not looked at).",
-    "ShapeError": "When the shapes do not fit.",
 }
 _SAYS = "Of integers, with as many dimensions as `input`, no larger than it in any but `dim`."
+_MISFITS = {**_NO_INDEX, "ShapeError": "When the shapes do not fit."}
 Index = Annotated[
     Tensor, attribute(check_places, ", {first}, dim", says=_SAYS, raises=_MISFITS, tensor="one")
 ]
@@ -63,23 +64,22 @@ _OTHER = {"DTypeError": "When {x} has another dtype than `input`."}
 Src = Annotated[
     Tensor, attribute(check_source, ", {first}, index", says=_SRC, raises=_OTHER, tensor="one")
 ]
-_JOIN = "How values for one place are joined."
-Join = Annotated[str, choice("sum", "prod", "mean", "amax", "amin", says=_JOIN)]
+Join = Annotated[str, choice("sum", "prod", "mean", "amax", "amin", says="How they are joined.")]
 
 _PLACES = "x(3, 4), 1, fixed(np.array([[0, 2], [3, 1]]))"
 _GATHERED = "x(3, 4), 1, i(3, 2, n=4); x(3, 4), -2, i(2, 4, n=3); x(), 0, i(n=1)"
 _SCATTERED = f"""{_PLACES}, x(2, 2); {_PLACES}, 0.5; {_PLACES}, x(3, 3); {_PLACES}, value=2.0
     {_PLACES}, x(2, 2), reduce="add"; x(), 0, i(n=1), x()"""
-_ADDED = (
-    f"{_PLACES}, x(2, 2); x(3, 4), -2, i(5, 4, n=3), x(5, 4); x(3, 4), 0, i(2, 2, n=3), x(4, 4)"
-)
+_ADDED = f"""{_PLACES}, x(2, 2); x(3, 4), -2, i(5, 4, n=3), x(5, 4)
+    x(3, 4), 0, i(2, 2, n=3), x(4, 4)"""
 _JOINED = f"""{_PLACES}, x(2, 2), "sum"; x(3, 4), 0, i(5, 4, n=3), x(5, 4), "prod"
     x(3, 4), 0, i(5, 4, n=3), x(5, 4), "mean", include_self=False
-    x(3, 4), -1, i(3, 6, n=4), x(3, 6), "amax"
-    x(3, 4), 1, i(2, 6, n=4), x(3, 6), "amin", include_self=False
-    x(4), 0, i(6, n=3), x(6), "prod", include_self=False"""
+    x(3, 4), -1, i(3, 6, n=4), x(3, 6), "amax"; x(4), 0, i(6, n=3), x(6), "prod", include_self=False
+    x(3, 4), 1, i(2, 6, n=4), x(3, 6), "amin", include_self=False"""
+_PUT = "x(3, 4), fixed(np.array([[0, 5], [-1, 7]])), x(2, 2); x(4), i(3, n=4), x(3), True"
 _TAKEN = """x(3, 4), i(3, 2, n=4), 1; x(3, 4), i(1, 4, n=3, low=-3), -2; x(3, 4), i(5, n=12)
     x(1, 4), i(3, 2, n=4), 1"""
+_writing = functools.partial(functor, "flow Tensor", out=True, twin=True)
 
 
 @functor("flow Tensor", out=True, samples=_GATHERED)
@@ -90,16 +90,15 @@ def gather(input: AnyTensor, dim: Dim, index: Index, *, sparse_grad: bool = Fals
 
     sparse_grad: only False: gradients are dense.
 
-    >>> flow.gather(flow.tensor([[1, 2], [3, 4]]), 1, flow.tensor([[0, 0], [1, 0]]))
-    tensor([[1, 1],
-            [4, 3]])
+    >>> flow.gather(flow.tensor([[1, 2]]), 1, flow.tensor([[0, 0, 1]]))
+    tensor([[1, 1, 2]])
     """
     if sparse_grad:
         raise ArgumentError("gather(): argument 'sparse_grad': gradients are dense; pass False")
-    return dispatch(GATHER, (input, index), {"dim": dim})
+    return dispatch(_GATHER, (input, index), {"dim": dim})
 
 
-@functor("flow Tensor", out=True, twin=True, samples=_SCATTERED)
+@_writing(samples=_SCATTERED)
 def scatter(
     input: AnyTensor,
     dim: Dim,
@@ -115,10 +114,8 @@ def scatter(
     one place the last one stays, and only that one gets a gradient. (PyTorch gives the overwritten
     ones a gradient as well. On CUDA it is not said which one stays.)
 
-    src: a number, or a Tensor of the dtype of `input`, no smaller than `index` anywhere.
-    value: a number instead of `src`.
-    reduce: "add" or "multiply": add to what is there, or multiply it, instead of replacing it.
-        "multiply" has no gradient; that of `scatter_reduce` has.
+    src, value: a number, or as `src` a Tensor of the dtype of `input`, no smaller than `index`.
+    reduce: "add" or "multiply" what is there; "multiply" has no gradient, `scatter_reduce` has.
     ArgumentError: when `reduce` is unknown.
 
     >>> flow.scatter(flow.zeros(1, 3), 1, flow.tensor([[2, 1]]), 5.)
@@ -141,16 +138,15 @@ def scatter(
     return dispatch(op, (input, index, src), {"dim": dim})
 
 
-@functor("flow Tensor", out=True, twin=True, samples=_ADDED)
+@_writing(samples=_ADDED)
 def scatter_add(input: AnyTensor, dim: Dim, index: Index, src: Src) -> Tensor:
     """Return `input` with values added at the places that `index` names along `dim`.
 
-    For three dimensions and `dim=1`, y[i, index[i, j, k], k] += src[i, j, k]; values for one place
-    sum up.
+    For three dimensions and `dim=1`, y[i, index[i, j, k], k] += src[i, j, k].
     """
 
 
-@functor("flow Tensor", out=True, twin=True, samples=_JOINED)
+@_writing(samples=_JOINED)
 def scatter_reduce(
     input: AnyTensor, dim: Dim, index: Index, src: Src, reduce: Join, *, include_self: Flag = True
 ) -> Tensor:
@@ -162,9 +158,9 @@ def scatter_reduce(
     include_self: whether what stands in `input` takes part where values are written.
     DTypeError: when dtypes do not fit, or numbers have no order.
 
-    >>> x, index = flow.tensor([1.0, 2.0, 3.0]), flow.tensor([0, 0, 2])
-    >>> flow.scatter_reduce(x, 0, index, flow.tensor([4.0, 5.0, 6.0]), "prod")
-    tensor([20.,  2., 18.])
+    >>> x, index = flow.tensor([1, 2, 3]), flow.tensor([0, 0, 2])
+    >>> flow.scatter_reduce(x, 0, index, flow.tensor([4, 5, 6]), "prod")
+    tensor([20,  2, 18])
     """
     return reduced_at("scatter_reduce", input, dim, index, src, reduce, include_self)
 
@@ -181,12 +177,12 @@ def reduced_at(
     if not include_self:
         written = F.scatter_mask(index, dim=dim, shape=input.shape)
         start = input.masked_fill(written, neutral_element(reduce, input.dtype))
-    join = SCATTER_ADD if reduce in ("sum", "mean") else op_expr(f"scatter_{reduce}")
+    join = _SCATTER_ADD if reduce in ("sum", "mean") else op_expr(f"scatter_{reduce}")
     result: Tensor = dispatch(join, (start, index, src), attrs)
     if reduce != "mean":
         return result
     count = F.ones_like(input) if include_self else F.zeros_like(input)
-    count = dispatch(SCATTER_ADD, (count, index, F.ones_like(src)), attrs)
+    count = dispatch(_SCATTER_ADD, (count, index, F.ones_like(src)), attrs)
     if input.is_complex():
         return result / count.masked_fill(count == 0, 1)
     count = count.clamp_min(1)
@@ -212,10 +208,6 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: Dim | None = None) -
     Without `dim` both are flattened. Indices count from the end when negative.
 
     ShapeError: when shapes do not broadcast.
-
-    >>> x = flow.tensor([[3., 1., 2.]])
-    >>> flow.take_along_dim(x, flow.argsort(x, dim=1), dim=1)
-    tensor([[1., 2., 3.]])
     """
     op = "take_along_dim"
     if dim is None:
@@ -234,13 +226,13 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: Dim | None = None) -
         shape[dim] = -1
         input, indices = input.expand(shape), indices.expand(shape)
     index = from_zero(op, "indices", indices, input.shape[dim] if input.ndim else 1)
-    return dispatch(GATHER, (input, index), {"dim": dim})
+    return dispatch(_GATHER, (input, index), {"dim": dim})
 
 
 def from_zero(op: str, argument: str, index: Tensor, size: int, negative: bool = True) -> Tensor:
     """Return indices counted from 0, checked where their values are at hand."""
     attrs = {"size": size, "op": op, "argument": argument, "negative": negative}
-    return dispatch1(INDEX_FROM_ZERO, index, attrs)
+    return dispatch1(_INDEX_FROM_ZERO, index, attrs)
 
 
 @functor("flow Tensor", out=True, samples="x(3, 4), i(2, 3, n=12, low=-12); x(4), i(n=4)")
@@ -256,18 +248,13 @@ def take(input: AnyTensor, index: Integer) -> Tensor:
     return F.getitem_advanced(input.reshape(-1), places, dims=(0,))
 
 
-@functor(
-    "flow Tensor",
-    twin=True,
-    samples="x(3, 4), fixed(np.array([[0, 5], [-1, 7]])), x(2, 2); x(4), i(3, n=4), x(3), True",
-)
+@functor("flow Tensor", twin=True, samples=_PUT)
 def put(input: AnyTensor, index: Integer, source: AnyTensor, accumulate: Flag = False) -> Tensor:
-    """Return `input` with values written where `index` names its flattened elements.
+    """Return `input` with values written, or added, where `index` names its flattened elements.
 
-    Of several values for one element the last one stays, and only that one gets a gradient.
+    Of several values for one element the last one stays, with the gradient, as in `scatter`.
 
     source: of the dtype of `input`, with as many elements as `index`.
-    accumulate: add the values instead.
     IndexRangeError: when an index is out of range (on CUDA the values are not looked at).
     ShapeError, DTypeError: when `source` does not fit.
     """
@@ -278,3 +265,127 @@ def put(input: AnyTensor, index: Integer, source: AnyTensor, accumulate: Flag = 
     places = from_zero("put", "index", index.reshape(-1), input.numel())
     write = F.scatter_add if accumulate else F.scatter
     return write(input.reshape(-1), 0, places, source.reshape(-1)).reshape(input.shape)
+
+
+# --- Entries named by a vector of indices ---------------------------------------------------------
+
+
+_INDEX_SELECT = op_expr("index_select")
+_CHOSEN = "x(3, 4), 1, i(3, n=4); x(3, 4), -2, i(n=3); x(), 0, i(1, n=1)"
+_ENTRIES = "x(3, 4), 1, fixed(np.array([2, 0])), x(3, 2)"
+_INDEX_ADDED = f"{_ENTRIES}; x(3, 4), -2, i(5, n=3), x(5, 4), alpha=-2; x(), 0, i(1, n=1), x()"
+_INDEX_REDUCED = f"""{_ENTRIES}, "prod"; x(3, 4), 0, i(5, n=3), x(5, 4), "mean", include_self=False
+    x(3, 4), 0, i(5, n=3), x(5, 4), "amax"; x(3, 4), -1, i(5, n=4), x(3, 5), "amin"
+    x(), 0, i(1, n=1), x(), 'prod'"""
+_INDEX_FILLED = """x(3, 4), 1, i(2, n=4, low=-4), 0.5; x(3, 4), -2, i(n=3), 2
+    x(3, 4), 0, i(2, n=3), x(); x(), 0, i(1, n=1), 3.0"""
+
+
+def check_vector(op: str, value: Tensor, argument: str = "index") -> Tensor:
+    """Return integers of at most one dimension as a vector."""
+    rank = require_integer(op, value, argument)._data.ndim
+    if rank < 2:
+        return value if rank else value.reshape(1)
+    raise wrong(op, argument, "a vector", value, "flatten it", DimError)
+
+
+def check_entries(
+    op: str, argument: str, source: Tensor, input: Tensor, dim: int, index: Tensor
+) -> Tensor:
+    """Return `source` when it has an entry for each index; a 0-d input has one entry."""
+    check_same_dtype(op, input, argument, check_tensor(op, argument, source))
+    shape = input.shape
+    want = (*shape[:dim], *index.shape, *shape[dim + 1 :]) if shape else ()
+    if source.shape == want and (shape or index.shape == (1,)):
+        return source
+    expected = f"shape {want}: that of input, with one entry per index in dim {dim}"
+    raise wrong(op, argument, expected, source, "give one entry for each index")
+
+
+_NO_VECTOR = {**_NO_INDEX, "DimError": "When {x} is no vector."}
+Vector = Annotated[
+    Tensor, domains.tensor(check_vector, "", "A vector of integers.", "i(2, n=2)", **_NO_VECTOR)
+]
+_LIKE = "Of the dtype and shape of `input`, except for len(index) entries along `dim`."
+_UNLIKE = {"ShapeError, DTypeError": "When {x} does not fit."}
+_CHECK = attribute(check_entries, ", {first}, dim, index", says=_LIKE, raises=_UNLIKE, tensor="one")
+Entries = Annotated[Tensor, _CHECK]
+
+
+@functor("flow Tensor", out=True, samples=_CHOSEN)
+def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
+    """Return the entries of one dimension that a vector of indices names.
+
+    >>> flow.index_select(flow.tensor([[1, 2, 3]]), 1, flow.tensor([2, 0]))
+    tensor([[3, 1]])
+    """
+    if input.ndim:
+        return dispatch(_INDEX_SELECT, (input, index), {"dim": dim})
+    if index.shape != (1,):
+        expected, mend = "one index for a 0-d tensor", "unsqueeze the input"
+        raise wrong("index_select", "index", expected, index, mend)
+    return dispatch(_INDEX_SELECT, (input.reshape(1), index), {"dim": 0}).reshape(())
+
+
+def _written(op: str, *given: Tensor, **attrs: Any) -> Tensor:
+    """Dispatch an op, of 0-d tensors as of vectors of one entry."""
+    if given[0].ndim:
+        return dispatch(op_expr(op), given, attrs)
+    return dispatch(op_expr(op), tuple(x.reshape(1) for x in given), attrs).reshape(())
+
+
+@_writing(samples=_INDEX_ADDED)
+def index_add(
+    input: AnyTensor, dim: Dim, index: Vector, source: Entries, *, alpha: domains.Scalar = 1
+) -> Tensor:
+    """Return `input` with alpha · source added to the entries that a vector of indices names.
+
+    >>> flow.index_add(flow.zeros(3), 0, flow.tensor([0, 0]), flow.tensor([1., 2.]), alpha=10)
+    tensor([30.,  0.,  0.])
+    """
+    return _written("index_add", input, index, source, dim=dim, alpha=alpha)
+
+
+@_writing(samples=f"{_ENTRIES}; x(3, 4), -2, i(n=3), x(1, 4); x(), 0, i(1, n=1), x()")
+def index_copy(input: AnyTensor, dim: Dim, index: Vector, source: Entries) -> Tensor:
+    """Return `input` with `source` written to the entries that a vector of indices names.
+
+    Of several entries for one index the last one stays, with the gradient, as in `scatter`.
+    """
+    return _written("index_copy", input, index, source, dim=dim)
+
+
+@_writing(samples=_INDEX_REDUCED)
+def index_reduce(
+    input: AnyTensor,
+    dim: Dim,
+    index: Vector,
+    source: Entries,
+    reduce: Annotated[str, choice("prod", "mean", "amax", "amin", says="How they are joined.")],
+    *,
+    include_self: Flag = True,
+) -> Tensor:
+    """Return `input` with `source` joined to the entries that a vector of indices names.
+
+    Gradients are those of `scatter_reduce`.
+
+    include_self: whether the entries of `input` take part themselves.
+    DTypeError: when numbers have no order.
+    """
+    index = from_zero("index_reduce", "index", index, input.shape[dim] if input.ndim else 1, False)
+    shape = (-1, *[1] * (input.ndim - 1 - dim)) if input.ndim else ()
+    index = index.reshape(shape).expand(source.shape)
+    return reduced_at("index_reduce", input, dim, index, source, reduce, include_self)
+
+
+@functor("flow Tensor", twin=True, samples=_INDEX_FILLED)
+def index_fill(input: AnyTensor, dim: Dim, index: Vector, value: float | Tensor) -> Tensor:
+    """Return `input` with a number written to the entries that a vector of indices names.
+
+    index: a vector of integers, counted from the end when negative.
+    value: as in `masked_fill`.
+    ShapeError, DTypeError: when `value` does not fit.
+    """
+    shape = input.shape
+    mask = F.index_mask(index, dim=dim, shape=shape or (1,))
+    return filled("index_fill", input, mask if shape else mask.reshape(()), value)

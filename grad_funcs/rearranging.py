@@ -1,4 +1,4 @@
-"""Gradients of repeating elements and moving them around."""
+"""Gradients of repeating elements, moving them around, and of diagonals of matrices."""
 
 from oneflow_lite.autograd.grad_function import register_grad_func
 
@@ -20,3 +20,31 @@ def flip_dx(F, ctx, dy):
 @register_grad_func("roll")
 def roll_dx(F, ctx, dy):
     return F.roll(dy, shifts=tuple(-shift for shift in ctx.shifts), dims=ctx.dims)
+
+
+# --- Diagonals and triangles ----------------------------------------------------------------------
+
+
+@register_grad_func("tril")
+def tril_dx(F, ctx, dy):
+    return F.tril(dy, diagonal=ctx.diagonal)
+
+
+@register_grad_func("triu")
+def triu_dx(F, ctx, dy):
+    return F.triu(dy, diagonal=ctx.diagonal)
+
+
+@register_grad_func("diagonal", saves="x.shape")
+def diagonal_dx(F, ctx, dy):
+    return F.diagonal_grad(dy, offset=ctx.offset, dim1=ctx.dim1, dim2=ctx.dim2, shape=ctx.x_shape)
+
+
+@register_grad_func("diagonal_grad")
+def diagonal_grad_ddy(F, ctx, ddx):
+    return F.diagonal(ddx, offset=ctx.offset, dim1=ctx.dim1, dim2=ctx.dim2)
+
+
+@register_grad_func("diag_embed")
+def diag_embed_dx(F, ctx, dy):
+    return F.diagonal(dy, offset=ctx.offset, dim1=ctx.dim1, dim2=ctx.dim2)

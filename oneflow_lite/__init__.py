@@ -131,13 +131,6 @@ if TYPE_CHECKING:
         from_numpy as from_numpy,
     )
     from oneflow_lite.functors.inplace import fill_ as fill_, zero_ as zero_
-    from oneflow_lite.functors.inspection import (
-        is_complex as is_complex,
-        is_floating_point as is_floating_point,
-        is_tensor as is_tensor,
-        numel as numel,
-        result_type as result_type,
-    )
     from oneflow_lite.functors.random import (
         Generator as Generator,
         default_generator as default_generator,
@@ -146,6 +139,13 @@ if TYPE_CHECKING:
         manual_seed as manual_seed,
         seed as seed,
         set_rng_state as set_rng_state,
+    )
+    from oneflow_lite.functors.shape import (
+        is_complex as is_complex,
+        is_floating_point as is_floating_point,
+        is_tensor as is_tensor,
+        numel as numel,
+        result_type as result_type,
     )
     from oneflow_lite.serialization import load as load, save as save
     from oneflow_lite.static.capture import compile as compile
@@ -157,7 +157,7 @@ else:
         "extend": "register_op",
         "functors.creation": "as_tensor from_dlpack from_numpy",
         "functors.inplace": "fill_ zero_",
-        "functors.inspection": "is_complex is_floating_point is_tensor numel result_type",
+        "functors.shape": "is_complex is_floating_point is_tensor numel result_type",
         "functors.random": "Generator default_generator get_rng_state initial_seed manual_seed "
         "seed set_rng_state",
         "serialization": "load save",

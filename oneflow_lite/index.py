@@ -44,9 +44,6 @@ FUNCTORS = {
         linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_svd
         linalg_svdvals lu lu_solve lu_unpack ormqr pca_lowrank qr svd svd_lowrank
     """,
-    "diagonals": """
-        diag diag_embed diagflat diagonal trace tril tril_ tril_indices triu triu_ triu_indices
-    """,
     "distances": """
         bilinear cdist corrcoef cosine_similarity cov dist linalg_cond linalg_matrix_norm
         linalg_matrix_rank linalg_norm linalg_vector_norm normalize pairwise_distance pdist renorm
@@ -59,16 +56,12 @@ FUNCTORS = {
     """,
     "einsum": "einsum tensordot",
     "embedding": "embedding embedding_bag one_hot",
-    "index_select": """
-        index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
-        index_reduce_ index_select
-    """,
     "indexing": "getitem index_put index_put_ narrow select setitem",
     "inplace": "copy_ fill fill_ zero_",
-    "inspection": "is_complex is_floating_point is_tensor numel result_type",
     "joining": """
-        atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat
-        column_stack combinations dstack hstack meshgrid stack vstack
+        atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat chunk
+        column_stack combinations dsplit dstack hsplit hstack meshgrid split split_with_sizes
+        stack tensor_split unbind unsafe_chunk unsafe_split vsplit vstack
     """,
     "linalg": """
         cholesky_inverse cholesky_solve cross det linalg_cross linalg_diagonal linalg_inv
@@ -112,7 +105,6 @@ FUNCTORS = {
     """,
     "optim": "adam_update sgd_update",
     "padding": "pad",
-    "pixels": "channel_shuffle pixel_shuffle pixel_unshuffle",
     "pooling": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
@@ -128,7 +120,9 @@ FUNCTORS = {
         randn_like random_ randperm trunc_normal_ uniform_
     """,
     "rearranging": """
-        constant_pad_nd flip fliplr flipud repeat repeat_interleave roll rot90 tile unravel_index
+        channel_shuffle constant_pad_nd diag diag_embed diagflat diagonal flip fliplr flipud
+        pixel_shuffle pixel_unshuffle repeat repeat_interleave roll rot90 tile trace tril tril_
+        tril_indices triu triu_ triu_indices unravel_index
     """,
     "reduce": """
         all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumprod_
@@ -139,14 +133,16 @@ FUNCTORS = {
         upsample_bilinear upsample_nearest
     """,
     "scatter": """
-        gather put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_
-        take take_along_dim
+        gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
+        index_reduce_ index_select put put_ scatter scatter_ scatter_add scatter_add_
+        scatter_reduce scatter_reduce_ take take_along_dim
     """,
     "shape": """
         adjoint broadcast_to cast clone conj_physical conj_physical_ contiguous expand expand_as
-        flatten imag movedim permute ravel real reshape reshape_as resolve_conj squeeze squeeze_
-        sum_to sum_to_size swapaxes swapaxes_ t t_ to to_device transpose transpose_ unflatten
-        unsqueeze unsqueeze_ view view_as
+        flatten imag is_complex is_floating_point is_tensor movedim numel permute ravel real
+        reshape reshape_as resolve_conj result_type squeeze squeeze_ sum_to sum_to_size swapaxes
+        swapaxes_ t t_ to to_device transpose transpose_ unflatten unsqueeze unsqueeze_ view
+        view_as
     """,
     "softmax": "log_softmax softmax softmin",
     "sorting": """
@@ -165,10 +161,6 @@ FUNCTORS = {
         fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ifftshift fft_ihfft
         fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq
         fft_rfftn hamming_window hann_window istft kaiser_window stft
-    """,
-    "splitting": """
-        chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split
-        vsplit
     """,
     "statistics": "norm std std_mean var var_mean",
     "transcendental": """
@@ -207,14 +199,12 @@ KERNELS = {
         linalg_eigvalsh linalg_ldl_factor_ex linalg_ldl_solve linalg_lu_factor_ex linalg_qr
         linalg_svd linalg_svdvals lu_permutation
     """,
-    "diagonals": "diag_embed diagonal diagonal_grad tril triu",
     "distances": "cdist upper_pairs upper_pairs_grad",
     "einsum": "contract",
     "embedding": """
         embedding embedding_bag_argmax embedding_bag_coefficients embedding_bag_sum
         embedding_bag_sum_dots embedding_bag_sum_grad embedding_scale one_hot
     """,
-    "index_select": "index_add index_copy index_mask index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad setitem_overwritten
@@ -251,7 +241,7 @@ KERNELS = {
         multinomial normal normal_ orthogonal_ poisson random_ random_integers random_normal
         random_permutation random_uniform trunc_normal_ uniform_
     """,
-    "rearranging": "flip repeat repeat_index roll",
+    "rearranging": "diag_embed diagonal diagonal_grad flip repeat repeat_index roll tril triu",
     "reduce": """
         all amax amin any argmax argmin count_nonzero cummax cummin cumprod cumsum cumsum_grad
         logcumsumexp logsumexp max mean min prod recurrence segment_ids shift sum tie_weights
@@ -260,9 +250,9 @@ KERNELS = {
         plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
     """,
     "scatter": """
-        gather gather_grad index_from_zero scatter scatter_add scatter_amax scatter_amin
-        scatter_groups scatter_mask scatter_multiply scatter_overwritten scatter_prod
-        scatter_tie_weights
+        gather gather_grad index_add index_copy index_from_zero index_mask index_select scatter
+        scatter_add scatter_amax scatter_amin scatter_groups scatter_mask scatter_multiply
+        scatter_overwritten scatter_prod scatter_tie_weights
     """,
     "shape": """
         cast clone copy_ expand fill_ imag permute real reshape squeeze sum_to to_device transpose
@@ -314,14 +304,12 @@ GRAD_FUNCS = {
         free_of_phase linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
         linalg_ldl_solve linalg_lu_factor_ex linalg_qr linalg_svd linalg_svdvals
     """,
-    "diagonals": "diag_embed diagonal diagonal_grad tril triu",
     "distances": "cdist upper_pairs upper_pairs_grad",
     "einsum": "contract",
     "embedding": """
         embedding embedding_bag_coefficients embedding_bag_sum embedding_bag_sum_dots
         embedding_bag_sum_grad embedding_scale
     """,
-    "index_select": "index_add index_copy index_select",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad
@@ -350,7 +338,7 @@ GRAD_FUNCS = {
         bernoulli bernoulli_ cauchy_ dropout_mask exponential_ geometric_ log_normal_ normal
         normal_ poisson random_ uniform_
     """,
-    "rearranging": "flip repeat roll",
+    "rearranging": "diag_embed diagonal diagonal_grad flip repeat roll tril triu",
     "reduce": """
         amax amin cummax cummin cumprod cumsum cumsum_grad logcumsumexp logsumexp max mean min
         prod recurrence shift sum tie_weights
@@ -359,8 +347,8 @@ GRAD_FUNCS = {
         plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
     """,
     "scatter": """
-        gather gather_grad scatter scatter_add scatter_amax scatter_amin scatter_prod
-        scatter_tie_weights
+        gather gather_grad index_add index_copy index_select scatter scatter_add scatter_amax
+        scatter_amin scatter_prod scatter_tie_weights
     """,
     "shape": """
         cast clone copy_ expand fill_ imag permute real reshape squeeze sum_to to_device transpose

@@ -75,7 +75,7 @@ WRITES = {
 }
 # Where functions of one real tensor are declared, each with a derivative that PyTorch has twice.
 FAMILIES = """
-    activation activation_piecewise arithmetic diagonals transcendental trigonometric
+    activation activation_piecewise arithmetic rearranging transcendental trigonometric
 """.split()
 
 
