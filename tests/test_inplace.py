@@ -74,9 +74,7 @@ WRITES = {
     "bernoulli_": lambda v: v.bernoulli_(),
 }
 # Where functions of one real tensor are declared, each with a derivative that PyTorch has twice.
-FAMILIES = """
-    activation activation_piecewise arithmetic diagonals transcendental trigonometric
-""".split()
+FAMILIES = "activation arithmetic diagonals transcendental".split()
 
 
 def _is_checked(d: Declaration) -> bool:
