@@ -19,16 +19,13 @@ from oneflow_lite.tensor import Tensor
 
 
 class Generator:
-    """A stream of random numbers, one per array module, both begun from the same seed.
+    """A stream of random numbers: NumPy's PCG64, and CuPy's XORWOW, begun from the same seed.
 
-    The streams are NumPy's PCG64 and CuPy's XORWOW: a seed gives the same numbers on every run on
-    one device, other numbers on the other.
+    A seed gives the same numbers on every run on one device, other numbers on the other.
 
     >>> import oneflow_lite as flow
-    >>> g = flow.Generator().manual_seed(7)
-    >>> a = flow.rand(3, generator=g)
-    >>> g = g.manual_seed(7)
-    >>> flow.equal(a, flow.rand(3, generator=g))
+    >>> one, other = flow.Generator().manual_seed(7), flow.Generator().manual_seed(7)
+    >>> flow.equal(flow.rand(3, generator=one), flow.rand(3, generator=other))
     True
     """
 
@@ -72,11 +69,7 @@ class Generator:
 default_generator = Generator()
 manual_seed, seed = default_generator.manual_seed, default_generator.seed
 initial_seed, get_rng_state = default_generator.initial_seed, default_generator.get_state
-
-
-def set_rng_state(state: Any) -> None:
-    """Set the state of the default generator's CPU stream."""
-    default_generator.set_state(state)
+set_rng_state = default_generator.set_state
 
 
 def check_generator(op: str, argument: str, value: Any) -> Generator:
@@ -107,34 +100,42 @@ def check_spread(op: str, argument: str, value: Any, positive: bool = False) -> 
     raise wrong(op, argument, expected, number, mend, ArgumentError)
 
 
+def _when(what: str) -> dict[str, str]:
+    return {"ArgumentError": f"When {{x}} is {what}."}
+
+
 _FROM = "Where the numbers are drawn from; by default the library's own."
 _SOURCE = D.attribute(check_generator, says=_FROM, type="Generator, optional")
-_IS_NONE = {"ArgumentError": "When {x} is not between 0 and 1."}
-_SHARE = D.attribute(check_probability, says="A probability, from 0 to 1.", raises=_IS_NONE)
-_IS_NEGATIVE = {"ArgumentError": "When {x} is negative."}
-_IS_NOT_POSITIVE = {"ArgumentError": "When {x} is not positive."}
+_SHARE = D.attribute(check_probability, says="A probability.", raises=_when("not between 0 and 1"))
 Inexact = D.FloatingOrComplex
-Source = Annotated[Any, _SOURCE]
-Probability = Annotated[float, _SHARE]
-Spread = Annotated[float, D.attribute(check_spread, raises=_IS_NEGATIVE)]
-Scale = Annotated[float, D.attribute(check_spread, ", True", raises=_IS_NOT_POSITIVE)]
+Source, Probability = Annotated[Any, _SOURCE], Annotated[float, _SHARE]
+Spread = Annotated[float, D.attribute(check_spread, raises=_when("negative"))]
+Scale = Annotated[float, D.attribute(check_spread, ", True", raises=_when("not positive"))]
 
 SOURCE = (creation.keyword("generator", domain=_SOURCE),)
-rand = creation.sized(
-    "rand",
-    """Return numbers drawn uniformly from [0, 1).
-
-    >>> flow.rand(2, 3).shape
-    (2, 3)
-    """,
-    "random_uniform",
-    SOURCE,
-)
+_EXAMPLE = "\n\n>>> flow.rand(2, 3).shape\n(2, 3)"
+_OF_UNIFORM = f"Return numbers drawn uniformly from [0, 1).{_EXAMPLE}"
 _OF_NORMAL = "Return numbers drawn from the normal distribution with mean 0, variance 1."
+rand = creation.sized("rand", _OF_UNIFORM, "random_uniform", SOURCE)
 randn = creation.sized("randn", _OF_NORMAL, "random_normal", SOURCE)
 _AS = "of the shape and dtype of `input`."
 rand_like = creation.like("rand_like", f"Return uniform numbers {_AS}", rand)
 randn_like = creation.like("randn_like", f"Return normal numbers {_AS}", randn)
+
+
+def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
+    """Return the bounds of integers; 0 and `low` where there is no `high`."""
+    low, high = (0, low) if high is None else (low, high)
+    low, high = check_int(op, "low", low), check_int(op, "high", high)
+    if low < high:
+        return low, high
+    mend = "pass an interval that is not empty"
+    raise wrong(op, "high", f"more than low = {low}", high, mend, ArgumentError)
+
+
+_WHOLE = "fixed(x(2, 30)), 500; fixed(i(20)), -200, 500, dtype=float32"
+_DRAWN = "fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True"
+_OF_MEANS = "fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2)); 1.0, 2.0, (2, 3)"
 
 
 @with_options("flow", SOURCE + MADE, samples="999, (2, 30); -200, 500, (40,), dtype=float32")
@@ -151,19 +152,7 @@ def randint(low: Any, high: Any = None, size: Any = None, **options: Any) -> Ten
     return made("randint", options, "random_integers", whole=True)
 
 
-def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
-    """Return the bounds of integers; 0 and `low` where there is no `high`."""
-    low, high = (0, low) if high is None else (low, high)
-    low, high = check_int(op, "low", low), check_int(op, "high", high)
-    if low < high:
-        return low, high
-    mend = "pass an interval that is not empty"
-    raise wrong(op, "high", f"more than low = {low}", high, mend, ArgumentError)
-
-
-@with_options(
-    options=SOURCE + LIKE, samples="fixed(x(2, 30)), 500; fixed(i(20)), -200, 500, dtype=float32"
-)
+@with_options(options=SOURCE + LIKE, samples=_WHOLE)
 def randint_like(input: D.AnyTensor, low: Any, high: Any = None, **options: Any) -> Tensor:
     """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
     options = creation.as_input("randint_like", input, options)
@@ -207,17 +196,13 @@ def binomial(
     """Return how many of `count` trials succeed, each with the probability `prob`."""
 
 
-@with_options(
-    "flow Tensor", SOURCE, out=True, samples="fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True"
-)
+@with_options("flow Tensor", SOURCE, out=True, samples=_DRAWN)
 def multinomial(
     input: D.RealFloating, num_samples: D.Positive, replacement: D.Flag = False, **options: Any
 ) -> Tensor:
     """Return places along the last dimension, drawn with the probabilities input / sum(input).
 
     input: (C,) or (N, C): weights of at least 0, of which one in each row is above.
-    num_samples: how many places to draw from each row.
-    replacement: whether a place can be drawn again.
     ShapeError: when the input has another number of dimensions.
     ArgumentError: when a row has fewer places than are drawn without replacement, or (on the CPU)
     a weight is negative or not finite, or all of a row are 0.
@@ -234,9 +219,6 @@ def multinomial(
         raise wrong(op, "num_samples", expected, num_samples, mend, ArgumentError)
     attrs = {"num_samples": num_samples, "replacement": replacement, **options}
     return dispatch1(op_expr(op), input, attrs)
-
-
-_OF_MEANS = "fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2)); 1.0, 2.0, (2, 3)"
 
 
 @with_options("flow", SOURCE + NEW, out=True, samples=_OF_MEANS)
