@@ -103,9 +103,9 @@ def _of_channels(
         return feature_dropout(input, p, training)
 
     author.__name__ = name
-    author.__doc__ = (
-        f"Set channels of {shapes} to zero with probability `p`; see `feature_dropout`."
-    )
+    author.__doc__ = f"Set channels of {shapes} to zero; see `feature_dropout`."
+    if name == "dropout1d":
+        author.__doc__ += "\n\nShapeError: when the input has another number of dimensions."
     functor("functional", inplace=True, samples=samples)(author)
 
 
