@@ -74,10 +74,10 @@ def polar(abs: Polar, angle: Polar) -> Tensor:
 
 
 _complex = dtype_check("c", "a complex dtype", "convert it with .cfloat(), or use it as it is")
-_domain = tensor(_complex, "c", "Complex.", "z(2, 3)", DTypeError="When {x} is real.")
-Complex = Annotated[Tensor, _domain]
-_domain = tensor(_part, "", "float32 or float64.", "x(3, 2)", DTypeError="When {x} is another.")
-Pairs = Annotated[Tensor, _domain]
+_reals = tensor(_part, "", "float32 or float64.", "x(3, 2)", DTypeError="When {x} is another.")
+_complexes = tensor(_complex, "c", "Complex.", "z(2, 3)", DTypeError="When {x} is real.")
+Complex = Annotated[Tensor, _complexes]
+Pairs = Annotated[Tensor, _reals]
 
 
 @functor("flow")

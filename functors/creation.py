@@ -175,7 +175,8 @@ def check_real(op: str, argument: str, value: Any) -> Any:
 
 _IS_INFINITE = {"ArgumentError": "When {x} is not finite."}
 _FINITE = attribute(check_real, says="A finite number.", raises=_IS_INFINITE)
-Finite, Bound = Annotated[float, _FINITE], Annotated[Any, _FINITE]
+Finite = Annotated[float, _FINITE]
+Bound = Annotated[Any, _FINITE]
 
 
 def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) -> Any:

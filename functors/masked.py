@@ -12,7 +12,8 @@ from typing import Any, get_args
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import cast, check_dims, floating
-from oneflow_lite.functors.creation import keyword, with_options
+from oneflow_lite.functors.creation import Options, keyword, with_options
+from oneflow_lite.functors.declare import Function
 from oneflow_lite.functors.domains import AnyTensor
 from oneflow_lite.functors.scatter import neutral_element
 from oneflow_lite.tensor import Tensor
@@ -65,7 +66,9 @@ def _joined(reduce: Callable[..., Tensor], neutral: str | float) -> Callable[...
     return lambda input, mask, dim, keepdim: reduce(_kept(input, mask, neutral), dim, keepdim)
 
 
-def _declared(name: str, what: str, samples: str, options: Any = _REDUCED, more: str = "") -> Any:
+def _declared(
+    name: str, what: str, samples: str, options: Options = _REDUCED, more: str = ""
+) -> Callable[[Function], Function]:
     summary = f"Return {what} of the elements that the mask keeps.{more}"
     return with_options("masked", options, f"masked_{name}", summary, samples=samples)
 

@@ -70,7 +70,11 @@ class Generator:
 default_generator = Generator()
 manual_seed, seed = default_generator.manual_seed, default_generator.seed
 initial_seed, get_rng_state = default_generator.initial_seed, default_generator.get_state
-set_rng_state = default_generator.set_state
+
+
+def set_rng_state(state: Any) -> None:
+    """Set the state of the default generator's CPU stream."""
+    default_generator.set_state(state)
 
 
 def check_generator(op: str, argument: str, value: Any) -> Generator:
@@ -109,7 +113,8 @@ _FROM = "Where the numbers are drawn from; by default the library's own."
 _SOURCE = D.attribute(check_generator, says=_FROM, type="Generator, optional")
 _SHARE = D.attribute(check_probability, says="A probability.", raises=_when("not between 0 and 1"))
 Inexact = D.FloatingOrComplex
-Source, Probability = Annotated[Any, _SOURCE], Annotated[float, _SHARE]
+Source = Annotated[Any, _SOURCE]
+Probability = Annotated[float, _SHARE]
 Spread = Annotated[float, D.attribute(check_spread, raises=_when("negative"))]
 Scale = Annotated[float, D.attribute(check_spread, ", True", raises=_when("not positive"))]
 

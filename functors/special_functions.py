@@ -90,9 +90,7 @@ _special_pair(
     samples="x(2, 3), pos(2, 3); x(2, 3), 2.5; 1.5, pos(3)",
 )
 
-_everywhere(
-    "erfinv", "Return the inverse of `erf`; infinite at ±1, nan beyond.", samples="unit(2, 3)"
-)
+_everywhere("erfinv", "Return the inverse of `erf`; ±inf at ±1, nan beyond.", samples="unit(2, 3)")
 erfcx = _special("erfcx", "Return exp(x²) erfc(x), without overflow.", f"{_UNIT}([1.0000, 0.4276])")
 _NDTR = "Return the distribution function of the normal distribution, precise in both tails."
 ndtr = _special("ndtr", _NDTR, f"{_UNIT}([0.5000, 0.8413])")

@@ -86,7 +86,8 @@ def logaddexp(input: D.AnyTensor, other: D.AnyTensor) -> Tensor:
     """
     x, y = promote("logaddexp", input, other)
     if not x.is_complex():
-        return dispatch2(op_expr("logaddexp"), *real_floating_pair("logaddexp", x, y))
+        x, y = real_floating_pair("logaddexp", x, y)
+        return dispatch2(op_expr("logaddexp"), x, y)
     first = F.real(x) >= F.real(y)
     larger, smaller = F.where(first, x, y), F.where(first, y, x)
     return larger + F.log1p(exp(smaller - larger))
