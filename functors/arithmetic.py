@@ -31,6 +31,7 @@ _SUMS = f"{_PAIRS}, alpha=2.5; x(2, 3), 1.5"
 _QUOTIENTS = """x(2, 3), pos(2, 3); x(2, 3), pos(3), rounding_mode='floor'
     x(2, 3), 0.7, rounding_mode='trunc'; 1.5, pos(3)"""
 _POWERS = "pos(2, 3), x(2, 3); pos(2, 3), x(3); x(2, 3), 2; x(3), 3; pos(3), -0.5; 2.5, x(3)"
+_DIGITS = "x(2, 3); x(2, 3), decimals=1"
 _BOUND = "x(2, 3), 0.3; x(2, 3), x(3)"
 _BOUNDS = "x(2, 3), -1.0, 1.0; x(2, 3), max=0.5; x(2, 3), x(3) - 1, x(3) + 1"
 _REPLACED = "x(2, 3); np.array([nan, inf, -inf, 1.5]), 0.5, 2.0, -3.0"
@@ -153,11 +154,9 @@ def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None)
 
 
 _whole_row = functools.partial(binary, domain=Whole, twin=True, samples=_WHOLE)
-floor_divide = _whole_row("floor_divide", "Return the quotient rounded down; integers by 0 raise.")
-fmod = _whole_row(
-    "fmod", "Return the remainder with the sign of `input`.", "[7, -7] & [3, 3] -> tensor([ 1, -1])"
-)
-remainder = _whole_row("remainder", "Return the remainder with the sign of `other`.")
+_whole_row("floor_divide", "Return the quotient rounded down; integers by 0 raise.")
+fmod = _whole_row("fmod", "Return the remainder, signed as `input`.", "[-7] & [3] -> tensor([-1])")
+_whole_row("remainder", "Return the remainder, signed as `other`.")
 
 
 def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
@@ -167,23 +166,8 @@ def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
 _SAYS, _WHEN = "Of integers, and of shapes that broadcast together.", "When {x} holds no integers."
 Integers = Annotated[Tensor, D.pair(_integers, _SAYS, _WHEN, "iu", sample="i(2, 3, n=20)")]
 _integer_row = functools.partial(binary, domain=Integers, twin="flow Tensor")
-gcd = _integer_row("gcd", "Return the greatest common divisor; gcd(0, 0) is 0.")
-lcm = _integer_row("lcm", "Return the least common multiple; 0 where one of two is 0.")
-
-
-def rdiv(input: Any, other: Any) -> Tensor:
-    """Return other / input."""
-    return div(other, input)
-
-
-def rfloor_divide(input: Any, other: Any) -> Tensor:
-    """Return other // input."""
-    return floor_divide(other, input)
-
-
-def rremainder(input: Any, other: Any) -> Tensor:
-    """Return other % input."""
-    return remainder(other, input)
+_integer_row("gcd", "Return the greatest common divisor; gcd(0, 0) is 0.")
+_integer_row("lcm", "Return the least common multiple; 0 where one of two is 0.")
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_POWERS)
@@ -193,7 +177,6 @@ def pow(input: Any, exponent: Any) -> Tensor:
     The derivative at input 0 is 0 for exponent 0; with respect to the exponent it is 0 at input 0
     for exponents of at least 0, as in PyTorch.
 
-    input, exponent: tensors or numbers, of shapes that broadcast together.
     ArgumentError: when an integer is raised to a negative number.
     """
     if type(exponent) is int and exponent == 2 and isinstance(input, Tensor):
@@ -204,11 +187,6 @@ def pow(input: Any, exponent: Any) -> Tensor:
         expected, mend = "at least 0 for integers", "convert the tensor with .float()"
         raise bad_argument(ArgumentError, "pow", "exponent", expected, exponent, mend)
     return dispatch2(op_expr("pow_integer"), input, exponent)
-
-
-def rpow(input: Any, other: Any) -> Tensor:
-    """Return `other` raised to input."""
-    return pow(other, input)
 
 
 @functor("flow Tensor", out=True, twin=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
@@ -252,26 +230,24 @@ _unary = functools.partial(unary, twin="flow Tensor")
 _floating = functools.partial(_unary, domain=D.Floating, samples="pos(2, 3)")
 _real = functools.partial(_unary, domain=D.Real)
 
-neg = _unary("neg", "Return -input.", domain=D.Numeric, alias="negative")
-abs = _unary("abs", "Return |input|; the derivative at 0 is 0.", domain=AnyTensor, alias="absolute")
-sign = _real("sign", "Return -1, 0 or 1 by the sign, 0 for nan; see also `sgn`.", twin=True)
+_unary("neg", "Return -input.", domain=D.Numeric, alias="negative")
+_unary("abs", "Return |input|; the derivative at 0 is 0.", domain=AnyTensor, alias="absolute")
+_real("sign", "Return -1, 0 or 1 by the sign, 0 for nan; see also `sgn`.", twin=True)
 square = _unary("square", "Return input * input.", domain=Counted)
-sqrt = _floating("sqrt", "Return the square root; its derivative at 0 is infinite, as in PyTorch.")
-rsqrt = _floating("rsqrt", "Return 1 / sqrt(input).")
-reciprocal = _floating("reciprocal", "Return 1 / input.")
-floor = _real("floor", "Return the elements rounded down; the derivative is 0.")
-ceil = _real("ceil", "Return the elements rounded up; the derivative is 0.")
-trunc = _real("trunc", "Return the elements rounded towards 0; the derivative is 0.", alias="fix")
-frac = _unary("frac", "Return x - trunc(x); the derivative is 1.", domain=D.RealFloating)
+_floating("sqrt", "Return the square root; its derivative at 0 is infinite, as in PyTorch.")
+_floating("rsqrt", "Return 1 / sqrt(input).")
+_floating("reciprocal", "Return 1 / input.")
+_real("floor", "Return the elements rounded down; the derivative is 0.")
+_real("ceil", "Return the elements rounded up; the derivative is 0.")
+_real("trunc", "Return the elements rounded towards 0; the derivative is 0.", alias="fix")
+_unary("frac", "Return x - trunc(x); the derivative is 1.", domain=D.RealFloating)
 
 
-@functor(
-    "flow Tensor special", out=True, twin="flow Tensor", samples="x(2, 3); x(2, 3), decimals=1"
-)
+@functor("flow Tensor special", out=True, twin="flow Tensor", samples=_DIGITS)
 def round(input: D.Real, *, decimals: D.Int = 0) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0.
 
-    decimals: how many digits to keep behind the point; may be negative.
+    decimals: how many digits stay behind the point; may be negative.
 
     >>> flow.round(flow.tensor([0.5, 1.5, 2.25])), flow.round(flow.tensor([2.25]), decimals=1)
     (tensor([0., 2., 2.]), tensor([2.2000]))
@@ -314,22 +290,22 @@ def nan_to_num(
 
 
 _extreme = functools.partial(binary, domain=RealPair, samples=_PAIRS)
-maximum = _extreme("maximum", "Return the larger of two elements; equal ones share the gradient.")
-minimum = _extreme("minimum", "Return the smaller of two elements; equal ones share the gradient.")
+_extreme("maximum", "Return the larger of two elements; equal ones share the gradient.")
+_extreme("minimum", "Return the smaller of two elements; equal ones share the gradient.")
 fmax = _extreme(
     "fmax",
     "Return the larger of two elements, or the one that is not nan; the first wins a tie.",
     "[1.0, float('nan')] & [2.0, 4.0] -> tensor([2., 4.])",
 )
-fmin = _extreme("fmin", "Return the smaller of two elements, else as `fmax`.")
-copysign = binary(
+_extreme("fmin", "Return the smaller of two elements, else as `fmax`.")
+binary(
     "copysign",
     "Return the size of `input` with the sign of `other`, to which the derivative is 0.",
     domain=operands.RealToFloatingOperands,
     twin=True,
     samples="x(2, 3), x(2, 3); x(2, 3), -1.5",
 )
-nextafter = binary(
+binary(
     "nextafter",
     "Return the floating point number next to `input`, towards `other`.",
     domain=D.RealFloatingPair,
@@ -363,7 +339,7 @@ def clamp_max(input: Any, max: Any) -> Tensor:
 def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     """Return the elements brought into [min, max]; at the bounds the derivative is 1.
 
-    min, max: tensors or numbers, real; one may be left out.
+    min, max: tensors or numbers; one may be left out.
     ArgumentError: when both are left out.
     DTypeError: when an argument is complex.
     ShapeError: when the shapes do not broadcast.
@@ -385,10 +361,8 @@ def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     """Return elements of `input` where the condition holds, of `other` elsewhere.
 
     With the condition alone, return the indices of its true elements, one tensor per dimension.
-    As a method, `x.where(condition, other)` takes its elements from x.
 
     condition: bool.
-    input, other: tensors or numbers, of shapes that broadcast with the condition's.
     DTypeError: when `condition` is not bool.
     ShapeError: when the shapes do not broadcast.
 

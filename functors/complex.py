@@ -6,7 +6,7 @@ import functools
 from typing import Annotated
 
 from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import check_broadcast, check_tensor, wrong
+from oneflow_lite.functors.checks import check_broadcast, check_tensor, dtype_check, wrong
 from oneflow_lite.functors.declare import functor, unary
 from oneflow_lite.functors.domains import AnyTensor, Floating, pair, tensor
 from oneflow_lite.interpreter import dispatch1
@@ -73,17 +73,11 @@ def polar(abs: Polar, angle: Polar) -> Tensor:
     """Return the complex tensor abs · (cos(angle) + i sin(angle)), the angle in radians."""
 
 
-def _complex(op: str, value: Tensor, argument: str) -> Tensor:
-    if check_tensor(op, argument, value).is_complex():
-        return value
-    mend = "convert it with .cfloat(), or use it as it is"
-    raise wrong(op, argument, "a complex dtype", value.dtype, mend, DTypeError)
-
-
-_domain = tensor(_complex, "c", "Complex.", "z(2, 3)", DTypeError="When {x} is real.")
-Complex = Annotated[Tensor, _domain]
-_domain = tensor(_part, "", "float32 or float64.", "x(3, 2)", DTypeError="When {x} is another.")
-Pairs = Annotated[Tensor, _domain]
+_complex = dtype_check("c", "a complex dtype", "convert it with .cfloat(), or use it as it is")
+_reals = tensor(_part, "", "float32 or float64.", "x(3, 2)", DTypeError="When {x} is another.")
+_complexes = tensor(_complex, "c", "Complex.", "z(2, 3)", DTypeError="When {x} is real.")
+Complex = Annotated[Tensor, _complexes]
+Pairs = Annotated[Tensor, _reals]
 
 
 @functor("flow")

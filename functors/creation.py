@@ -30,10 +30,8 @@ def tensor(
 ) -> Tensor:
     """Make a tensor by copying data.
 
-    data: a number, nested sequences, a NumPy array or a Tensor. Python floats take the default
+    data: numbers, nested sequences, a NumPy array or a Tensor. Python floats take the default
     dtype, integers int64; arrays keep their dtype.
-    dtype, device: of the result.
-    requires_grad: whether autograd records operations on it.
 
     >>> flow.tensor([[1.0, 2.5], [3.0, 4.0]])
     tensor([[1.0000, 2.5000],
@@ -63,10 +61,10 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
     >>> import numpy as np
     >>> import oneflow_lite as flow
-    >>> a = np.zeros(2)
-    >>> t = flow.from_numpy(a)
-    >>> a[0] = 5
-    >>> t
+    >>> array = np.zeros(2)
+    >>> shared = flow.from_numpy(array)
+    >>> array[0] = 5
+    >>> shared
     tensor([5., 0.], dtype=float64)
     """
     op = "from_numpy"
@@ -108,7 +106,7 @@ def with_options(
 ) -> Callable[[Function], Function]:
     """Declare a function whose author has `**options` in the place of these parameters.
 
-    Functions that share an author have their name and their docstring from here.
+    Functions that share an author have their name and docstring from here.
     """
 
     def decorator(author: Function) -> Function:
@@ -238,7 +236,7 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
     return author
 
 
-def _new(name: str, summary: str, op: str, **attrs: Any) -> Any:
+def _new(name: str, summary: str, op: str, **attrs: Any) -> None:
     """Declare a method that makes a tensor of some size in the dtype and on the device of one."""
     samples = "" if name == "new_empty" else "fixed(x(2)), 2, 3"
 
@@ -248,33 +246,19 @@ def _new(name: str, summary: str, op: str, **attrs: Any) -> Any:
         options.update(attrs, shape=check_sizes(name, size))
         return made(name, options, op)
 
-    return author
 
-
-zeros = sized(
-    "zeros",
-    """Return zeros of a size given as ints or as one sequence.
-
-    >>> flow.zeros(2, 2)
-    tensor([[0., 0.],
-            [0., 0.]])
-    """,
-    "full",
-    value=0,
-)
-ones = sized("ones", "Return ones of a size given as ints or as one sequence.", "full", value=1)
+_ZEROS = "\n\n>>> flow.zeros(1, 2), flow.zeros((0,))\n(tensor([[0., 0.]]), tensor([]))"
+_OF, _AS = "of a size, ints or one sequence", "in the shape, dtype and device of `input`"
+_NEW = "of a size, in the dtype and on the device of `input`"
+zeros = sized("zeros", f"Return zeros {_OF}.{_ZEROS}", "full", value=0)
+ones = sized("ones", f"Return ones {_OF}.", "full", value=1)
 empty = sized("empty", "Return an uninitialised tensor.", "empty")
-_AS = "in the shape, dtype and device of"
-zeros_like = like("zeros_like", f"Return zeros {_AS} `input`.", zeros, "zeros_like")
-ones_like = like("ones_like", f"Return ones {_AS} `input`.", ones, "ones_like")
-empty_like = like("empty_like", f"Return an uninitialised tensor {_AS} another.", empty)
-new_zeros = _new(
-    "new_zeros", "Return zeros of a size, in the dtype and on the device.", "full", value=0
-)
-new_ones = _new(
-    "new_ones", "Return ones of a size, in the dtype and on the device.", "full", value=1
-)
-new_empty = _new("new_empty", "Return an uninitialised tensor of a size.", "empty")
+zeros_like = like("zeros_like", f"Return zeros {_AS}.", zeros, "zeros_like")
+ones_like = like("ones_like", f"Return ones {_AS}.", ones, "ones_like")
+empty_like = like("empty_like", f"Return an uninitialised tensor {_AS}.", empty)
+_new("new_zeros", f"Return zeros {_NEW}.", "full", value=0)
+_new("new_ones", f"Return ones {_NEW}.", "full", value=1)
+_new("new_empty", f"Return an uninitialised tensor {_NEW}.", "empty")
 
 
 @with_options(samples="(2, 3), 7; (2,), 0.5, dtype=float64")

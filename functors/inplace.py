@@ -16,8 +16,7 @@ from oneflow_lite.registry import register_functor
 from oneflow_lite.scalars import scalar_tensor
 from oneflow_lite.tensor import Tensor
 
-_COPY_ = op_expr("copy_")
-_FILL_ = op_expr("fill_")
+_COPY_, _FILL_ = op_expr("copy_"), op_expr("fill_")
 
 
 @register_functor("copy_")

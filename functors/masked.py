@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any, get_args
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import cast, check_dims, floating
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Domain, KeepDim
+from oneflow_lite.functors.creation import Options, keyword, with_options
+from oneflow_lite.functors.declare import Function
+from oneflow_lite.functors.domains import AnyTensor
 from oneflow_lite.functors.scatter import neutral_element
 from oneflow_lite.tensor import Tensor
 
 _WHICH = "Which elements count, all by default; its shape broadcasts to that of `input`."
-Mask = Annotated[Tensor | None, Domain(_WHICH)]
-_OF_INDEX = "Of the index; by default that of the input, as in PyTorch."
-IndexType = Annotated[Any, Domain(_OF_INDEX)]
-_REDUCED = "x(2, 3); x(2, 3), 1, mask=b(2, 3); x(2, 3), (0, 1), keepdim=True, mask=b(3)"
-_PLACED = _REDUCED.replace("(0, 1)", "0")
+_MASK = keyword("mask", "Tensor | None", D.Domain(_WHICH))
+_NORMED = (keyword("dtype", domain=get_args(D.CastTo)[1]), _MASK)
+_KEEPDIM = keyword("keepdim", "bool", get_args(D.KeepDim)[1])
+_REDUCED = (_KEEPDIM, *_NORMED)
+_OF_INDEX = D.Domain("Of the index; by default that of the input, as in PyTorch.")
+_PLACED = (_KEEPDIM, keyword("dtype", domain=_OF_INDEX), _MASK)
+_OVER = "x(2, 3); x(2, 3), 1, mask=b(2, 3); x(2, 3), (0, 1), keepdim=True, mask=b(3)"
+_ALONG = _OVER.replace("(0, 1)", "0")
+_BY_RANK = "x(2, 3); x(2, 5), mask=fixed(np.array([1, 0, 1, 1, 0])); x(2, 3), 0, keepdim=True"
+_ORDERS = "x(2, 3); x(2, 3), 3, 1, mask=b(2, 3); x(2, 3), inf, keepdim=True, mask=b(3)"
+_DIMS = "\n\ndim: the dimensions to reduce, all of them by default."
+_CORRECTED = "\n\ncorrection: taken off the count, 1 by default; `unbiased` is its older spelling."
 
 
 def _kept(input: Tensor, mask: Tensor | None, neutral: str | float) -> Tensor:
@@ -53,92 +62,78 @@ def _log_of_sum(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> 
     return _kept(floating("masked.logsumexp", input), mask, -math.inf).logsumexp(dims, keepdim)
 
 
-def _median(input: Tensor, mask: Tensor | None, dim: Any, keepdim: bool) -> Tensor:
-    return _kept(floating("masked.median", input), mask, math.nan).nanmedian(dim, keepdim).values
-
-
 def _joined(reduce: Callable[..., Tensor], neutral: str | float) -> Callable[..., Tensor]:
     return lambda input, mask, dim, keepdim: reduce(_kept(input, mask, neutral), dim, keepdim)
 
 
-def _declare(author: Any, name: str, what: str, samples: str) -> Callable[..., Tensor]:
-    author.__name__ = f"masked_{name}"
-    summary = f"Return {what} of the elements that the mask keeps."
-    author.__doc__ = f"{summary}\n\n{author.__doc__ or ''}"
-    return functor("masked", samples=samples)(author)
+def _declared(
+    name: str, what: str, samples: str, options: Options = _REDUCED, more: str = ""
+) -> Callable[[Function], Function]:
+    summary = f"Return {what} of the elements that the mask keeps.{more}"
+    return with_options("masked", options, f"masked_{name}", summary, samples=samples)
 
 
-def _reduction(
-    name: str, what: str, run: Callable[..., Tensor], samples: str = _REDUCED, **hints: Any
-) -> Callable[..., Tensor]:
-    """Declare a reduction; one with `hints` of its own gives the input's dtype."""
-
-    def author(
-        input: AnyTensor,
-        dim: Any = None,
-        *,
-        keepdim: KeepDim = False,
-        dtype: CastTo = None,
-        mask: Mask = None,
-    ) -> Tensor:
-        """dim: the dimensions to reduce, all of them by default."""
-        result = run(input, mask, dim, keepdim)
-        return cast(result, dtype or input.dtype) if hints else result
-
-    if "dim" in hints:
-        author.__doc__, author.__defaults__ = "", (-1,)
-    author.__annotations__ |= hints
-    return _declare(author, name, what, samples)
+def _reduction(name: str, what: str, run: Callable[..., Tensor]) -> None:
+    @_declared(name, what, _OVER, more=_DIMS)
+    def author(input: AnyTensor, dim: Any = None, **options: Any) -> Tensor:
+        return run(input, options["mask"], dim, options["keepdim"])
 
 
-masked_sum = _reduction("sum", "the sum", _joined(F.sum, 0))
-masked_prod = _reduction("prod", "the product", _product)
-masked_amax = _reduction("amax", "the maximum", _joined(F.amax, "amax"))
-masked_amin = _reduction("amin", "the minimum", _joined(F.amin, "amin"))
-masked_mean = _reduction("mean", "the mean", _mean)
-masked_logsumexp = _reduction("logsumexp", "log Σ exp", _log_of_sum)
-_argmax, _argmin = _joined(F.argmax, "amax"), _joined(F.argmin, "amin")
-masked_argmax = _reduction("argmax", "the index of the maximum", _argmax, _PLACED, dtype=IndexType)
-masked_argmin = _reduction("argmin", "the index of the minimum", _argmin, _PLACED, dtype=IndexType)
-masked_median = _reduction(
-    "median",
-    "the median along a dimension, NaN of none,",
-    _median,
-    "x(2, 3); x(2, 5), mask=fixed(np.array([1, 0, 1, 1, 0])); x(2, 3), 0, keepdim=True",
-    dim=Dim,
-)
+_reduction("sum", "the sum", _joined(F.sum, 0))
+_reduction("prod", "the product", _product)
+_reduction("amax", "the maximum", _joined(F.amax, "amax"))
+_reduction("amin", "the minimum", _joined(F.amin, "amin"))
+_reduction("mean", "the mean", _mean)
+_reduction("logsumexp", "log Σ exp", _log_of_sum)
 
 
-def _along(
-    name: str, what: str, run: Callable[..., Tensor], out_of: float
-) -> Callable[..., Tensor]:
-    def author(input: AnyTensor, dim: Dim, *, dtype: CastTo = None, mask: Mask = None) -> Tensor:
-        return cast(run(_kept(input, mask, out_of), dim), input.dtype)
+def _place(name: str, what: str, run: Callable[..., Tensor]) -> None:
+    @_declared(name, f"the index of {what}", _ALONG, _PLACED, _DIMS)
+    def author(input: AnyTensor, dim: Any = None, **options: Any) -> Tensor:
+        place = run(input, options["mask"], dim, options["keepdim"])
+        return cast(place, options["dtype"] or input.dtype)
 
+
+_place("argmax", "the maximum", _joined(F.argmax, "amax"))
+_place("argmin", "the minimum", _joined(F.argmin, "amin"))
+
+
+@with_options("masked", _REDUCED, samples=_BY_RANK)
+def masked_median(input: AnyTensor, dim: D.Dim = -1, **options: Any) -> Tensor:
+    """Return the median along a dimension, NaN of none, of the elements that the mask keeps."""
+    kept = _kept(floating("masked.median", input), options["mask"], math.nan)
+    return cast(kept.nanmedian(dim, options["keepdim"]).values, options["dtype"] or input.dtype)
+
+
+def _along(name: str, what: str, run: Callable[..., Tensor], out_of: float) -> None:
     drops = name != "log_softmax"  # which has no derivative at -inf
     samples = f"x(2, 3), 1; x(2, 3), -1, mask=fixed(np.array([True, {not drops}, True]))"
-    return _declare(author, name, what, samples)
+
+    @_declared(name, what, samples, _NORMED)
+    def author(input: AnyTensor, dim: D.Dim, **options: Any) -> Tensor:
+        return cast(run(_kept(input, options["mask"], out_of), dim), input.dtype)
 
 
-masked_cumsum = _along("cumsum", "the running sum", F.cumsum, 0)
-masked_cumprod = _along("cumprod", "the running product", F.cumprod, 1)
-masked_softmax = _along("softmax", "the softmax", F.softmax, -math.inf)
-masked_log_softmax = _along("log_softmax", "log softmax", F.log_softmax, -math.inf)
-masked_softmin = _along("softmin", "softmax(-x)", lambda x, dim: F.softmax(-x, dim), math.inf)
+_along("cumsum", "the running sum", F.cumsum, 0)
+_along("cumprod", "the running product", F.cumprod, 1)
+_along("softmax", "the softmax", F.softmax, -math.inf)
+_along("log_softmax", "log softmax", F.log_softmax, -math.inf)
+_along("softmin", "softmax(-x)", lambda x, dim: F.softmax(-x, dim), math.inf)
 
 
-def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> None:
+    samples = "x(2, 3), 1, mask=fixed(np.array([True, False, True])); x(2, 3), correction=0"
+
+    @_declared(name, what, f"x(2, 3); {samples}", more=_CORRECTED)
     def author(
         input: AnyTensor,
         dim: Any = None,
         unbiased: bool | None = None,
         *,
         correction: float | None = None,
-        keepdim: KeepDim = False,
-        dtype: CastTo = None,
-        mask: Mask = None,
+        **options: Any,
     ) -> Tensor:
-        """correction: taken off the count, 1 by default; `unbiased` is its older spelling."""
+        mask, keepdim = options["mask"], options["keepdim"]
         if correction is None:
             correction = 1 if unbiased is None else int(unbiased)
         x = floating(f"masked.{name}", input)
@@ -147,58 +142,37 @@ def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> Callabl
         freedom = cast(_count(x, mask, dim, keepdim), total.real.dtype) - correction
         return finish(total / freedom.clamp_min(0))
 
-    samples = "x(2, 3), 1, mask=fixed(np.array([True, False, True])); x(2, 3), correction=0"
-    return _declare(author, name, what, f"x(2, 3); {samples}")
+
+_spread("var", "the variance", lambda variance: variance)
+_spread("std", "the standard deviation", lambda variance: variance.sqrt())
 
 
-masked_var = _spread("var", "the variance", lambda variance: variance)
-masked_std = _spread("std", "the standard deviation", lambda variance: variance.sqrt())
-
-
-@functor(
-    "masked", samples="x(2, 3); x(2, 3), 3, 1, mask=b(2, 3); x(2, 3), inf, keepdim=True, mask=b(3)"
-)
-def masked_norm(
-    input: AnyTensor,
-    ord: Any = 2.0,
-    dim: Any = None,
-    *,
-    keepdim: KeepDim = False,
-    dtype: CastTo = None,
-    mask: Mask = None,
-) -> Tensor:
+@with_options("masked", _REDUCED, samples=_ORDERS)
+def masked_norm(input: AnyTensor, ord: Any = 2.0, dim: Any = None, **options: Any) -> Tensor:
     """Return the vector norm of the elements that the mask keeps; see `norm`."""
-    kept = _kept(input, mask, math.inf if ord == -math.inf else 0)
-    return kept.norm(2.0 if ord is None else ord, dim, keepdim)
+    kept = _kept(input, options["mask"], math.inf if ord == -math.inf else 0)
+    return kept.norm(2.0 if ord is None else ord, dim, options["keepdim"])
 
 
-@functor("masked", samples="x(2, 3), 2.0, 1; x(2, 3), 1, 0, mask=b(2, 3)")
+@with_options("masked", _NORMED, samples="x(2, 3), 2.0, 1; x(2, 3), 1, 0, mask=b(2, 3)")
 def masked_normalize(
-    input: AnyTensor,
-    ord: float,
-    dim: Dim,
-    *,
-    eps: float = 1e-12,
-    dtype: CastTo = None,
-    mask: Mask = None,
+    input: AnyTensor, ord: float, dim: D.Dim, *, eps: float = 1e-12, **options: Any
 ) -> Tensor:
     """Return the elements that the mask keeps, divided by their norm or by `eps`; 0 elsewhere."""
+    mask = options["mask"]
     norm = masked_norm(input, ord, dim, keepdim=True, mask=mask)
     return _kept(input, mask, 0) / norm.clamp_min(eps)
 
 
-@functor("masked", samples="x(2, 3), x(2, 3)")
-def masked_logaddexp(
-    input: AnyTensor,
-    other: AnyTensor,
-    *,
-    dtype: Any = None,
-    input_mask: Tensor | None = None,
-    other_mask: Tensor | None = None,
-) -> Tensor:
+_OPTIONS = (keyword("dtype"), *(keyword(f"{x}_mask", "Tensor | None") for x in ("input", "other")))
+
+
+@with_options("masked", _OPTIONS, samples="x(2, 3), x(2, 3)")
+def masked_logaddexp(input: AnyTensor, other: AnyTensor, **options: Any) -> Tensor:
     """Return log(exp(input) + exp(other)) of the elements that the masks keep; -inf of none.
 
     dtype: of the result; by default that of the input.
     """
-    x, y = _kept(input, input_mask, -math.inf), _kept(other, other_mask, -math.inf)
-    return cast(x.logaddexp(y), dtype or input.dtype)
+    x = _kept(input, options["input_mask"], -math.inf)
+    y = _kept(other, options["other_mask"], -math.inf)
+    return cast(x.logaddexp(y), options["dtype"] or input.dtype)

@@ -11,7 +11,7 @@ from oneflow_lite import tensor_methods
 from oneflow_lite.array_protocols import array_function, array_namespace, array_ufunc, operator
 from oneflow_lite.autograd.engine import backward
 from oneflow_lite.device import CPU
-from oneflow_lite.functors import arithmetic, shape
+from oneflow_lite.functors import shape
 from oneflow_lite.functors.matmul import matmul
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
@@ -33,7 +33,7 @@ OPERATORS = _words("""
 NOT_BINARY = ("abs", "getitem", "invert", "neg", "pos", "setitem")
 AUGMENTED = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
 COMMUTATIVE = "add mul and or xor".split()
-REFLECTED = _words("rsub rtruediv=rdiv rfloordiv=rfloor_divide rmod=rremainder rpow")
+REFLECTED = "sub truediv floordiv mod pow".split()
 CASTS = _words("""
     bfloat16 bool byte=uint8 char=int8 cdouble=complex128 cfloat=complex64 double=float64
     float=float32 half=float16 int=int32 long=int64 short=int16
@@ -70,6 +70,15 @@ def _comparison(functor: Callable[..., Any]) -> Callable[[Tensor, Any], Any]:
         return NotImplemented
 
     return compare
+
+
+def _reflected(functor: Callable[..., Tensor]) -> Callable[[Tensor, Any], Tensor]:
+    def reflected(self: Tensor, other: Any) -> Tensor:
+        return functor(other, self)
+
+    reflected.__name__ = f"r{functor.__name__}"
+    reflected.__doc__ = f"Do what `{functor.__name__}` does with the operands exchanged."
+    return reflected
 
 
 def _matmul(self: Tensor, other: Any) -> Tensor:
@@ -125,7 +134,7 @@ def _operators() -> dict[str, Any]:
     others = {name: binary.pop(name) for name in NOT_BINARY}
     binary.update({f"r{name}": binary[name] for name in COMMUTATIVE})
     binary.update({f"i{name}": FUNCTORS.get(f"{OPERATORS[name]}_") for name in AUGMENTED})
-    binary.update({name: getattr(arithmetic, own) for name, own in REFLECTED.items()})
+    binary.update({f"r{name}": _reflected(binary[name]) for name in REFLECTED})
     binary.update(matmul=_matmul, rmatmul=_rmatmul)
     table = {f"__{name}__": function for name, function in others.items()}
     for name, function in binary.items():

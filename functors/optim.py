@@ -7,8 +7,7 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
 from oneflow_lite.tensor import Tensor
 
-SGD_UPDATE = op_expr("sgd_update")
-ADAM_UPDATE = op_expr("adam_update")
+SGD_UPDATE, ADAM_UPDATE = op_expr("sgd_update"), op_expr("adam_update")
 
 
 @register_functor("sgd_update")
@@ -33,11 +32,8 @@ def sgd_update(
 
     param, grad: of one shape and dtype.
     momentum_buffer: the sum of gradients, zeros before the first step; None without momentum.
-    step: 0-d, the number of steps taken; counted only where there is dampening, whose first step
-    differs from the others.
-    lr, momentum, dampening, weight_decay: 0-d, of dtype float64; None stands for zero and saves the
-    work (not for `lr`).
-    nesterov, maximize: variants of the update.
+    step: 0-d, the number of steps taken; counted only for dampening, whose first step differs.
+    lr, momentum, dampening, weight_decay: 0-d, of dtype float64; None (not for `lr`) is zero.
 
     >>> import oneflow_lite as flow
     >>> param, lr = flow.tensor([1.0, 2.0]), flow.tensor(0.5, dtype=flow.float64)
@@ -73,9 +69,8 @@ def adam_update(
     exp_avg, exp_avg_sq: running means of the gradient and its square, zeros before the first step.
     max_exp_avg_sq: the largest `exp_avg_sq` so far (AMSGrad); None without it.
     step: 0-d, the number of steps taken; the update counts this one.
-    lr, beta1, beta2, eps, weight_decay: 0-d, of dtype float64; `weight_decay` None stands for zero.
+    lr, beta1, beta2, eps, weight_decay: 0-d, of dtype float64; None is a `weight_decay` of zero.
     decoupled_weight_decay: shrink the parameter (AdamW) rather than add the decay to the gradient.
-    maximize: whether to go up instead of down.
 
     >>> import oneflow_lite as flow
     >>> param, mean, square, step = (flow.tensor(x) for x in ([1.0], [0.0], [0.0], 0.0))

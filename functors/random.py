@@ -13,22 +13,20 @@ from oneflow_lite.functors import creation, domains as D
 from oneflow_lite.functors.checks import check_int, check_number, real, require_floating, wrong
 from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, check_real, made, with_options
 from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.domains import RealFloating, RealFloatingPair
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 
 class Generator:
-    """A stream of random numbers, one per array module, both begun from the same seed.
+    """A stream of random numbers: NumPy's PCG64, and CuPy's XORWOW, begun from the same seed.
 
-    The streams are NumPy's PCG64 and CuPy's XORWOW: a seed gives the same numbers on every run on
-    one device, other numbers on the other.
+    A seed gives the same numbers on every run on one device, other numbers on the other.
 
     >>> import oneflow_lite as flow
-    >>> g = flow.Generator().manual_seed(7)
-    >>> a = flow.rand(3, generator=g)
-    >>> g = g.manual_seed(7)
-    >>> flow.equal(a, flow.rand(3, generator=g))
+    >>> one, other = flow.Generator().manual_seed(7), flow.Generator().manual_seed(7)
+    >>> flow.equal(flow.rand(3, generator=one), flow.rand(3, generator=other))
     True
     """
 
@@ -107,34 +105,44 @@ def check_spread(op: str, argument: str, value: Any, positive: bool = False) -> 
     raise wrong(op, argument, expected, number, mend, ArgumentError)
 
 
+def _when(what: str) -> dict[str, str]:
+    return {"ArgumentError": f"When {{x}} is {what}."}
+
+
 _FROM = "Where the numbers are drawn from; by default the library's own."
 _SOURCE = D.attribute(check_generator, says=_FROM, type="Generator, optional")
-_IS_NONE = {"ArgumentError": "When {x} is not between 0 and 1."}
-_SHARE = D.attribute(check_probability, says="A probability, from 0 to 1.", raises=_IS_NONE)
-_IS_NEGATIVE = {"ArgumentError": "When {x} is negative."}
-_IS_NOT_POSITIVE = {"ArgumentError": "When {x} is not positive."}
+_SHARE = D.attribute(check_probability, says="A probability.", raises=_when("not between 0 and 1"))
 Inexact = D.FloatingOrComplex
 Source = Annotated[Any, _SOURCE]
 Probability = Annotated[float, _SHARE]
-Spread = Annotated[float, D.attribute(check_spread, raises=_IS_NEGATIVE)]
-Scale = Annotated[float, D.attribute(check_spread, ", True", raises=_IS_NOT_POSITIVE)]
+Spread = Annotated[float, D.attribute(check_spread, raises=_when("negative"))]
+Scale = Annotated[float, D.attribute(check_spread, ", True", raises=_when("not positive"))]
 
 SOURCE = (creation.keyword("generator", domain=_SOURCE),)
-rand = creation.sized(
-    "rand",
-    """Return numbers drawn uniformly from [0, 1).
-
-    >>> flow.rand(2, 3).shape
-    (2, 3)
-    """,
-    "random_uniform",
-    SOURCE,
-)
+_EXAMPLE = "\n\n>>> flow.rand(2, 3).shape\n(2, 3)"
+_OF_UNIFORM = f"Return numbers drawn uniformly from [0, 1).{_EXAMPLE}"
 _OF_NORMAL = "Return numbers drawn from the normal distribution with mean 0, variance 1."
+rand = creation.sized("rand", _OF_UNIFORM, "random_uniform", SOURCE)
 randn = creation.sized("randn", _OF_NORMAL, "random_normal", SOURCE)
 _AS = "of the shape and dtype of `input`."
 rand_like = creation.like("rand_like", f"Return uniform numbers {_AS}", rand)
 randn_like = creation.like("randn_like", f"Return normal numbers {_AS}", randn)
+
+
+def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
+    """Return the bounds of integers; 0 and `low` where there is no `high`."""
+    low, high = (0, low) if high is None else (low, high)
+    low, high = check_int(op, "low", low), check_int(op, "high", high)
+    if low < high:
+        return low, high
+    mend = "pass an interval that is not empty"
+    raise wrong(op, "high", f"more than low = {low}", high, mend, ArgumentError)
+
+
+_WHOLE = "fixed(x(2, 30)), 500; fixed(i(20)), -200, 500, dtype=float32"
+_BOUNDS = "fixed(x(2, 3)); fixed(i(20)), 500; fixed(x(20)), -200, 500"
+_DRAWN = "fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True"
+_OF_MEANS = "fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2)); 1.0, 2.0, (2, 3)"
 
 
 @with_options("flow", SOURCE + MADE, samples="999, (2, 30); -200, 500, (40,), dtype=float32")
@@ -151,19 +159,7 @@ def randint(low: Any, high: Any = None, size: Any = None, **options: Any) -> Ten
     return made("randint", options, "random_integers", whole=True)
 
 
-def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
-    """Return the bounds of integers; 0 and `low` where there is no `high`."""
-    low, high = (0, low) if high is None else (low, high)
-    low, high = check_int(op, "low", low), check_int(op, "high", high)
-    if low < high:
-        return low, high
-    mend = "pass an interval that is not empty"
-    raise wrong(op, "high", f"more than low = {low}", high, mend, ArgumentError)
-
-
-@with_options(
-    options=SOURCE + LIKE, samples="fixed(x(2, 30)), 500; fixed(i(20)), -200, 500, dtype=float32"
-)
+@with_options(options=SOURCE + LIKE, samples=_WHOLE)
 def randint_like(input: D.AnyTensor, low: Any, high: Any = None, **options: Any) -> Tensor:
     """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
     options = creation.as_input("randint_like", input, options)
@@ -185,7 +181,7 @@ def dropout_mask(input: Inexact, p: D.Number, generator: Source = None) -> Tenso
 
 
 @functor("flow Tensor", out=True, samples="share(60)")
-def bernoulli(input: D.RealFloating, *, generator: Source = None) -> Tensor:
+def bernoulli(input: RealFloating, *, generator: Source = None) -> Tensor:
     """Return 1 with the probability that `input` gives per element, else 0.
 
     ArgumentError: when a value is no probability (checked on the CPU only).
@@ -193,7 +189,7 @@ def bernoulli(input: D.RealFloating, *, generator: Source = None) -> Tensor:
 
 
 @functor("flow", samples="pos(60)")
-def poisson(input: D.RealFloating, generator: Source = None) -> Tensor:
+def poisson(input: RealFloating, generator: Source = None) -> Tensor:
     """Return counts drawn from Poisson distributions, whose rates `input` gives; no gradient.
 
     ArgumentError: when a rate is negative or nan (checked on the CPU only).
@@ -201,23 +197,17 @@ def poisson(input: D.RealFloating, generator: Source = None) -> Tensor:
 
 
 @functor("flow", samples="fixed(i(20, 3, n=99) * 1.0), fixed(share(3))")
-def binomial(
-    count: D.RealFloatingPair, prob: D.RealFloatingPair, generator: Source = None
-) -> Tensor:
+def binomial(count: RealFloatingPair, prob: RealFloatingPair, generator: Source = None) -> Tensor:
     """Return how many of `count` trials succeed, each with the probability `prob`."""
 
 
-@with_options(
-    "flow Tensor", SOURCE, out=True, samples="fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True"
-)
+@with_options("flow Tensor", SOURCE, out=True, samples=_DRAWN)
 def multinomial(
-    input: D.RealFloating, num_samples: D.Positive, replacement: D.Flag = False, **options: Any
+    input: RealFloating, num_samples: D.Positive, replacement: D.Flag = False, **options: Any
 ) -> Tensor:
     """Return places along the last dimension, drawn with the probabilities input / sum(input).
 
     input: (C,) or (N, C): weights of at least 0, of which one in each row is above.
-    num_samples: how many places to draw from each row.
-    replacement: whether a place can be drawn again.
     ShapeError: when the input has another number of dimensions.
     ArgumentError: when a row has fewer places than are drawn without replacement, or (on the CPU)
     a weight is negative or not finite, or all of a row are 0.
@@ -234,9 +224,6 @@ def multinomial(
         raise wrong(op, "num_samples", expected, num_samples, mend, ArgumentError)
     attrs = {"num_samples": num_samples, "replacement": replacement, **options}
     return dispatch1(op_expr(op), input, attrs)
-
-
-_OF_MEANS = "fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2)); 1.0, 2.0, (2, 3)"
 
 
 @with_options("flow", SOURCE + NEW, out=True, samples=_OF_MEANS)
@@ -279,7 +266,7 @@ def _normal_numbers(mean: Any, std: float, size: Any, options: dict[str, Any]) -
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), -2, 3")
-def uniform_(input: Inexact, from_: Finite = 0.0, to: Finite = 1.0, **options: Any) -> Tensor:
+def uniform_(input: Inexact, from_: Finite = 0.0, to: Finite = 1.0, **source: Any) -> Tensor:
     """Fill a tensor, in place, with numbers drawn uniformly from [from_, to).
 
     ArgumentError: when `from_` is above `to`.
@@ -287,23 +274,21 @@ def uniform_(input: Inexact, from_: Finite = 0.0, to: Finite = 1.0, **options: A
     if from_ > to:
         expected = f"at least from_ = {from_}"
         raise wrong("uniform_", "to", expected, to, "swap the bounds", ArgumentError)
-    return dispatch1(op_expr("uniform_"), input, {"low": from_, "high": to, **options})
+    return dispatch1(op_expr("uniform_"), input, {"low": from_, "high": to, **source})
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), 1.0, 2")
-def normal_(input: Inexact, mean: Finite = 0.0, std: Spread = 1.0, **options: Any) -> Tensor:
+def normal_(input: Inexact, mean: Finite = 0.0, std: Spread = 1.0, **source: Any) -> Tensor:
     """Fill a tensor, in place, with normal numbers."""
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(60)); fixed(i(60)), 0.2")
-def bernoulli_(input: D.AnyTensor, p: Probability = 0.5, **options: Any) -> Tensor:
+def bernoulli_(input: D.AnyTensor, p: Probability = 0.5, **source: Any) -> Tensor:
     """Fill a tensor, in place, with 1 with probability `p`, else 0."""
 
 
-@with_options(
-    "Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(i(20)), 500; fixed(x(20)), -200, 500"
-)
-def random_(input: D.Real, from_: Any = 0, to: Any = None, **options: Any) -> Tensor:
+@with_options("Tensor", SOURCE, samples=_BOUNDS)
+def random_(input: D.Real, from_: Any = 0, to: Any = None, **source: Any) -> Tensor:
     """Fill a tensor, in place, with integers from [from_, to); `random_(to)` begins at 0.
 
     from_, to: the bounds. By default from 0 to the largest integer of the dtype; of a floating
@@ -322,36 +307,32 @@ def random_(input: D.Real, from_: Any = 0, to: Any = None, **options: Any) -> Te
     if low < least or high - 1 > most:
         expected, got = f"numbers that {dtype} can hold, {least} to {most}", f"{low} to {high - 1}"
         raise wrong("random_", "to", expected, got, "pass a smaller interval", ArgumentError)
-    return dispatch1(op_expr("random_"), input, {"low": low, "high": high, **options})
+    return dispatch1(op_expr("random_"), input, {"low": low, "high": high, **source})
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), 2")
-def exponential_(input: D.RealFloating, lambd: Scale = 1.0, **options: Any) -> Tensor:
+def exponential_(input: RealFloating, lambd: Scale = 1.0, **source: Any) -> Tensor:
     """Fill a tensor, in place, with numbers of the density lambd exp(-lambd x), x > 0."""
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(60)), 0.3; fixed(i(60)), 0.5")
-def geometric_(input: D.RealNumber, p: Finite, **options: Any) -> Tensor:
+def geometric_(input: D.RealNumber, p: Finite, **source: Any) -> Tensor:
     """Fill a tensor, in place, with how many trials the first success of probability `p` takes.
 
     ArgumentError: when `p` is not between 0 and 1.
     """
     if not 0 < p < 1:
         raise wrong("geometric_", "p", "between 0 and 1", p, "pass a probability", ArgumentError)
-    return dispatch1(op_expr("geometric_"), input, {"p": p, **options})
+    return dispatch1(op_expr("geometric_"), input, {"p": p, **source})
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), 0.0, 0.5")
-def log_normal_(
-    input: D.RealFloating, mean: Finite = 1.0, std: Scale = 2.0, **options: Any
-) -> Tensor:
+def log_normal_(input: RealFloating, mean: Finite = 1.0, std: Scale = 2.0, **source: Any) -> Tensor:
     """Fill a tensor, in place, with exp of normal numbers of this mean and deviation."""
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), 0.0, 0.5")
-def cauchy_(
-    input: D.RealFloating, median: Finite = 0.0, sigma: Scale = 1.0, **options: Any
-) -> Tensor:
+def cauchy_(input: RealFloating, median: Finite = 0.0, sigma: Scale = 1.0, **source: Any) -> Tensor:
     """Fill a tensor, in place, with numbers of the density σ / (π ((x - median)² + σ²)).
 
     sigma: half the width at half the height.
@@ -360,11 +341,11 @@ def cauchy_(
 
 @with_options("", SOURCE, samples="fixed(x(2, 3)), 0.0, 1.0, -1.0, 2.0")
 def trunc_normal_(
-    input: Inexact, mean: Finite, std: Finite, low: Finite, high: Finite, **options: Any
+    input: Inexact, mean: Finite, std: Finite, low: Finite, high: Finite, **source: Any
 ) -> Tensor:
     """Fill a tensor, in place, with normal numbers cut off outside [low, high]."""
 
 
 @with_options("", SOURCE, samples="fixed(x(2, 3)), 1.0")
-def orthogonal_(input: Inexact, gain: Finite, **options: Any) -> Tensor:
+def orthogonal_(input: Inexact, gain: Finite, **source: Any) -> Tensor:
     """Fill a tensor, in place, with a (semi-)orthogonal matrix times `gain`."""

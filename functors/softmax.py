@@ -12,10 +12,7 @@ from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor
 
-SOFTMAX = op_expr("softmax")
-LOG_SOFTMAX = op_expr("log_softmax")
-RESHAPE = op_expr("reshape")
-
+SOFTMAX, LOG_SOFTMAX, RESHAPE = op_expr("softmax"), op_expr("log_softmax"), op_expr("reshape")
 _ALONG = "x(2, 3), 1; x(2, 3, 2), -2; x(), 0"
 _dim = Domain(
     "The dimension along which probabilities sum to 1. Leaving it out is deprecated, as in "

@@ -2,13 +2,10 @@
 
 FUNCTORS = {
     "activation": """
-        celu celu_ elu elu_ gelu glu logsigmoid mish mish_ selu selu_ silu silu_ softplus softsign
-        tanhshrink
-    """,
-    "activation_parametric": "gumbel_softmax prelu rrelu rrelu_",
-    "activation_piecewise": """
-        hardshrink hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ leaky_relu
-        leaky_relu_ relu relu6 relu6_ relu_ softshrink threshold threshold_
+        celu celu_ elu elu_ gelu glu gumbel_softmax hardshrink hardsigmoid hardsigmoid_ hardswish
+        hardswish_ hardtanh hardtanh_ leaky_relu leaky_relu_ logsigmoid mish mish_ prelu relu
+        relu6 relu6_ relu_ rrelu rrelu_ selu selu_ silu silu_ softplus softshrink softsign
+        tanhshrink threshold threshold_
     """,
     "arithmetic": """
         abs abs_ add add_ addcdiv addcdiv_ addcmul addcmul_ ceil ceil_ clamp clamp_ clamp_max
@@ -21,10 +18,6 @@ FUNCTORS = {
     """,
     "attention": "multi_head_attention_forward scaled_dot_product_attention",
     "calculus": "cumulative_trapezoid diff gradient kron trapezoid vander",
-    "comparison": """
-        allclose eq eq_ equal ge ge_ gt gt_ isclose isfinite isinf isnan isneginf isposinf isreal
-        le le_ lt lt_ ne ne_ signbit
-    """,
     "complex": "angle complex conj polar sgn sgn_ view_as_complex view_as_real",
     "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d",
     "copies": """
@@ -70,10 +63,11 @@ FUNCTORS = {
         matrix_exp pinverse slogdet triangular_solve
     """,
     "logic": """
-        bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_
-        bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_
-        logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor
-        logical_xor_ rlshift rrshift
+        allclose bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not
+        bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor
+        bitwise_xor_ eq eq_ equal ge ge_ gt gt_ isclose isfinite isinf isnan isneginf isposinf
+        isreal le le_ logical_and logical_and_ logical_not logical_not_ logical_or logical_or_
+        logical_xor logical_xor_ lt lt_ ne ne_ rlshift rrshift signbit
     """,
     "loss": """
         cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss
@@ -164,24 +158,20 @@ FUNCTORS = {
     """,
     "statistics": "norm std std_mean var var_mean",
     "transcendental": """
-        erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 expm1_ log log10 log10_ log1p log1p_ log2
-        log2_ log_ logaddexp logaddexp2 sigmoid sigmoid_ tanh tanh_ xlogy xlogy_
-    """,
-    "trigonometric": """
         acos acos_ acosh acosh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ cos
-        cos_ cosh cosh_ hypot hypot_ sin sin_ sinc sinc_ sinh sinh_ tan tan_
+        cos_ cosh cosh_ erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 expm1_ hypot hypot_ log
+        log10 log10_ log1p log1p_ log2 log2_ log_ logaddexp logaddexp2 sigmoid sigmoid_ sin sin_
+        sinc sinc_ sinh sinh_ tan tan_ tanh tanh_ xlogy xlogy_
     """,
     "unfolding": "as_strided as_strided_ fold functional_unfold unfold",
 }
 
 KERNELS = {
     "activation": """
-        elu elu_grad gelu gelu_grad logsigmoid mish mish_grad silu silu_grad softplus
-        softplus_grad softsign
-    """,
-    "activation_piecewise": """
-        hardshrink hardsigmoid hardswish hardswish_grad hardtanh hardtanh_grad leaky_relu
-        leaky_relu_grad relu relu_grad shrink_grad softshrink threshold threshold_grad
+        elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardswish hardswish_grad hardtanh
+        hardtanh_grad leaky_relu leaky_relu_grad logsigmoid mish mish_grad relu relu_grad
+        shrink_grad silu silu_grad softplus softplus_grad softshrink softsign threshold
+        threshold_grad
     """,
     "arithmetic": """
         abs add ceil clamp clamp_max clamp_min copysign div div_trunc extreme_grad floor
@@ -189,7 +179,6 @@ KERNELS = {
         maximum minimum mul mul_scalar nan_to_num neg nextafter pow pow_grad_exponent pow_integer
         reciprocal remainder round rsqrt sign sqrt square sub trunc where
     """,
-    "comparison": "allclose eq equal ge gt isclose isfinite isinf isnan le lt ne signbit",
     "complex": "angle complex conj polar sgn view_as_complex view_as_real",
     "conv": "conv conv_input_grad conv_weight_grad",
     "counting": "bincount histc histogram_edges histogram_of unique unique_consecutive",
@@ -215,8 +204,9 @@ KERNELS = {
         linalg_solve_ex linalg_solve_triangular matrix_exp pinv
     """,
     "logic": """
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-        logical_and logical_not logical_or logical_xor
+        allclose bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+        bitwise_xor eq equal ge gt isclose isfinite isinf isnan le logical_and logical_not
+        logical_or logical_xor lt ne signbit
     """,
     "loss": "huber huber_grad least_variance",
     "loss_classification": """
@@ -273,11 +263,9 @@ KERNELS = {
     "statistics": "norm safe_divide std var",
     "strided": "as_strided as_strided_grad as_strided_grad_grad",
     "transcendental": """
-        erf erfc exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sigmoid sigmoid_grad
-        tanh tanh_grad xlogy
-    """,
-    "trigonometric": """
-        acos acosh asin asinh atan atan2 atanh cos cosh hypot sin sinc sinc_grad sinh tan
+        acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10
+        log1p log2 logaddexp logaddexp2 sigmoid sigmoid_grad sin sinc sinc_grad sinh tan tanh
+        tanh_grad xlogy
     """,
     "unfolding": "col2im im2col unfold unfold_grad",
     "views": "copy_slices take_slices take_slices_grad",
@@ -285,12 +273,10 @@ KERNELS = {
 
 GRAD_FUNCS = {
     "activation": """
-        elu elu_grad gelu gelu_grad logsigmoid mish mish_grad silu silu_grad softplus
-        softplus_grad softsign
-    """,
-    "activation_piecewise": """
-        hardshrink hardsigmoid hardswish hardswish_grad hardtanh hardtanh_grad leaky_relu
-        leaky_relu_grad relu relu_grad shrink_grad softshrink threshold threshold_grad
+        elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardswish hardswish_grad hardtanh
+        hardtanh_grad leaky_relu leaky_relu_grad logsigmoid mish mish_grad relu relu_grad
+        shrink_grad silu silu_grad softplus softplus_grad softshrink softsign threshold
+        threshold_grad
     """,
     "arithmetic": """
         abs add ceil clamp clamp_max clamp_min copysign div div_trunc extreme_grad floor
@@ -366,11 +352,9 @@ GRAD_FUNCS = {
     "statistics": "norm safe_divide std var",
     "strided": "as_strided as_strided_grad as_strided_grad_grad",
     "transcendental": """
-        erf erfc exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sigmoid sigmoid_grad
-        tanh tanh_grad xlogy
-    """,
-    "trigonometric": """
-        acos acosh asin asinh atan atan2 atanh cos cosh hypot sin sinc sinc_grad sinh tan
+        acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10
+        log1p log2 logaddexp logaddexp2 sigmoid sigmoid_grad sin sinc sinc_grad sinh tan tanh
+        tanh_grad xlogy
     """,
     "unfolding": "col2im im2col unfold unfold_grad",
     "views": "copy_slices take_slices take_slices_grad",

@@ -74,9 +74,7 @@ WRITES = {
     "bernoulli_": lambda v: v.bernoulli_(),
 }
 # Where functions of one real tensor are declared, each with a derivative that PyTorch has twice.
-FAMILIES = """
-    activation activation_piecewise arithmetic rearranging transcendental trigonometric
-""".split()
+FAMILIES = "activation arithmetic rearranging transcendental".split()
 
 
 def _is_checked(d: Declaration) -> bool:
