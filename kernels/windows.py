@@ -48,15 +48,19 @@ def count_windows(size, kernel_size, stride, padding, dilation):
 
 def sliding_windows(xp, x, kernel_size, output_size, stride, dilation):
     """Return the windows of x (*, *size), a strided view (*, *kernel_size, *output_size)."""
-    lead = x.ndim - len(kernel_size)
-    steps = x.strides[lead:]
-    within = [step * d for step, d in zip(steps, dilation, strict=True)]
-    across = [step * s for step, s in zip(steps, stride, strict=True)]
-    shape = (*x.shape[:lead], *kernel_size, *output_size)
-    strides = (*x.strides[:lead], *within, *across)
+    shape, strides = _layout(x.shape, x.strides, kernel_size, output_size, stride, dilation)
     if xp is np and x.flags.c_contiguous:  # a tenth of the time
         return np.ndarray(shape, x.dtype, x, 0, strides)
     return xp.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+@remembered
+def _layout(shape, strides, kernel_size, output_size, stride, dilation):
+    lead = len(shape) - len(kernel_size)
+    steps = strides[lead:]
+    within = [step * d for step, d in zip(steps, dilation, strict=True)]
+    across = [step * s for step, s in zip(steps, stride, strict=True)]
+    return (*shape[:lead], *kernel_size, *output_size), (*strides[:lead], *within, *across)
 
 
 @remembered
