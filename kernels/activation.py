@@ -253,6 +253,8 @@ def relu_grad_cpu(xp, dy, y, *, out=None):
 @register_kernel("leaky_relu", infer=like_first)
 @in_float32
 def leaky_relu(xp, x, *, negative_slope, out=None):
+    if 0 < negative_slope <= 1:  # of these two the larger one is right
+        return xp.maximum(x, x * negative_slope, out=out)
     t = at_most(xp, x, 0, out=out)
     t *= negative_slope
     t += at_least(xp, x, 0)
