@@ -315,6 +315,18 @@ REASONS = {
     "topk": _CALLS.format(12),
     "cross_entropy": _CALLS.format(15) + ", in two ops",
     "scatter_add": _CALLS.format(15),
+    "pad, reflect": _CALLS.format(15),
+    "avg_pool2d": _CALLS.format(10),
+    "conv2d, stride 2": _CALLS.format(25) + ", most of them to lay windows out",
+    "conv_transpose2d": _CALLS.format(25) + ", most of them to lay windows out",
+    "transpose, contiguous": "NumPy copies a transposed array at that speed",
+    "sum": "the gradient is written out, where PyTorch's is a view of one number",
+    "sum, dim 1": "the gradient is written out, where PyTorch's is a view of one column",
+    "add": "each of the two gradients is an array of its own, where PyTorch's are the one that came",
+    "relu": f"three steps: {_PASSES}",
+    "sigmoid": f"four steps: {_PASSES}",
+    "silu": f"six steps: {_PASSES}",
+    "cat": "the gradients are copied, where PyTorch's are views",
 }
 
 
