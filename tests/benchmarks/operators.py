@@ -322,7 +322,7 @@ REASONS = {
     "transpose, contiguous": "NumPy copies a transposed array at that speed",
     "sum": "the gradient is written out, where PyTorch's is a view of one number",
     "sum, dim 1": "the gradient is written out, where PyTorch's is a view of one column",
-    "add": "each of the two gradients is an array of its own, where PyTorch's are the one that came",
+    "add": "each of the two gradients is an array of its own, PyTorch's are the one that came",
     "relu": f"three steps: {_PASSES}",
     "sigmoid": f"four steps: {_PASSES}",
     "silu": f"six steps: {_PASSES}",
