@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from sys import modules
 from typing import Any
 
 import numpy as np
@@ -259,16 +260,17 @@ def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
 
 def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATTRS) -> Any:
     """Hand an op to the top interpreter: any number of inputs and outputs."""
-    for x in inputs:
-        if x is not None and type(x._data) is BFloat16Array:
-            if op.op_type_name not in _AS_IT_IS and not op.schema.view_of:
-                return _in_float32(op, inputs, attrs)
-            break
-    if not inputs and op.op_type_name not in _AS_IT_IS:
-        dtype = attrs.get("dtype")
-        if dtype is not None and dtype.char == CHAR:
-            made = dispatch(op, (), {**attrs, **_WIDE})
-            return dispatch1(_CAST, made, {"dtype": dtype})
+    if "ml_dtypes" in modules:  # else no bfloat16 can be there
+        for x in inputs:
+            if x is not None and type(x._data) is BFloat16Array:
+                if op.op_type_name not in _AS_IT_IS and not op.schema.view_of:
+                    return _in_float32(op, inputs, attrs)
+                break
+        if not inputs and op.op_type_name not in _AS_IT_IS:
+            dtype = attrs.get("dtype")
+            if dtype is not None and dtype.char == CHAR:
+                made = dispatch(op, (), {**attrs, **_WIDE})
+                return dispatch1(_CAST, made, {"dtype": dtype})
     state = local.state
     top = state.interpreter
     if top is None:
