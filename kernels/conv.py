@@ -95,7 +95,8 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     dx = xp.empty(shape, dy.dtype) if out is None else out
     if xp is np and 0 < dx.size * filters * size <= _FEW:
         place = _place_of_gradient(input_size, kernel_size, output_size, stride, padding, dilation)
-        if place is not None:
+        # Zeros between the gradients meet all weights: none may be infinite or NaN.
+        if place is not None and np.isfinite(weight).all():
             spread = np.zeros((*dy.shape[:2], *place[0]), dy.dtype)
             spread[place[1]] = dy
             once, no_padding = (1,) * len(stride), (0,) * len(stride)

@@ -117,7 +117,9 @@ def sum_rows(xp, values, rows, count, out=None):
     Rows may count from the end, as NumPy's indices.
     """
     number, width = values.shape
-    if on_host(xp) and values.size >= _MANY and width > 1 and values.dtype.char not in "e?":
+    many = on_host(xp) and values.size >= _MANY and width > 1 and values.dtype.char not in "e?"
+    # SciPy would write outside of the table; add_at, below, raises.
+    if many and rows.min() >= -count and rows.max() < count:
         import scipy.sparse
 
         ones, columns = np.ones(number, values.dtype), np.arange(number + 1)
@@ -126,8 +128,11 @@ def sum_rows(xp, values, rows, count, out=None):
         if out is not None:
             out[...] = summed.reshape(out.shape)
         return summed
-    table = xp.zeros((count, width), values.dtype) if out is None else out
-    table[...] = 0
+    if out is None:
+        table = xp.zeros((count, width), values.dtype)
+    else:
+        table = out
+        table.fill(0)
     if not on_host(xp):
         rows = wrapped(xp, rows, count)
     positions = rows if width == 1 else rows[:, None] * width + xp.arange(width)

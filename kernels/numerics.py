@@ -90,7 +90,7 @@ def sum_over(
     """
     if x.size < _LARGE_SUM or xp is not np:
         return x.sum(dim, dtype, out, keepdim)
-    if x.dtype.char in "fd" and x.flags.c_contiguous and dtype in (None, x.dtype):
+    if x.dtype.char in "fd" and x.flags.c_contiguous and (dtype is None or dtype is x.dtype):
         dims = (dim,) if isinstance(dim, int) else tuple(range(x.ndim)) if dim is None else dim
         kept = x.ndim - len(dims)
         if dims and sorted(dims) == list(range(kept, x.ndim)):

@@ -72,8 +72,8 @@ def _of_few(source, kernel_size, stride, dilation, output_size):
     axis = source.ndim - len(kernel_size)
     windows = windows.reshape(*source.shape[:axis], math.prod(kernel_size), *output_size)
     y = np.maximum.reduce(windows, axis)
-    total = np.add.reduce(y, None)
-    return (y, windows.argmax(axis)) if total == total else None
+    largest = np.maximum.reduce(y, None)  # NaN if there is one; a sum could overflow, and warn
+    return (y, windows.argmax(axis)) if largest == largest else None
 
 
 @register_kernel("fractional_max_pool", infer=pooled_with_index)

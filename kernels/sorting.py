@@ -49,9 +49,8 @@ def topk(xp, x, *, k, dim, largest=True, sorted=True):
         found = _few_largest(x, k, dim)
         if found is not None:
             return found
-    if (
-        k == 0 or 2 * k >= size or size <= 2 * _FEW
-    ):  # then a full sort costs no more than a selection
+    # A full sort of a short line, or for half of it, costs no more than a selection.
+    if k == 0 or 2 * k >= size or size <= 2 * _FEW:
         order = argsort(xp, x, dim=dim, descending=largest)
         order = xp.ascontiguousarray(_first(order, k, dim))
         return take_along(xp, x, order, dim), order

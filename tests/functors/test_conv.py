@@ -257,3 +257,9 @@ def test_transposed_convolutions_agree_with_pytorch(channels, dtype):
             orders=2 if dtype == "float64" else 1,
             atol=1e-4 if dtype == "float32" else 1e-9,
         )
+
+
+def test_an_infinite_weight_meets_gradients_alone():
+    weight = flow.tensor([[[1.0, np.inf]]])
+    y = F.conv_transpose1d(flow.ones(1, 1, 2), weight, stride=2)
+    assert y.tolist() == [[[1.0, np.inf, 1.0, np.inf]]]

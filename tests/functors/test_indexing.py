@@ -366,3 +366,12 @@ def test_narrow_and_select_derivatives(device):
 def test_narrow_and_select_errors(call, error, argument):
     with pytest.raises(error, match=rf"^(narrow|select)\(\): argument '{argument}'"):
         call(flow.tensor(X))
+
+
+@pytest.mark.parametrize("row", [10, -11])
+def test_rows_are_never_added_outside(row):
+    """Also where no forward pass has checked the indices, as in a Program that needs none."""
+    from oneflow_lite.kernels.index_arrays import sum_rows
+
+    with pytest.raises(IndexError):
+        sum_rows(np, np.ones((100, 100)), np.full(100, row), 10)

@@ -351,3 +351,11 @@ def test_more_bad_arguments(name):
     call, argument = MORE_ERRORS[name]
     with pytest.raises(FlowError, match=rf"^{name.split()[0]}\(\): argument '{argument}'"):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype, values", [("float16", [6e4] * 4), ("float32", [np.inf, -np.inf])])
+def test_maxima_of_few_planes_are_looked_at_without_warnings(dtype, values):
+    x = np.resize(np.array(values, dtype), (1, 1, 8))
+    y = F.max_pool1d(flow.tensor(x), 1)
+    np.testing.assert_array_equal(y.numpy(), x)

@@ -167,3 +167,11 @@ def test_bad_arguments(number):
         call(x)
     assert isinstance(caught.value, flow.errors.FlowError)
     assert x.tolist() == [[1.0] * 3] * 2
+
+
+def test_large_sums_are_taken_in_the_dtype_that_was_asked_for():
+    from oneflow_lite.kernels.numerics import sum_over
+
+    found = sum_over(np, np.full((200, 200), 0.1, np.float32), 1, np.dtype(np.float64))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, 200 * float(np.float32(0.1)), rtol=1e-14)
