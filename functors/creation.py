@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, get_args
 
 import numpy as np
 
@@ -13,16 +12,14 @@ from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
 from oneflow_lite.functors.checks import check_shape, check_tensor, wrong
-from oneflow_lite.functors.declare import Declaration, Function, Parameter, declare, document
-from oneflow_lite.functors.domains import AnyTensor, Count, Domain, Flag, attribute
+from oneflow_lite.functors.declare import Declaration, Options, document, keyword, with_options
+from oneflow_lite.functors.domains import AnyTensor, Count, Flag, attribute
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.out import fill_out, out_dtype, out_options
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
-
-Options = tuple[Parameter, ...]
 
 
 def tensor(
@@ -91,36 +88,9 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return make_tensor(xp.from_dlpack(ext_tensor))
 
 
-def keyword(name: str, hint: str = "Any", domain: Domain | None = None) -> Parameter:
-    """Return a parameter that `**options` stands for; its default is None, or False."""
-    return Parameter(name, "keyword", False, hint, domain, False)
-
-
 NEW = (keyword("dtype"), keyword("device"), keyword("requires_grad", "bool", get_args(Flag)[1]))
 LIKE = (*NEW, keyword("memory_format"))
 MADE = (*NEW, keyword("out", "Tensor | None"))
-
-
-def with_options(
-    on: str = "flow", options: Options = MADE, name: str = "", summary: str = "", **words: Any
-) -> Callable[[Function], Function]:
-    """Declare a function whose author has `**options` in the place of these parameters.
-
-    Functions that share an author have their name and docstring from here.
-    """
-
-    def decorator(author: Function) -> Function:
-        if name:
-            author.__name__ = author.__qualname__ = name
-            author.__doc__ = summary
-        declaration = Declaration(author, on, **words)
-        own = [p for p in declaration.parameters if p.kind != "named"]
-        declaration.parameters = (*own, *options)
-        defaults = {p.name: False if p.hint == "bool" else None for p in options}
-        author.__kwdefaults__ = {**(author.__kwdefaults__ or {}), **defaults}
-        return cast(Function, declare(declaration))
-
-    return decorator
 
 
 def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) -> Tensor:
@@ -261,7 +231,7 @@ _new("new_ones", f"Return ones {_NEW}.", "full", value=1)
 _new("new_empty", f"Return an uninitialised tensor {_NEW}.", "empty")
 
 
-@with_options(samples="(2, 3), 7; (2,), 0.5, dtype=float64")
+@with_options("flow", MADE, samples="(2, 3), 7; (2,), 0.5, dtype=float64")
 def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
     """Return a tensor filled with a number, whose kind gives the dtype unless one is given.
 
@@ -307,7 +277,7 @@ def new_tensor(input: AnyTensor, data: Any, **options: Any) -> Tensor:
     return tensor(data, **as_input("new_tensor", input, options))
 
 
-@with_options(samples="4; 1, 2, 0.25; 5, 0, -2, dtype=float64")
+@with_options("flow", MADE, samples="4; 1, 2, 0.25; 5, 0, -2, dtype=float64")
 def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
     """Return numbers from `start` (0 when only one bound is given) up to, not with, `end`.
 
@@ -329,7 +299,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Te
     return made("arange", {**options, "start": start, "end": end, "step": step}, whole=whole)
 
 
-@with_options(samples="0, 1, 3; -2.5, 4, steps=5, dtype=float64; 0, 1, 0")
+@with_options("flow", MADE, samples="0, 1, 3; -2.5, 4, steps=5, dtype=float64; 0, 1, 0")
 def linspace(start: Bound, end: Bound, steps: Count, **options: Any) -> Tensor:
     """Return `steps` numbers at equal distances from `start` to `end`, both included.
 
@@ -340,14 +310,14 @@ def linspace(start: Bound, end: Bound, steps: Count, **options: Any) -> Tensor:
     return made("linspace", options)
 
 
-@with_options(samples="0, 2, 3; -1.5, 1, 4, 2.0, dtype=float64")
+@with_options("flow", MADE, samples="0, 2, 3; -1.5, 1, 4, 2.0, dtype=float64")
 def logspace(start: Bound, end: Bound, steps: Count, base: Bound = 10.0, **options: Any) -> Tensor:
     """Return `steps` powers of `base`, with exponents at equal distances from `start` to `end`."""
     options.update(start=float(start), end=float(end), steps=steps, base=float(base))
     return made("logspace", options)
 
 
-@with_options(samples="2; 2, 3, dtype=float64")
+@with_options("flow", MADE, samples="2; 2, 3, dtype=float64")
 def eye(n: Count, m: Count | None = None, **options: Any) -> Tensor:
     """Return the identity matrix of n rows and m (or n) columns."""
     return made("eye", {**options, "n": n, "m": n if m is None else m})

@@ -48,6 +48,9 @@ class Parameter(NamedTuple):
         return marks[self.kind].format(self.name)
 
 
+Options = tuple[Parameter, ...]  # that `**options` of an author stands for
+
+
 class Declaration:
     """What was declared about a functor.
 
@@ -133,6 +136,33 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
 
     def decorator(author: Function) -> Function:
         return cast(Function, declare(Declaration(author, on, **options)))
+
+    return decorator
+
+
+def keyword(name: str, hint: str = "Any", domain: Domain | None = None) -> Parameter:
+    """Return a parameter that `**options` stands for; its default is None, or False."""
+    return Parameter(name, "keyword", False, hint, domain, False)
+
+
+def with_options(
+    on: str = "flow", options: Options = (), name: str = "", summary: str = "", **words: Any
+) -> Callable[[Function], Function]:
+    """Declare a function whose author has `**options` in the place of these parameters.
+
+    Functions that share an author have their name and docstring from here.
+    """
+
+    def decorator(author: Function) -> Function:
+        if name:
+            author.__name__ = author.__qualname__ = name
+            author.__doc__ = summary
+        declaration = Declaration(author, on, **words)
+        own = [p for p in declaration.parameters if p.kind != "named"]
+        declaration.parameters = (*own, *options)
+        defaults = {p.name: False if p.hint == "bool" else None for p in options}
+        author.__kwdefaults__ = {**(author.__kwdefaults__ or {}), **defaults}
+        return cast(Function, declare(declaration))
 
     return decorator
 

@@ -14,7 +14,7 @@ from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.checks import check_matrix, wrong
 from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Count, Domain, Flag, Matrix, Square, choice
+from oneflow_lite.functors.domains import Count, Domain, Flag, Matrix, Square, choice, flag
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
@@ -40,11 +40,6 @@ def _only(value: str, quick: str, mend: str, early: bool = False) -> Domain:
     """Return the domain of an argument that can have but one value."""
     line = f"raise wrong(NAME, '{{x}}', '{value}', repr({{x}}), '{mend}', ArgumentError)"
     return Domain(f"Has to be {value}.", line, quick, uses=(wrong, ArgumentError), early=early)
-
-
-def flag(says: str) -> Domain:
-    """Return the domain of a flag."""
-    return Domain(says, "{x} = bool({x})", "type({x}) is bool")
 
 
 Rhs = Annotated[

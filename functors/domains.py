@@ -80,6 +80,11 @@ def choice(*allowed: str, says: str = "") -> Domain:
     )
 
 
+def flag(says: str) -> Domain:
+    """Return the domain of a flag."""
+    return Domain(says, "{x} = bool({x})", "type({x}) is bool")
+
+
 # --- Tensors -----------------------------------------------------------------------------------
 
 _COMPLEX = "When an argument is complex."
@@ -214,11 +219,8 @@ Sizes = Annotated[  # of `*size`, next to `**named`: then they may be given by n
         type="int or sequence of int",
     ),
 ]
-Flag = Annotated[bool, Domain("", "{x} = bool({x})", "type({x}) is bool")]
-KeepDim = Annotated[
-    bool,
-    Domain("Keep the reduced dimensions, with size 1.", "{x} = bool({x})", "type({x}) is bool"),
-]
+Flag = Annotated[bool, flag("")]
+KeepDim = Annotated[bool, flag("Keep the reduced dimensions, with size 1.")]
 Dim = Annotated[
     int,
     Domain(

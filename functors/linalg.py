@@ -12,7 +12,7 @@ from oneflow_lite.dtype import finfo
 from oneflow_lite.functors import checks, domains as D
 from oneflow_lite.functors.checks import check_tensor, wrong
 from oneflow_lite.functors.declare import functor, unary
-from oneflow_lite.functors.decompositions import Left, Rhs, check_fit, flag, solve_triangular
+from oneflow_lite.functors.decompositions import Left, Rhs, check_fit, solve_triangular
 from oneflow_lite.functors.domains import Flag, Matrix, Square
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter import dispatch, promote
@@ -33,7 +33,7 @@ _TOLERANCE = (
     "A number, or a tensor of one for each matrix: singular values up to atol, or up to rtol times "
     "the largest, count as 0. By default the rounding error."
 )
-Half = Annotated[bool, flag("Take the input as Hermitian; read its lower triangle alone.")]
+Half = Annotated[bool, D.flag("Take the input as Hermitian; read its lower triangle alone.")]
 Tol = Annotated[Any, D.Domain(_TOLERANCE)]
 
 _linalg = functools.partial(functor, "linalg", out=True)

@@ -12,8 +12,7 @@ from typing import Any, get_args
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import cast, check_dims, floating
-from oneflow_lite.functors.creation import Options, keyword, with_options
-from oneflow_lite.functors.declare import Function
+from oneflow_lite.functors.declare import Function, Options, keyword, with_options
 from oneflow_lite.functors.domains import AnyTensor
 from oneflow_lite.functors.scatter import neutral_element
 from oneflow_lite.tensor import Tensor

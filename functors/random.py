@@ -11,8 +11,8 @@ from oneflow_lite.device import Device, as_device
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError
 from oneflow_lite.functors import creation, domains as D
 from oneflow_lite.functors.checks import check_int, check_number, real, require_floating, wrong
-from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, check_real, made, with_options
-from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, check_real, made
+from oneflow_lite.functors.declare import functor, keyword, with_options
 from oneflow_lite.functors.domains import RealFloating, RealFloatingPair
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -118,7 +118,7 @@ Probability = Annotated[float, _SHARE]
 Spread = Annotated[float, D.attribute(check_spread, raises=_when("negative"))]
 Scale = Annotated[float, D.attribute(check_spread, ", True", raises=_when("not positive"))]
 
-SOURCE = (creation.keyword("generator", domain=_SOURCE),)
+SOURCE = (keyword("generator", domain=_SOURCE),)
 _EXAMPLE = "\n\n>>> flow.rand(2, 3).shape\n(2, 3)"
 _OF_UNIFORM = f"Return numbers drawn uniformly from [0, 1).{_EXAMPLE}"
 _OF_NORMAL = "Return numbers drawn from the normal distribution with mean 0, variance 1."

@@ -13,9 +13,8 @@ from oneflow_lite.dtype import to_complex
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError
 from oneflow_lite.functors import checks, domains
 from oneflow_lite.functors.checks import cast, check_dims, check_ndim, no_dimension, wrong
-from oneflow_lite.functors.creation import from_host, keyword, with_options
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.decompositions import flag
+from oneflow_lite.functors.creation import from_host
+from oneflow_lite.functors.declare import functor, keyword, with_options
 from oneflow_lite.functors.domains import (
     AnyTensor,
     Count,
@@ -24,6 +23,7 @@ from oneflow_lite.functors.domains import (
     Number,
     Positive,
     choice,
+    flag,
     tensor,
 )
 from oneflow_lite.tensor import Tensor

@@ -60,6 +60,7 @@ def embedding_bag_sum(xp, weight, coefficients, indices, offsets, *, scale_grad_
 @in_float32
 def embedding_bag_sum_grad(xp, dy, coefficients, indices, offsets, *, rows):
     """dweight[r] = Σ coefficient · dy[bag] over all indices that name the row r"""
+    check_range(xp, "embedding_bag", "input", indices, rows)
     if indices.size * dy.shape[1] > _LARGE_BAGS and on_host(xp):
         return _matrix(coefficients, indices, offsets, dy, rows).T @ dy
     dys = dy.take(_bags(xp, indices, offsets), 0)

@@ -246,3 +246,13 @@ TABLE, FLAT, BAGS = flow.zeros(4, 2), flow.tensor([0, 3]), flow.tensor([0, 1])
 def test_errors_of_bags(given, options, error, argument):
     with pytest.raises(error, match=rf"^embedding_bag\(\): argument '{argument}'"):
         F.embedding_bag(*given, **options)
+
+
+@pytest.mark.parametrize("width", [2, 4096])  # the large one through SciPy's sparse product
+def test_bags_whose_indices_changed_behind_our_back_are_named(width):
+    indices = np.array([0, 2, 1])
+    table = flow.ones(3, width, requires_grad=True)
+    y = F.embedding_bag(flow.from_numpy(indices), table, flow.tensor([0, 2]), mode="sum")
+    indices[1] = 3  # NumPy counts no version
+    with pytest.raises(IndexRangeError, match=r"^embedding_bag\(\): argument 'input'"):
+        y.sum().backward()
