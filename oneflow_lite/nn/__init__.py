@@ -1,22 +1,33 @@
 """Networks: modules, parameters, containers, initialisation, and functions without state."""
 
-from oneflow_lite.nn import functional, init, modules, utils
-from oneflow_lite.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
+from oneflow_lite.nn import functional, init, modules, parameter, utils
+from oneflow_lite.nn.containers import (
+    ModuleDict,
+    ModuleList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules import *  # noqa: F403  (exactly its __all__)
 from oneflow_lite.nn.modules import __all__ as _layers
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
+    "Buffer",
     "Module",
     "ModuleDict",
     "ModuleList",
     "Parameter",
+    "ParameterDict",
     "ParameterList",
     "Sequential",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "functional",
     "init",
     "modules",
+    "parameter",
     "utils",
     *_layers,
 ]

@@ -5,11 +5,19 @@ from __future__ import annotations
 import operator
 import textwrap
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import islice
-from typing import Any, Self, overload
+from typing import Any, Self
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, IndexRangeError, bad_argument
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    IndexRangeError,
+    MissingMethodError,
+    ModuleAttributeError,
+    ModuleNameError,
+    bad_argument,
+)
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
@@ -125,8 +133,36 @@ class Sequential(_Numbered):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return super().__getitem__(index)
 
+    def extend(self, sequential: Iterable[Module]) -> Self:
+        """Add modules at the end."""
+        return super().extend(sequential)
+
     def __add__(self, other: Sequential) -> Sequential:
-        return Sequential(*self, *other)
+        return Sequential(*self, *self._checked(other))
+
+    def __iadd__(self, other: Iterable[Module]) -> Self:  # type: ignore[misc]
+        return super().extend(self._checked(other))
+
+    def __mul__(self, other: int) -> Sequential:
+        return Sequential(*self._repeated(other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: int) -> Self:
+        return super().extend(self._repeated(other)[len(self) :])
+
+    def _checked(self, other: Any) -> Sequential:
+        if isinstance(other, Sequential):
+            return other
+        got, mend = type(other).__name__, "use extend() for others"
+        raise bad_argument(ArgumentError, "Sequential.+", "other", "a Sequential", got, mend)
+
+    def _repeated(self, times: Any) -> list[Module]:
+        if isinstance(times, int) and times > 0:
+            return list(self) * times
+        kind = ArgumentError if isinstance(times, int) else ArgumentTypeError
+        expected, mend = "an int of at least 1", "say how often"
+        raise bad_argument(kind, "Sequential.*", "other", expected, repr(times), mend)
 
 
 class ModuleList(_Numbered):
@@ -219,36 +255,55 @@ class ModuleDict(Module):
         """Remove a module and return it."""
         return self._modules.pop(key)
 
-    def keys(self) -> Iterable[str]:
+    def keys(self) -> KeysView[str]:
         """Return the names."""
         return self._modules.keys()
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> ValuesView[Any]:
         """Return the modules."""
         return self._modules.values()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
+    def items(self) -> ItemsView[str, Any]:
         """Return pairs of name and module."""
         return self._modules.items()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add modules by name, replacing those whose name is there already."""
-        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
-        for pair in _listed(self, "modules", pairs):
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise bad_argument(
-                    ArgumentError,
-                    "ModuleDict",
-                    "modules",
-                    expected="pairs (name, module)",
-                    got=repr(pair),
-                    mend="pass a dict",
-                )
-            self[pair[0]] = pair[1]
+        for name, module in _pairs(self, "modules", modules):
+            self[name] = module
 
 
-class ParameterList(Module):
-    """A list of parameters that are registered; tensors become parameters on the way in.
+class _Values(Module):
+    """What ParameterList and ParameterDict have in common: values that are kept as attributes."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise MissingMethodError(f"{type(self).__name__} is not called; use what it holds")
+
+    def _named(self) -> Iterable[tuple[Any, Any]]:
+        """Return all values with their names."""
+        return ()
+
+    def extra_repr(self) -> str:
+        """Return a line for each value."""
+        return "\n".join([f"  ({name}): {_described(value)}" for name, value in self._named()])
+
+
+def _stored(value: Any) -> Any:
+    """Return what is kept of a value: of a tensor a parameter."""
+    plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
+    return Parameter(value) if plain else value
+
+
+def _described(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"Object of type: {type(value).__name__}"
+    where = f" (GPU {value.device.index})" if value.is_cuda else ""
+    size = "x".join(map(str, value.shape))
+    return f"Parameter containing: [{value.dtype} of size {size}{where}]"
+
+
+class ParameterList(_Values):
+    """A list of values: tensors become parameters on the way in, and parameters are registered.
 
     Examples
     --------
@@ -258,60 +313,175 @@ class ParameterList(Module):
     (2, True, ['0', '1'])
     """
 
-    def __init__(self, values: Iterable[Tensor] | None = None) -> None:
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
+        self._size = 0
         if values is not None:
             self.extend(values)
-
-    @overload
-    def __getitem__(self, index: int) -> Parameter: ...
-    @overload
-    def __getitem__(self, index: slice) -> ParameterList: ...
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
-        return self._parameters[str(_position(self, index, len(self)))]
+        return getattr(self, str(_position(self, index, len(self))))
 
-    def __setitem__(self, index: int, value: Tensor) -> None:
-        self.register_parameter(str(_position(self, index, len(self))), _as_parameter(value))
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, str(_position(self, index, len(self))), _stored(value))
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return self._size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._parameters.values())
+        return (getattr(self, str(position)) for position in range(self._size))
 
-    def __iadd__(self, values: Iterable[Tensor]) -> Self:
+    def __iadd__(self, values: Iterable[Any]) -> Self:
         return self.extend(values)
 
-    def append(self, value: Tensor) -> Self:
-        """Add a parameter at the end."""
-        self.register_parameter(str(len(self)), _as_parameter(value))
+    def append(self, value: Any) -> Self:
+        """Add a value at the end."""
+        setattr(self, str(self._size), _stored(value))
+        self._size += 1
         return self
 
-    def extend(self, values: Iterable[Tensor]) -> Self:
-        """Add parameters at the end."""
-        for value in _listed(self, "values", values):
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add values at the end."""
+        for value in [_stored(value) for value in _listed(self, "values", values)]:
             self.append(value)
         return self
 
-    def __repr__(self) -> str:
-        lines = [
-            f"({name}): Parameter containing: [{value.dtype} of size "
-            f"{'x'.join(map(str, value.shape))}{_where(value)}]"
-            for name, value in self.named_parameters()
-        ]
-        body = "".join(f"\n  {line}" for line in lines)
-        return f"{self._get_name()}({body}\n)" if lines else f"{self._get_name()}()"
+    def _named(self) -> Iterable[tuple[Any, Any]]:
+        return enumerate(self)
 
 
-def _where(value: Tensor) -> str:
-    return "" if value.device.type == "cpu" else f" ({value.device})"
+class ParameterDict(_Values):
+    """Values by name: tensors become parameters on the way in, and parameters are registered.
+
+    A plain dict is taken in the order of its sorted names, other things in their own order.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> parameters = flow.nn.ParameterDict({"scale": flow.ones(2), "note": "no tensor"})
+    >>> list(parameters), list(parameters.state_dict())
+    (['note', 'scale'], ['scale'])
+    """
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise ModuleAttributeError(f"'{type(self).__name__}' object has no entry {key!r}")
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str):
+            got, mend = type(key).__name__, "name it with a string"
+            raise bad_argument(ArgumentTypeError, "ParameterDict", "key", "a str", got, mend)
+        setattr(self, key, _stored(value))
+        self._keys[key] = None
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __or__(self, other: Any) -> ParameterDict:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other: Any) -> ParameterDict:
+        made = ParameterDict(other)
+        made.update(self)
+        return made
+
+    def __ior__(self, other: Any) -> Self:
+        self.update(other)
+        return self
+
+    def copy(self) -> ParameterDict:
+        """Return a new one with the same values."""
+        return ParameterDict(self.items())
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return a value; `default` is set first if there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self) -> None:
+        """Remove all values."""
+        for key in list(self):
+            del self[key]
+
+    def pop(self, key: str) -> Any:
+        """Remove a value and return it."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the last value and return it with its name."""
+        if not self._keys:
+            raise ModuleNameError("ParameterDict.popitem(): there is nothing left; ask len() first")
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or `default` if there is none."""
+        return getattr(self, key) if key in self._keys else default
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Return a new one with `default` under every name."""
+        return ParameterDict([(key, default) for key in keys])
+
+    def keys(self) -> KeysView[str]:
+        """Return the names."""
+        return self._keys.keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Yield pairs of name and value."""
+        return ((key, self[key]) for key in self._keys)
+
+    def values(self) -> Iterable[Any]:
+        """Yield the values."""
+        return (self[key] for key in self._keys)
+
+    def update(self, parameters: Any) -> None:
+        """Add values by name, replacing those whose name is there already."""
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            parameters = sorted(parameters.items(), key=operator.itemgetter(0))
+        for key, value in _pairs(self, "parameters", parameters):
+            self[key] = value
+
+    def _named(self) -> Iterable[tuple[Any, Any]]:
+        return self.items()
 
 
-def _as_parameter(value: Any) -> Parameter:
-    return value if isinstance(value, Parameter) else Parameter(value)
+def _pairs(owner: object, argument: str, values: Any) -> list[tuple[Any, Any]]:
+    """Return the pairs (name, value) of a mapping, a dict of ours, or an iterable of pairs."""
+    given = values.items() if isinstance(values, (Mapping, ModuleDict, ParameterDict)) else values
+    pairs = _listed(owner, argument, given)
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            kind = ArgumentError if isinstance(pair, Iterable) else ArgumentTypeError
+            expected, mend = "pairs (name, value)", "pass a dict"
+            raise bad_argument(kind, type(owner).__name__, argument, expected, repr(pair), mend)
+    return pairs
 
 
 def _listed(owner: object, argument: str, values: Any) -> list[Any]:

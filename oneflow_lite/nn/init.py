@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.checks import check_int, check_number, check_tensor
 from oneflow_lite.functors.random import (
     orthogonal_ as _orthogonal_,
     trunc_normal_ as _trunc_normal_,
 )
 from oneflow_lite.tensor import Tensor, make_tensor
+
+_Given = ParamSpec("_Given")
 
 _GAINS = {
     **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d"), 1.0),
@@ -141,6 +146,21 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     return inputs * math.prod(window), outputs * math.prod(window)
 
 
+def _calculate_correct_fan(tensor: Tensor, mode: str, op: str = "fan_in_and_fan_out") -> int:
+    """Return the one of the two numbers that `mode` names, 'fan_in' or 'fan_out'."""
+    fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(tensor), strict=True))
+    if str(mode).lower() not in fans:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            "mode",
+            expected="'fan_in' or 'fan_out'",
+            got=repr(mode),
+            mend="choose one of these",
+        )
+    return fans[mode.lower()]
+
+
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with U(-c, c), c = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
 
@@ -206,18 +226,7 @@ def kaiming_normal_(
 
 
 def _kaiming_std(op: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    if mode not in ("fan_in", "fan_out"):
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "mode",
-            expected="'fan_in' or 'fan_out'",
-            got=repr(mode),
-            mend="choose one of these",
-        )
-    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    fan = fan_in if mode == "fan_in" else fan_out
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode, op))
 
 
 @no_grad()
@@ -237,6 +246,50 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return _orthogonal_(tensor, gain, generator=generator)
 
 
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill filters of a convolution so that it hands on its first channels, in each group.
+
+    The filters are of 3, 4 or 5 dimensions.
+
+    >>> import oneflow_lite as flow
+    >>> flow.nn.init.dirac_(flow.empty(2, 1, 3))
+    tensor([[[0., 1., 0.]],
+    <BLANKLINE>
+            [[0., 0., 0.]]])
+    """
+    _check_dims("dirac_", tensor, at_least=3, at_most=5)
+    outputs, inputs, *window = tensor.shape
+    if outputs % check_int("dirac_", "groups", groups, 1):
+        expected, mend = f"a divisor of the {outputs} filters", "change the groups"
+        raise bad_argument(ArgumentError, "dirac_", "groups", expected, groups, mend)
+    tensor.zero_()
+    each = range(min(outputs // groups, inputs))
+    rows = [group * (outputs // groups) + i for group in range(groups) for i in each]
+    if rows:
+        tensor[(rows, [*each] * groups, *(size // 2 for size in window))] = 1
+    return tensor
+
+
+@no_grad()
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Fill a matrix with N(0, std^2), and in each column a share of zeros (Martens, 2010).
+
+    `sparsity` is the share, rounded up to whole rows.
+
+    >>> import oneflow_lite as flow
+    >>> int((flow.nn.init.sparse_(flow.empty(10, 3), 0.25) == 0).sum())
+    9
+    """
+    _check_dims("sparse_", tensor, exactly=2)
+    zeros = math.ceil(check_number("sparse_", "sparsity", sparsity) * tensor.shape[0])
+    normal_(tensor, 0.0, std, generator)
+    for column in range(tensor.shape[1]):
+        order = F.randperm(tensor.shape[0], generator=generator, device=tensor.device)
+        tensor[order[:zeros], column] = 0
+    return tensor
+
+
 def _is_empty(tensor: Tensor) -> bool:
     if check_tensor("init", "tensor", tensor).numel():
         return False
@@ -244,15 +297,52 @@ def _is_empty(tensor: Tensor) -> bool:
     return True
 
 
-def _check_dims(op: str, tensor: Tensor, *, exactly: int | None = None, at_least: int = 0) -> None:
+def _check_dims(
+    op: str,
+    tensor: Tensor,
+    *,
+    exactly: int | None = None,
+    at_least: int = 0,
+    at_most: int | None = None,
+) -> None:
+    least, most = (exactly, exactly) if exactly else (at_least, at_most)
     ndim = check_tensor(op, "tensor", tensor).ndim
-    if ndim >= at_least and exactly in (None, ndim):
+    if ndim >= least and (most is None or ndim <= most):
         return
+    words = f"{least} to {most}" if at_most else f"{exactly or f'at least {at_least}'}"
     raise bad_argument(
         ArgumentError,
         op,
         "tensor",
-        expected=f"{exactly} dimensions" if exactly else f"at least {at_least} dimensions",
+        expected=f"{words} dimensions",
         got=f"shape {tuple(tensor.shape)}",
         mend="reshape it, or use normal_ or uniform_",
     )
+
+
+def _deprecated(fill: Callable[_Given, Tensor]) -> Callable[_Given, Tensor]:
+    """Return the function under its old name, without the underscore at the end."""
+    name = fill.__name__
+
+    @functools.wraps(fill)
+    def old(*args: _Given.args, **kwargs: _Given.kwargs) -> Tensor:
+        text = f"nn.init.{name[:-1]} is deprecated; call nn.init.{name}"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return fill(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = name[:-1]
+    old.__doc__ = f"Do what `{name}` does, and warn: this name is deprecated."
+    return old
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

@@ -18,7 +18,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.nn.conversion import Conversion
 from oneflow_lite.nn.hooks import ModuleHooks
-from oneflow_lite.nn.parameter import Parameter, clear_grad
+from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
 from oneflow_lite.nn.state import IncompatibleKeys, collect_state, load_state
 from oneflow_lite.nn.traversal import Traversal
 from oneflow_lite.tensor import Tensor
@@ -226,6 +226,8 @@ class Module(Traversal, ModuleHooks, Conversion):
             if value is not None:
                 raise _wrong_member(name, value, "a Module", "an nn.Module")
             self._modules[name] = None
+        elif isinstance(value, Buffer):
+            self.register_buffer(name, value, value.persistent)
         elif name in fields.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
                 raise _wrong_member(name, value, "a Tensor", "flow.tensor(...)")

@@ -1,10 +1,31 @@
-"""Parameter: a leaf tensor that a Module finds by itself; functors take it like any other."""
+"""Parameter and Buffer: tensors that a Module finds by itself, some of a shape not yet known."""
 
 from __future__ import annotations
 
+from typing import Any, ClassVar, Self
+
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.device import Device
+from oneflow_lite.dtype import DType
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.functors.checks import check_int
+from oneflow_lite.tensor import OWN_FIELDS, Tensor
+
+
+def _adopt(tensor: Tensor, data: Any, requires_grad: bool | None) -> None:
+    """Give a new tensor the memory of `data`, but not its place in a graph."""
+    if not isinstance(data, Tensor):
+        raise bad_argument(
+            ArgumentTypeError,
+            type(tensor).__name__,
+            "data",
+            expected="a Tensor",
+            got=type(data).__name__,
+            mend="wrap the values with flow.tensor(...)",
+        )
+    tensor._data = data._data
+    tensor._storage = data.storage
+    tensor.requires_grad = data.requires_grad if requires_grad is None else requires_grad
 
 
 class Parameter(Tensor):
@@ -33,23 +54,178 @@ class Parameter(Tensor):
     """
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        if data is None:
-            data = Tensor(0)
-        if not isinstance(data, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
-                "Parameter",
-                "data",
-                expected="a Tensor",
-                got=type(data).__name__,
-                mend="wrap the values with flow.tensor(...)",
-            )
-        self._data = data._data
-        self._storage = data.storage
-        self.requires_grad = requires_grad
+        _adopt(self, Tensor(0) if data is None else data, requires_grad)
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+class Buffer(Tensor):
+    """A tensor that a `Module` registers as a buffer when it is assigned as an attribute.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        Shares memory with the buffer, but not its place in a graph. Empty when None.
+    persistent : bool
+        Whether it is part of the module's state dict.
+
+    Raises
+    ------
+    ArgumentTypeError
+        When `data` is not a tensor.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> module = flow.nn.Module()
+    >>> module.scale = flow.nn.Buffer(flow.tensor([2.0]))
+    >>> module.state_dict()["scale"]
+    tensor([2.])
+    """
+
+    persistent: bool
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        _adopt(self, Tensor(0) if data is None else data, None)
+        self.persistent = persistent
+
+
+class UninitializedTensorMixin(Tensor):
+    """A tensor whose shape is not known yet; until `materialize` it can be moved and converted.
+
+    Whatever asks for its shape or values raises an `ArgumentError`, a ValueError and RuntimeError.
+    """
+
+    cls_to_become: ClassVar[type[Tensor]] = Tensor
+    _stub: Parameter  # without elements; it knows device and dtype, and whether it is trained
+
+    def __init__(self, requires_grad: bool, device: Any, dtype: Any) -> None:
+        stub: Tensor = Tensor(0, device=device)
+        self._stub = Parameter(stub if dtype is None else stub.to(dtype=dtype), requires_grad)
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter or buffer of this shape, filled with zeros.
+
+        device, dtype: by default those that it was made with, or moved and converted to.
+        """
+        given = shape if isinstance(shape, (tuple, list)) else (shape,)
+        sizes = tuple(check_int("materialize", "shape", size, 0) for size in given)
+        self._stub.data = self._stub.data.new_zeros(sizes, device=device, dtype=dtype)
+        stub = vars(self).pop("_stub")
+        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        vars(self).update({name: stub.__dict__[name] for name in OWN_FIELDS & vars(stub).keys()})
+
+    def _unknown(self) -> Any:
+        raise ArgumentError(
+            f"{type(self).__name__}: its shape and values are not known yet; call the lazy module "
+            "once with a batch, load its state dict, or call materialize(shape)"
+        )
+
+    _data = shape = property(_unknown)
+
+    @property
+    def dtype(self) -> DType:
+        """The element type that it will have."""
+        return self._stub.dtype
+
+    @property
+    def device(self) -> Device:
+        """Where it will live."""
+        return self._stub.device
+
+    @property
+    def data(self) -> Tensor:
+        """A tensor without elements, of this device and dtype; assign one to convert."""
+        return self._stub.data
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._stub.data = value
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients will be computed for it."""
+        return self._stub.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._stub.requires_grad = value
+
+    def is_floating_point(self) -> bool:
+        """Return whether the dtype is a floating point one."""
+        return self._stub.is_floating_point()
+
+    def is_complex(self) -> bool:
+        """Return whether the dtype is complex."""
+        return self._stub.is_complex()
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move or convert what it will be, in place."""
+        self._stub.data = self._stub.data.to(*args, **kwargs)
+        return self
+
+    def detach(self) -> Self:
+        """Return itself: there is no graph and no memory yet."""
+        return self
+
+    def copy_(self, value: Tensor) -> Tensor:
+        """Take the shape of `value`, and its elements if they are known."""
+        if is_lazy(value):
+            return self
+        self.materialize(value.shape)
+        return self.copy_(value)  # that of its new class
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        fields = {name: value for name, value in vars(self).items() if name != "_stub"}
+        return type(self), (self.requires_grad, str(self.device), self.dtype), fields or None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        make, given, fields = self.__reduce_ex__(4)
+        memo[id(self)] = made = make(*given)
+        vars(made).update(fields or {})
+        return made  # type: ignore[no-any-return]
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet: a lazy module makes it at its first call.
+
+    >>> import oneflow_lite as flow
+    >>> weight = flow.nn.UninitializedParameter()
+    >>> weight
+    <UninitializedParameter>
+    >>> weight.materialize((2,))
+    >>> weight
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+    """
+
+    cls_to_become = Parameter
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(requires_grad, device, dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+    """A buffer whose shape is not known yet; see `UninitializedParameter`."""
+
+    def __init__(
+        self,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> None:
+        super().__init__(requires_grad, device, dtype)
+        self.persistent = persistent
+
+
+def is_lazy(value: Any) -> bool:
+    """Return whether a value is a tensor whose shape is not known yet."""
+    return isinstance(value, UninitializedTensorMixin)
 
 
 def clear_grad(parameter: Tensor, set_to_none: bool) -> None:

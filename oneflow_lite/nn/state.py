@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentTypeError, StateDictError, bad_argument
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.parameter import Parameter, is_lazy
 from oneflow_lite.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ def _mismatch(key: str, value: Any, tensor: Tensor) -> list[str]:
     """Say what is wrong with the value for `key`, if anything is."""
     if not isinstance(value, Tensor):
         return [f"value of {key!r}: expected a Tensor, got {type(value).__name__}"]
+    if is_lazy(tensor):  # takes any shape
+        return []
     if value.shape != tensor.shape:
         return [
             f"size mismatch for {key!r}: the state dict has shape {tuple(value.shape)}, "

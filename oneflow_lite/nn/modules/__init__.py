@@ -24,11 +24,34 @@ from oneflow_lite.nn.modules.activation_piecewise import (
     ReLU,
     ReLU6,
 )
-from oneflow_lite.nn.modules.conv import Conv1d, Conv2d
+from oneflow_lite.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
+from oneflow_lite.nn.modules.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from oneflow_lite.nn.modules.dropout import Dropout
-from oneflow_lite.nn.modules.embedding import Embedding
+from oneflow_lite.nn.modules.embedding import Embedding, EmbeddingBag
 from oneflow_lite.nn.modules.flatten import Flatten, Identity, Unflatten
-from oneflow_lite.nn.modules.linear import Linear
+from oneflow_lite.nn.modules.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
+from oneflow_lite.nn.modules.linear import Bilinear, Linear
 from oneflow_lite.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -44,9 +67,14 @@ from oneflow_lite.nn.modules.loss import (
 from oneflow_lite.nn.modules.normalization import (
     BatchNorm1d,
     BatchNorm2d,
+    BatchNorm3d,
     GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
     LayerNorm,
     RMSNorm,
+    SyncBatchNorm,
 )
 from oneflow_lite.nn.modules.pooling import (
     AdaptiveAvgPool2d,
@@ -62,18 +90,26 @@ __all__ = [
     "GELU",
     "SELU",
     "AdaptiveAvgPool2d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AvgPool1d",
     "AvgPool2d",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
+    "BatchNorm3d",
+    "Bilinear",
     "Conv1d",
     "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
+    "EmbeddingBag",
     "Flatten",
     "GroupNorm",
     "Hardsigmoid",
@@ -81,9 +117,25 @@ __all__ = [
     "Hardtanh",
     "HuberLoss",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LogSigmoid",
@@ -102,6 +154,7 @@ __all__ = [
     "Softmax",
     "Softplus",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Unflatten",

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.functors.checks import check_choice, check_int, check_ndim
 from oneflow_lite.nn import functional as F
-from oneflow_lite.nn.module import Module
-from oneflow_lite.nn.modules.factory import parameter, sizes
-from oneflow_lite.nn.modules.linear import reset_weight_and_bias
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.modules.factory import Weighted, sizes
 from oneflow_lite.tensor import Tensor
 
-_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
-
-class _Conv(Module):
-    """What Conv1d and Conv2d have in common."""
+class _ConvNd(Weighted):
+    """What all convolutions have in common; `_spatial` is the number of spatial dimensions."""
 
     _spatial: ClassVar[int]
-    weight: Parameter
-    bias: Parameter | None
+    transposed: ClassVar[bool] = False
+    _padding_modes: ClassVar[tuple[str, ...]] = ("zeros", "reflect", "replicate", "circular")
     padding: tuple[int, ...] | str
 
     def __init__(
@@ -48,14 +43,19 @@ class _Conv(Module):
         self.stride = sizes(op, "stride", stride, n, 1)
         self.dilation = sizes(op, "dilation", dilation, n, 1)
         self.padding = self._check_padding(padding)
-        self.padding_mode = _one_of(op, "padding_mode", padding_mode, _PADDING_MODES)
-        shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
-        self.weight = parameter(shape, device, dtype)
-        self.register_parameter("bias", parameter(shape[:1], device, dtype) if bias else None)
-        self.reset_parameters()
+        self.output_padding = (0,) * n
+        self.padding_mode = check_choice(op, "padding_mode", padding_mode, self._padding_modes)
+        self._make(device, dtype, weight=True, bias=bias)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        outer, inner = self.out_channels, self.in_channels
+        if self.transposed:
+            outer, inner = inner, outer
+        shape = (outer, inner // self.groups, *self.kernel_size)
+        return {"weight": shape, "bias": (self.out_channels,)}
 
     def _channels(self, argument: str, value: Any) -> int:
-        channels = check_int(type(self).__name__, argument, value, 1)
+        channels = check_int(type(self).__name__, argument, value, 0)
         if channels % self.groups:
             raise bad_argument(
                 ArgumentError,
@@ -69,7 +69,7 @@ class _Conv(Module):
 
     def _check_padding(self, padding: Any) -> tuple[int, ...] | str:
         op = type(self).__name__
-        if not isinstance(padding, str):
+        if self.transposed or not isinstance(padding, str):
             return sizes(op, "padding", padding, self._spatial, 0)
         if padding == "same" and any(step != 1 for step in self.stride):
             raise bad_argument(
@@ -80,62 +80,61 @@ class _Conv(Module):
                 got="'same'",
                 mend="use stride=1 or give the padding",
             )
-        return _one_of(op, "padding", padding, ("same", "valid"))
+        return check_choice(op, "padding", padding, ("same", "valid"))
 
-    def _borders(self) -> tuple[int, ...]:
-        """Return what F.pad needs to pad the input: (left, right) from the last dimension on."""
-        if self.padding == "valid":
-            return (0, 0) * self._spatial
+    @property
+    def _reversed_padding_repeated_twice(self) -> list[int]:
+        """What F.pad needs to pad the input: (left, right) from the last dimension on."""
         result: list[int] = []
         for d in reversed(range(self._spatial)):
-            if self.padding == "same":
-                total = self.dilation[d] * (self.kernel_size[d] - 1)
-                result += [total // 2, total - total // 2]
+            total = 0 if self.padding == "valid" else self.dilation[d] * (self.kernel_size[d] - 1)
+            if not isinstance(self.padding, str):
+                result += [self.padding[d]] * 2
             else:
-                result += [int(self.padding[d])] * 2
-        return tuple(result)
+                result += [total // 2, total - total // 2]
+        return result
 
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
-        reset_weight_and_bias(self.weight, self.bias)
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the convolved input."""
+        return self._conv_forward(input, self.weight, self.bias)
 
-    def _convolve(self, conv: Callable[..., Tensor], input: Tensor) -> Tensor:
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with other filters than the module's own."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
-            input = F.pad(input, self._borders(), mode=self.padding_mode)
-            padding = 0
-        return conv(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            borders = self._reversed_padding_repeated_twice
+            input, padding = F.pad(input, borders, mode=self.padding_mode), 0
+        convolve = getattr(F, f"conv{self._spatial}d")
+        result: Tensor = convolve(
+            input, weight, bias, self.stride, padding, self.dilation, self.groups
+        )
+        return result
 
     def extra_repr(self) -> str:
         """Return the sizes, and the options that differ from their defaults."""
-        n = self._spatial
-        parts = [
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}",
-            f"stride={self.stride}",
-        ]
-        if self.padding != (0,) * n:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * n:
-            parts.append(f"dilation={self.dilation}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
+        zeros, ones = (0,) * self._spatial, (1,) * self._spatial
+        return self._told(
+            "in_channels out_channels",
+            "kernel_size stride",
+            padding=zeros,
+            dilation=ones,
+            output_padding=zeros,
+            groups=1,
+            bias=True,
+            padding_mode="zeros",
+        )
 
 
-class Conv1d(_Conv):
-    """Cross-correlation of an input (N, C, L) with `out_channels` kernels.
+class Conv1d(_ConvNd):
+    """Cross-correlation of an input (N, C, L) or (C, L) with `out_channels` kernels.
 
     Parameters
     ----------
     in_channels, out_channels : int
         Channels of input and output, both divisible by `groups`.
-    kernel_size, stride, dilation : int or tuple of one int
+    kernel_size, stride, dilation : int or tuple of ints, one for each spatial dimension
         Size of the kernel, step of the kernel, and spacing of its elements.
-    padding : int, tuple of one int, "same" or "valid"
+    padding : int, tuple of ints, "same" or "valid"
         Added on both sides.
     groups : int
         Blocks of channels that are convolved apart.
@@ -155,30 +154,11 @@ class Conv1d(_Conv):
 
     _spatial = 1
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the convolved input."""
-        return self._convolve(F.conv1d, input)
 
+class Conv2d(_ConvNd):
+    """Cross-correlation of an input (N, C, H, W) or (C, H, W) with `out_channels` kernels.
 
-class Conv2d(_Conv):
-    """Cross-correlation of an input (N, C, H, W) with `out_channels` kernels.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Channels of input and output, both divisible by `groups`.
-    kernel_size, stride, dilation : int or tuple of two ints
-        Size of the kernel, step of the kernel, and spacing of its elements.
-    padding : int, tuple of two ints, "same" or "valid"
-        Added on all sides.
-    groups : int
-        Blocks of channels that are convolved apart.
-    bias : bool
-        Whether a bias is added to each output channel.
-    padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        What the padding consists of.
-    device, dtype : optional
-        Of the parameters.
+    The parameters are those of `Conv1d`.
 
     Examples
     --------
@@ -189,19 +169,149 @@ class Conv2d(_Conv):
 
     _spatial = 2
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the convolved input."""
-        return self._convolve(F.conv2d, input)
+
+class Conv3d(_ConvNd):
+    """Cross-correlation of an input (N, C, D, H, W) or (C, D, H, W) with `out_channels` kernels.
+
+    The parameters are those of `Conv1d`.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.Conv3d(1, 4, (1, 2, 3))(flow.ones(2, 1, 5, 5, 5)).shape
+    (2, 4, 5, 4, 3)
+    """
+
+    _spatial = 3
 
 
-def _one_of(op: str, argument: str, value: Any, choices: tuple[str, ...]) -> str:
-    if value in choices:
-        return str(value)
-    raise bad_argument(
-        ArgumentError,
-        op,
-        argument,
-        expected="one of " + ", ".join(map(repr, choices)),
-        got=repr(value),
-        mend="choose one of these",
-    )
+class _ConvTransposeNd(_ConvNd):
+    """What transposed convolutions have in common."""
+
+    transposed = True
+    _padding_modes = ("zeros",)
+    padding: tuple[int, ...]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        added = sizes(type(self).__name__, "output_padding", output_padding, self._spatial, 0)
+        geometry = (kernel_size, stride, padding, dilation, groups)
+        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
+        self.output_padding = added
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Return the convolved input; `output_size` chooses among sizes that a stride allows."""
+        added = self.output_padding
+        if output_size is not None:
+            added = self._added_for(input, output_size)
+        convolve = getattr(F, f"conv_transpose{self._spatial}d")
+        given = (self.stride, self.padding, added, self.groups, self.dilation)
+        result: Tensor = convolve(input, self.weight, self.bias, *given)
+        return result
+
+    def _added_for(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+        """Return the output padding that leads to this size, given with or without (N, C)."""
+        op, n = type(self).__name__, self._spatial
+        check_ndim(op, input, (n + 1, n + 2))
+        if not isinstance(output_size, (tuple, list)):
+            expected, got = f"{n} or {input.ndim} ints", repr(output_size)
+            mend = "pass a tuple"
+            raise bad_argument(ArgumentTypeError, op, "output_size", expected, got, mend)
+        wanted = [check_int(op, "output_size", size) for size in output_size]
+        wanted = wanted[input.ndim - n :] if len(wanted) == input.ndim else wanted
+        least = [
+            (size - 1) * s - 2 * p + d * (k - 1) + 1
+            for size, s, p, d, k in zip(
+                input.shape[-n:],
+                self.stride,
+                self.padding,
+                self.dilation,
+                self.kernel_size,
+                strict=True,
+            )
+        ]
+        most = [size + s - 1 for size, s in zip(least, self.stride, strict=True)]
+        fits = len(wanted) == n and all(
+            low <= size <= high for low, size, high in zip(least, wanted, most, strict=True)
+        )
+        if not fits:
+            expected = f"{n} or {input.ndim} ints, the last {n} from {least} to {most}"
+            mend = "choose a size that stride and padding allow"
+            raise bad_argument(ArgumentError, op, "output_size", expected, output_size, mend)
+        return tuple(size - low for size, low in zip(wanted, least, strict=True))
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """Transposed convolution of an input (N, C, L) or (C, L): the gradient of `Conv1d`.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of input and output, both divisible by `groups`.
+    kernel_size, stride, dilation : int or tuple of ints, one for each spatial dimension
+        Size of the kernel, step between its places in the output, and spacing of its elements.
+    padding : int or tuple of ints
+        Cut off on both sides.
+    output_padding : int or tuple of ints
+        Added at the end; less than stride or dilation.
+    groups : int
+        Blocks of channels that are convolved apart.
+    bias : bool
+        Whether a bias is added to each output channel.
+    padding_mode : {"zeros"}
+        The only one there is.
+    device, dtype : optional
+        Of the parameters.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> up = flow.nn.ConvTranspose1d(3, 8, 4, stride=2, padding=1)
+    >>> up(flow.ones(2, 3, 5)).shape, up(flow.ones(2, 3, 5), output_size=(11,)).shape
+    ((2, 8, 10), (2, 8, 11))
+    """
+
+    _spatial = 1
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """Transposed convolution of an input (N, C, H, W) or (C, H, W): the gradient of `Conv2d`.
+
+    The parameters are those of `ConvTranspose1d`.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.ConvTranspose2d(3, 8, 4, stride=2, padding=1)(flow.ones(2, 3, 5, 6)).shape
+    (2, 8, 10, 12)
+    """
+
+    _spatial = 2
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """Transposed convolution of an input (N, C, D, H, W) or (C, D, H, W): the gradient of `Conv3d`.
+
+    The parameters are those of `ConvTranspose1d`.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.ConvTranspose3d(3, 8, 2, stride=2)(flow.ones(3, 2, 3, 4)).shape
+    (8, 4, 6, 8)
+    """
+
+    _spatial = 3

@@ -1,15 +1,61 @@
-"""How a module makes the tensors it is built with, and checks the sizes it is given."""
+"""What layers with parameters have in common: how they make, draw and show them."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from oneflow_lite.device import as_device, on_device
 from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.checks import check_int
+from oneflow_lite.nn import init
+from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor, make_constant
+
+
+class Weighted(Module):
+    """A layer that can say the shapes of its tensors, so that its lazy twin can make them later."""
+
+    weight: Any  # a Parameter, or None where the layer goes without
+    bias: Any
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of weight and bias, and of buffers."""
+        return {}
+
+    def _make(self, device: Any, dtype: Any, **wanted: Any) -> None:
+        """Register the wanted parameters, the others as None, and draw them."""
+        shapes = self._shapes()
+        for name, yes in wanted.items():
+            made = self._parameter(shapes[name], device, dtype) if yes else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def _parameter(self, shape: tuple[int, ...], device: Any, dtype: Any) -> Parameter:
+        return parameter(shape, device, dtype)
+
+    def _buffer(self, shape: tuple[int, ...], device: Any, dtype: Any) -> Tensor:
+        return filled(shape, 0.0, device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, uniformly within 1/sqrt(fan_in)."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        fan_in = math.prod(self.weight.shape[1:])
+        if self.bias is not None and fan_in:
+            bound = 1 / math.sqrt(fan_in)
+            init.uniform_(self.bias, -bound, bound)
+
+    def _told(self, positional: str, always: str = "", **defaults: Any) -> str:
+        """Return attributes as text: values, `name=value`, and what differs from its default."""
+        always += "".join([f" {n}" for n, value in defaults.items() if self._value(n) != value])
+        parts = [str(self._value(name)) for name in positional.split()]
+        return ", ".join(parts + [f"{name}={self._value(name)}" for name in always.split()])
+
+    def _value(self, name: str) -> Any:
+        value = getattr(self, name)
+        return value is not None if name == "bias" else value
 
 
 def filled(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = None) -> Tensor:

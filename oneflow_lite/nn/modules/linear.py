@@ -7,13 +7,11 @@ from typing import Any
 
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn import functional as F, init
-from oneflow_lite.nn.module import Module
-from oneflow_lite.nn.modules.factory import parameter
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.tensor import Tensor
 
 
-class Linear(Module):
+class Linear(Weighted):
     """y = x W^T + b.
 
     Parameters
@@ -37,9 +35,6 @@ class Linear(Module):
     (128, 30)
     """
 
-    weight: Parameter
-    bias: Parameter | None
-
     def __init__(
         self,
         in_features: int,
@@ -51,15 +46,10 @@ class Linear(Module):
         super().__init__()
         self.in_features = check_int("Linear", "in_features", in_features, 0)
         self.out_features = check_int("Linear", "out_features", out_features, 0)
-        self.weight = parameter((self.out_features, self.in_features), device, dtype)
-        self.register_parameter(
-            "bias", parameter((self.out_features,), device, dtype) if bias else None
-        )
-        self.reset_parameters()
+        self._make(device, dtype, weight=True, bias=bias)
 
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
-        reset_weight_and_bias(self.weight, self.bias)
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the transformed input."""
@@ -67,17 +57,63 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes."""
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
+        return self._told("", "in_features out_features bias")
 
 
-def reset_weight_and_bias(weight: Tensor, bias: Tensor | None) -> None:
-    """Draw weight and bias uniformly within 1/sqrt(fan_in), as Linear and the convolutions do."""
-    if weight.numel():
-        init.kaiming_uniform_(weight, a=math.sqrt(5))
-    fan_in = math.prod(weight.shape[1:])
-    if bias is not None and fan_in:
-        bound = 1 / math.sqrt(fan_in)
-        init.uniform_(bias, -bound, bound)
+class Bilinear(Weighted):
+    """y[o] = x1^T W[o] x2 + b[o].
+
+    Parameters
+    ----------
+    in1_features, in2_features, out_features : int
+        Sizes of the last dimension of the two inputs and of the output.
+    bias : bool
+        Whether b is added.
+    device, dtype : optional
+        Of the parameters.
+
+    Notes
+    -----
+    `weight` (out_features, in1_features, in2_features) and `bias` (out_features) start uniformly
+    between -1/sqrt(in1_features) and 1/sqrt(in1_features).
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.Bilinear(2, 3, 4)(flow.ones(5, 2), flow.ones(5, 3)).shape
+    (5, 4)
+    """
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in1_features = check_int("Bilinear", "in1_features", in1_features, 1)
+        self.in2_features = check_int("Bilinear", "in2_features", in2_features, 0)
+        self.out_features = check_int("Bilinear", "out_features", out_features, 0)
+        self._make(device, dtype, weight=True, bias=bias)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        outputs = (self.out_features,)
+        return {"weight": (*outputs, self.in1_features, self.in2_features), "bias": outputs}
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """Return the form of the two inputs."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Return the sizes."""
+        return self._told("", "in1_features in2_features out_features bias")

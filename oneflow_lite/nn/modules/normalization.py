@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,17 +12,27 @@ from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
-from oneflow_lite.nn.modules.factory import filled, parameter
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.modules.factory import Weighted, filled
 from oneflow_lite.tensor import Tensor
 
 
-class _BatchNorm(Module):
-    """What BatchNorm1d and BatchNorm2d have in common."""
+class _Affine(Weighted):
+    """What normalizations have in common: a weight that starts as ones and a bias as zeros."""
+
+    def reset_parameters(self) -> None:
+        """Set weight 1 and bias 0."""
+        for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
+            if getattr(self, name, None) is not None:
+                fill(getattr(self, name))
+
+
+class _NormBase(_Affine):
+    """What batch and instance normalization have in common: running statistics of channels.
+
+    `_ndims` are the numbers of dimensions that an input may have.
+    """
 
     _ndims: ClassVar[tuple[int, ...]]
-    weight: Parameter | None
-    bias: Parameter | None
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -44,16 +55,18 @@ class _BatchNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        shape = (self.num_features,)
-        ones = parameter(shape, device, dtype, value=1.0) if affine else None
-        zeros = parameter(shape, device, dtype) if affine and bias else None
-        self.register_parameter("weight", ones)
-        self.register_parameter("bias", zeros)
-        tracked = track_running_stats
-        self.register_buffer("running_mean", filled(shape, 0.0, device, dtype) if tracked else None)
-        self.register_buffer("running_var", filled(shape, 1.0, device, dtype) if tracked else None)
-        self.register_buffer(
-            "num_batches_tracked", filled((), 0, device, np.int64) if tracked else None
+        for name in ("running_mean", "running_var"):
+            made = (
+                self._buffer((self.num_features,), device, dtype) if track_running_stats else None
+            )
+            self.register_buffer(name, made)
+        count = filled((), 0, device, np.int64) if track_running_stats else None
+        self.register_buffer("num_batches_tracked", count)
+        self._make(device, dtype, weight=affine, bias=affine and bias)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(
+            ("weight", "bias", "running_mean", "running_var"), (self.num_features,)
         )
 
     def reset_running_stats(self) -> None:
@@ -68,10 +81,9 @@ class _BatchNorm(Module):
     def reset_parameters(self) -> None:
         """Forget what was tracked and set weight 1 and bias 0."""
         self.reset_running_stats()
-        _reset_affine(self.weight, self.bias)
+        super().reset_parameters()
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input, normalized by the batch or in evaluation mode by what was tracked."""
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self._ndims:
             raise bad_argument(
                 ArgumentError,
@@ -79,8 +91,23 @@ class _BatchNorm(Module):
                 "input",
                 expected=" or ".join(f"{n}D" for n in self._ndims) + " input",
                 got=f"{input.ndim}D input of shape {tuple(input.shape)}",
-                mend="reshape it, with the channels in dimension 1",
+                mend="reshape it",
             )
+
+    def _channel_dim(self, input: Tensor) -> int:
+        return 1
+
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return self._told("num_features", "eps momentum affine bias track_running_stats")
+
+
+class _BatchNorm(_NormBase):
+    """What all batch normalizations have in common."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input, normalized by the batch or in evaluation mode by what was tracked."""
+        self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         tracks = self.training and self.track_running_stats
         if tracks and self.num_batches_tracked is not None:
@@ -114,14 +141,6 @@ class _BatchNorm(Module):
             mean.lerp_(new_mean, 1.0 / count.to(mean.dtype))
             var.lerp_(new_var, 1.0 / count.to(var.dtype))
         return y
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -157,9 +176,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalizes each channel of an input (N, C, H, W) over all but the channels.
-
-    y = (x - mean) / sqrt(var + eps) * weight + bias; the parameters are those of `BatchNorm1d`.
+    """Normalizes each channel of an input (N, C, H, W) as `BatchNorm1d`, with its parameters.
 
     Examples
     --------
@@ -172,68 +189,172 @@ class BatchNorm2d(_BatchNorm):
     _ndims = (4,)
 
 
-class LayerNorm(Module):
-    """Normalizes over the last dimensions, each sample by itself.
-
-    Parameters
-    ----------
-    normalized_shape : int or sequence of int
-        The sizes of the dimensions that are normalized over.
-    eps : float
-        Added to the variance.
-    elementwise_affine : bool
-        Whether there is a weight (and with `bias` a bias) for each normalized element.
-    bias : bool
-        Whether an affine layer has a bias.
-    device, dtype : optional
-        Of the parameters.
+class BatchNorm3d(_BatchNorm):
+    """Normalizes each channel of an input (N, C, D, H, W) as `BatchNorm1d`, with its parameters.
 
     Examples
     --------
     >>> import oneflow_lite as flow
-    >>> flow.nn.LayerNorm(2)(flow.tensor([[1.0, 3.0]])).shape
-    (1, 2)
+    >>> flow.nn.BatchNorm3d(3)(flow.randn(4, 3, 5, 5, 2)).shape
+    (4, 3, 5, 5, 2)
     """
 
-    weight: Parameter | None
-    bias: Parameter | None
+    _ndims = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization of an input (N, C, *) over the batches of all processes.
+
+    A program of this library is one process, and there this is `BatchNorm1d` for any number of
+    spatial dimensions, with its parameters. `process_group` is accepted for scripts that name one.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> net = flow.nn.Sequential(flow.nn.Linear(2, 2), flow.nn.BatchNorm1d(2))
+    >>> flow.nn.SyncBatchNorm.convert_sync_batchnorm(net)[1]
+    SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     def __init__(
         self,
-        normalized_shape: Any,
+        num_features: int,
         eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__()
-        self.normalized_shape = _normalized_shape("LayerNorm", normalized_shape)
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        shape, affine = self.normalized_shape, elementwise_affine
-        ones = parameter(shape, device, dtype, value=1.0) if affine else None
-        zeros = parameter(shape, device, dtype) if affine and bias else None
-        self.register_parameter("weight", ones)
-        self.register_parameter("bias", zeros)
+        options = (eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, *options, bias=bias)
+        self.process_group = process_group
 
-    def reset_parameters(self) -> None:
-        """Set weight 1 and bias 0."""
-        _reset_affine(self.weight, self.bias)
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise bad_argument(
+                ArgumentError,
+                type(self).__name__,
+                "input",
+                expected="at least 2D input, (N, C, *)",
+                got=f"{input.ndim}D input of shape {tuple(input.shape)}",
+                mend="reshape it",
+            )
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Return `module` with all batch normalizations in and below it replaced by this class.
+
+        The new ones hold the parameters, buffers and mode of the old ones.
+        """
+        if isinstance(module, _BatchNorm):
+            options = (module.eps, module.momentum, module.affine, module.track_running_stats)
+            made = cls(module.num_features, *options, process_group)
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            return made.train(module.training)
+        for name, child in module.named_children():
+            module.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return module
+
+
+class _InstanceNorm(_NormBase):
+    """What all instance normalizations have in common."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        options = (eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, *options, bias=bias)
+
+    def _channel_dim(self, input: Tensor) -> int:
+        return input.ndim - self._ndims[0]
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalized input."""
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        """Return the input, each channel of each sample normalized by itself."""
+        self._check_input_dim(input)
+        channels = input.shape[self._channel_dim(input)]
+        if channels != self.num_features:
+            expected = f"{self.num_features} channels"
+            if self.affine or self.track_running_stats:
+                raise bad_argument(
+                    ArgumentError,
+                    type(self).__name__,
+                    "input",
+                    expected=expected,
+                    got=f"{channels} in shape {tuple(input.shape)}",
+                    mend="match num_features",
+                )
+            warnings.warn(f"expected {expected}, got {channels}", stacklevel=2)
+        single = not self._channel_dim(input)
+        y = F.instance_norm(
+            input.unsqueeze(0) if single else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
         )
+        return y.squeeze(0) if single else y
 
 
-class GroupNorm(Module):
+class InstanceNorm1d(_InstanceNorm):
+    """Normalizes each channel of each sample of an input (N, C, L) or (C, L) over its elements.
+
+    The parameters are those of `BatchNorm1d`. By default there are no weight and bias and nothing
+    is tracked: then evaluation does what training does.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.InstanceNorm1d(1)(flow.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
+
+    _ndims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalizes each channel of an input (N, C, H, W) or (C, H, W) as `InstanceNorm1d`.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.InstanceNorm2d(3, affine=True)(flow.randn(4, 3, 5, 5)).shape
+    (4, 3, 5, 5)
+    """
+
+    _ndims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalizes each channel of an input (N, C, D, H, W) or (C, D, H, W) as `InstanceNorm1d`.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.InstanceNorm3d(3)(flow.randn(3, 5, 5, 2)).shape
+    (3, 5, 5, 2)
+    """
+
+    _ndims = (4, 5)
+
+
+class GroupNorm(_Affine):
     """Normalizes groups of channels of an input (N, C, ...), each sample by itself.
 
     Parameters
@@ -256,9 +377,6 @@ class GroupNorm(Module):
     (4, 6, 5)
     """
 
-    weight: Parameter | None
-    bias: Parameter | None
-
     def __init__(
         self,
         num_groups: int,
@@ -272,7 +390,7 @@ class GroupNorm(Module):
     ) -> None:
         super().__init__()
         self.num_groups = check_int("GroupNorm", "num_groups", num_groups, 1)
-        self.num_channels = check_int("GroupNorm", "num_channels", num_channels, 1)
+        self.num_channels = check_int("GroupNorm", "num_channels", num_channels, 0)
         if num_channels % num_groups:
             raise bad_argument(
                 ArgumentError,
@@ -284,15 +402,10 @@ class GroupNorm(Module):
             )
         self.eps = eps
         self.affine = affine
-        shape = (self.num_channels,)
-        ones = parameter(shape, device, dtype, value=1.0) if affine else None
-        zeros = parameter(shape, device, dtype) if affine and bias else None
-        self.register_parameter("weight", ones)
-        self.register_parameter("bias", zeros)
+        self._make(device, dtype, weight=affine, bias=affine and bias)
 
-    def reset_parameters(self) -> None:
-        """Set weight 1 and bias 0."""
-        _reset_affine(self.weight, self.bias)
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("weight", "bias"), (self.num_channels,))
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalized input."""
@@ -300,13 +413,71 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         """Return the options."""
-        return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-            f"bias={self.bias is not None}"
-        )
+        return self._told("num_groups num_channels", "eps affine bias")
 
 
-class RMSNorm(Module):
+class _OverLastDims(_Affine):
+    """What LayerNorm and RMSNorm have in common."""
+
+    eps: Any
+
+    def _start(self, normalized_shape: Any, eps: float | None, elementwise_affine: bool) -> None:
+        super().__init__()
+        op, given = type(self).__name__, normalized_shape
+        given = given if isinstance(given, (tuple, list)) else (given,)
+        self.normalized_shape = tuple(check_int(op, "normalized_shape", n, 0) for n in given)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("weight", "bias"), self.normalized_shape)
+
+
+class LayerNorm(_OverLastDims):
+    """Normalizes over the last dimensions, each sample by itself.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The sizes of the dimensions that are normalized over.
+    eps : float
+        Added to the variance.
+    elementwise_affine : bool
+        Whether there is a weight (and with `bias` a bias) for each normalized element.
+    bias : bool
+        Whether an affine layer has a bias.
+    device, dtype : optional
+        Of the parameters.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.LayerNorm(2)(flow.tensor([[1.0, 3.0]])).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self._start(normalized_shape, eps, elementwise_affine)
+        self._make(device, dtype, weight=elementwise_affine, bias=elementwise_affine and bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalized input."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return self._told("normalized_shape", "eps elementwise_affine bias")
+
+
+class RMSNorm(_OverLastDims):
     """Divides by the root of the mean square over the last dimensions.
 
     Parameters
@@ -327,8 +498,6 @@ class RMSNorm(Module):
     tensor([[1., 1.]])
     """
 
-    weight: Parameter | None
-
     def __init__(
         self,
         normalized_shape: Any,
@@ -337,36 +506,13 @@ class RMSNorm(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        self.normalized_shape = _normalized_shape("RMSNorm", normalized_shape)
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        shape = self.normalized_shape
-        ones = parameter(shape, device, dtype, value=1.0) if elementwise_affine else None
-        self.register_parameter("weight", ones)
+        self._start(normalized_shape, eps, elementwise_affine)
+        self._make(device, dtype, weight=elementwise_affine)
 
-    def reset_parameters(self) -> None:
-        """Set the weight to 1."""
-        _reset_affine(self.weight, None)
-
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """Return the normalized input."""
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         """Return the options."""
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-        )
-
-
-def _normalized_shape(op: str, shape: Any) -> tuple[int, ...]:
-    given = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple(check_int(op, "normalized_shape", size, 0) for size in given)
-
-
-def _reset_affine(weight: Tensor | None, bias: Tensor | None) -> None:
-    if weight is not None:
-        init.ones_(weight)
-    if bias is not None:
-        init.zeros_(bias)
+        return self._told("normalized_shape", "eps elementwise_affine")
