@@ -1,4 +1,4 @@
-"""Sequential, ModuleList, ModuleDict and ParameterList."""
+"""Sequential, ModuleList, ModuleDict, ParameterList and ParameterDict."""
 
 from collections import OrderedDict
 
@@ -144,15 +144,115 @@ def test_parameter_list():
     parameters[0] = flow.zeros(7)
     assert [name for name, _ in parameters.named_parameters()] == list("01234")
     with pytest.raises(TypeError):
-        parameters.append([1.0])
-    with pytest.raises(TypeError):
         parameters.extend(flow.ones(2))
     with pytest.raises(IndexError):
         parameters[5]
-    assert repr(nn.ParameterList([flow.ones(2, 3)])) == (
-        "ParameterList(\n  (0): Parameter containing: [float32 of size 2x3]\n)"
-    )
-    assert repr(nn.ParameterList()) == "ParameterList()"
+    with pytest.raises(RuntimeError):
+        parameters.extend([flow.ones(1), flow.tensor(1)])  # an integer requires no gradient
+    assert len(parameters) == len(list(parameters)) == 5
+    with pytest.raises(TypeError, match="Parameter"):
+        parameters[0] = "no tensor"
+
+
+def test_parameter_dict():
+    first = nn.Parameter(flow.ones(2))
+    parameters = nn.ParameterDict({"b": first, "a": flow.zeros(3), "note": "text"})
+    assert list(parameters) == list(parameters.keys()) == ["a", "b", "note"]  # sorted
+    assert list(reversed(parameters)) == ["note", "b", "a"]
+    assert parameters["b"] is parameters.b is first
+    assert isinstance(parameters["a"], nn.Parameter)
+    assert list(parameters.state_dict()) == ["a", "b"]
+    assert dict(parameters.items())["note"] == list(parameters.values())[2] == "text"
+    twin = parameters.copy()
+    assert list(twin) == list(parameters)
+    twin.update(OrderedDict(z=flow.ones(1), y=flow.ones(1)))
+    twin.update([("x", flow.ones(1))])
+    twin.update(nn.ParameterDict({"w": flow.ones(1)}))
+    assert list(twin) == ["a", "b", "note", "z", "y", "x", "w"]
+    assert len(parameters) == 3
+    assert twin.setdefault("b") is first
+    assert twin.setdefault("new", 3) == twin.get("new") == 3
+    assert twin.get("missing") is None
+    assert twin.get("training", 1) == 1
+    assert twin.popitem() == ("new", 3)
+    assert twin.pop("b") is first
+    assert "b" not in twin
+    assert not hasattr(twin, "b")
+    del twin["note"]
+    assert list(twin.fromkeys(["k", "l"], 2).items()) == [("k", 2), ("l", 2)]
+    union = parameters | {"q": flow.ones(1)}
+    assert type(union) is nn.ParameterDict
+    assert list(union) == ["a", "b", "note", "q"]
+    assert list({"q": flow.ones(1)} | parameters) == ["q", "a", "b", "note"]
+    parameters |= {"b": flow.zeros(1)}
+    assert parameters["b"].shape == (1,)
+    twin.clear()
+    assert len(twin) == 0
+    assert not twin.state_dict()
+    with pytest.raises(KeyError):
+        parameters["a.b"] = flow.ones(1)
+    with pytest.raises(KeyError):
+        parameters["keys"] = flow.ones(1)
+    assert list(parameters) == ["a", "b", "note"]
+
+
+def test_containers_do_in_turn_what_pytorchs_do(torch):
+    def run(nn, ones):
+        modules = [nn.ReLU(), nn.Tanh(), nn.Linear(1, 1, bias=False)]
+        a, b = nn.Sequential(*modules[:2]), nn.Sequential(OrderedDict(last=modules[2]))
+        texts = [a + b, b + a, a * 2, 3 * b, (a * 2)[1:3], b[:0]]
+        assert (a * 2)[0] is (a * 2)[2] is modules[0]
+        a += b
+        texts.append(repr(a))
+        a *= 2
+        texts.append(repr(a))
+        texts += [a.pop(-1), a.pop(slice(0, 2)), repr(a)]
+        a.insert(0, nn.ELU()).append(nn.CELU()).extend(b)
+        del a[1:3]
+        a[-1] = nn.SELU()
+        texts += [a, list(a.state_dict()), sorted(name for name in dir(a) if name.isdigit())]
+        some = nn.ModuleList(modules)
+        some.insert(1, nn.ELU())
+        some += [nn.CELU()]
+        del some[-2]
+        texts += [some, some + [nn.SELU()], some[::2], some.pop(0), some.pop(slice(1, 3)), some]
+        named = nn.ModuleDict({"z": nn.ReLU(), "y": modules[2]})
+        named.update({"a": nn.ELU()})
+        texts += [
+            named,
+            named.keys(),
+            list(named.items()),
+            named.pop("z"),
+            list(named.state_dict()),
+        ]
+        values = nn.ParameterList([ones(2, 3), "text", nn.ReLU()])
+        values += [ones(())]
+        texts += [values, values[1:], list(values.state_dict()), nn.ParameterList([ones(2)])]
+        values = nn.ParameterDict({"b": ones(2, 3), "a": 1.5})
+        texts += [values, list(values.state_dict()), nn.ParameterDict(), nn.ParameterList()]
+        return [str(text) for text in texts]
+
+    theirs = run(torch.nn, torch.ones)
+    dtypes = {"torch.FloatTensor": "float32", "torch.float32": "float32"}
+    for have, want in zip(run(nn, flow.ones), theirs, strict=True):
+        for name, ours in dtypes.items():
+            want = want.replace(name, ours)
+        assert have == want
+
+
+def test_what_cannot_be_added_or_repeated():
+    net = nn.Sequential(*relus(2))
+    for act in (
+        lambda: net + relus(1),
+        lambda: net.__iadd__(relus(1)),
+        lambda: net * 0,
+        lambda: net.__imul__(-1),
+    ):
+        with pytest.raises(ValueError, match="Sequential"):
+            act()
+    with pytest.raises(TypeError, match="Sequential"):
+        net * 1.5
+    assert len(net) == 2
 
 
 def test_reprs_are_pytorchs(torch):

@@ -1,5 +1,6 @@
 """Starting values: distributions, bounds, reproducibility, and refusals."""
 
+import inspect
 import math
 
 import numpy as np
@@ -94,7 +95,9 @@ def test_a_generator_is_drawn_from():
 
 
 def test_gains(torch):
-    for name in ("linear", "conv2d", "sigmoid", "tanh", "relu", "selu", "leaky_relu"):
+    transposed = [f"conv_transpose{n}d" for n in (1, 2, 3)]
+    others = ["linear", "sigmoid", "tanh", "relu", "selu", "leaky_relu"]
+    for name in ["conv1d", "conv2d", "conv3d", *transposed, *others]:
         assert init.calculate_gain(name) == pytest.approx(torch.nn.init.calculate_gain(name))
     assert init.calculate_gain("leaky_relu", 0.2) == pytest.approx(
         torch.nn.init.calculate_gain("leaky_relu", 0.2)
@@ -113,6 +116,9 @@ def test_gains(torch):
         (lambda t: init.orthogonal_(t), "2 dimensions"),
         (lambda t: init.trunc_normal_(t, a=2.0, b=1.0), "a < b"),
         (lambda t: init.uniform_(t, 1.0, 0.0), "uniform_"),
+        (lambda t: init.dirac_(t), "3 to 5 dimensions"),
+        (lambda t: init.dirac_(flow.ones(3, 2, 2), groups=2), "groups"),
+        (lambda t: init.sparse_(t, 0.5), "2 dimensions"),
     ],
 )
 def test_refusals_leave_the_tensor_alone(act, text):
@@ -138,5 +144,79 @@ def test_nothing_is_recorded_or_aliased(device):
     for fill in (init.eye_, init.orthogonal_, init.trunc_normal_, init.normal_, init.ones_):
         fill(tensor)
         assert tensor.grad_fn is None
-    assert tensor.device.type == device
-    assert (tensor.cpu() == 1).all()
+    init.sparse_(tensor, 0.5)
+    filters = init.dirac_(flow.zeros(3, 3, 1, device=device, requires_grad=True))
+    assert tensor.grad_fn is filters.grad_fn is None
+    assert tensor.device.type == filters.device.type == device
+    assert (tensor.cpu() == 0).sum() == 6
+    np.testing.assert_array_equal(filters.detach().cpu().numpy()[..., 0], np.eye(3))
+
+
+def test_names_and_signatures_are_pytorchs(torch):
+    functions = [n for n, f in vars(torch.nn.init).items() if inspect.isfunction(f)]
+    for name in functions:
+        ours, theirs = getattr(init, name, None), getattr(torch.nn.init, name)
+        if name.startswith("_") and ours is None:
+            continue  # PyTorch's own helpers
+        if hasattr(init, f"{name}_"):  # a deprecated name takes anything and hands it on
+            theirs = getattr(torch.nn.init, f"{name}_")
+        have, want = (list(inspect.signature(f).parameters.values()) for f in (ours, theirs))
+        want = want[: len(have)] if name.startswith("_") else want
+        assert [(p.name, p.default) for p in have][: len(want)] == [
+            (p.name, p.default) for p in want
+        ]
+
+
+OLD = (
+    "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal "
+    "orthogonal sparse"
+).split()
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_old_names_warn_and_do_the_same(torch, name):
+    given = {"constant": (0.5,), "sparse": (0.5,)}.get(name, ())
+    shape = (2, 3, 3) if name == "dirac" else (3, 4)
+    flow.manual_seed(1)
+    want = getattr(init, f"{name}_")(flow.zeros(shape), *given)
+    flow.manual_seed(1)
+    with pytest.warns(FutureWarning, match=f"nn.init.{name}_") as caught:
+        have = getattr(init, name)(flow.zeros(shape), *given)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(have.numpy(), want.numpy())
+    assert getattr(init, name).__name__ == getattr(torch.nn.init, name).__name__
+
+
+@pytest.mark.parametrize(
+    ("shape", "groups"),
+    [((4, 2, 3), 1), ((4, 2, 3), 2), ((2, 4, 2, 5), 1), ((6, 1, 3, 1, 2), 3), ((0, 2, 1), 1)],
+)
+def test_dirac(torch, shape, groups):
+    ours = init.dirac_(flow.full(shape, 9.0), groups)
+    theirs = torch.nn.init.dirac_(torch.full(shape, 9.0), groups)
+    np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    if len(shape) == 3 and shape[0]:
+        x = flow.rand(1, shape[1] * groups, 5)
+        y = flow.nn.functional.conv1d(x, ours, padding=1, groups=groups)
+        np.testing.assert_array_equal(y[:, :2].numpy(), x[:, :2].numpy())
+
+
+@pytest.mark.parametrize("sparsity", [0.0, 0.25, 0.31, 1.0])
+def test_sparse(torch, monkeypatch, sparsity):
+    values = drawn(init.sparse_, (20, 5), sparsity=sparsity, std=2.0)
+    np.testing.assert_array_equal((values == 0).sum(0), [math.ceil(sparsity * 20)] * 5)
+    if sparsity == 0.25:
+        assert len({tuple(np.flatnonzero(column)) for column in values.T}) == 5
+        assert_normal(drawn(init.sparse_, (400, 300), sparsity=0.0), 0, 0.01)
+
+
+def test_an_orthogonal_matrix_is_made_of_normal_numbers_as_pytorch_makes_it(torch, monkeypatch):
+    for shape in ((3, 5), (5, 3), (2, 3, 2)):
+        torch.manual_seed(2)
+        theirs = torch.nn.init.orthogonal_(torch.empty(shape, dtype=torch.float64), 2.0)
+        torch.manual_seed(2)
+        rows = shape[0], math.prod(shape[1:])
+        numbers = torch.empty(rows, dtype=torch.float64).normal_().numpy()
+        monkeypatch.setattr("oneflow_lite.kernels.random._normal", lambda *_, n=numbers: n)
+        ours = init.orthogonal_(flow.zeros(shape, dtype=flow.float64), 2.0)
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Parameter: a tensor that shares memory, requires a gradient, and survives copies."""
+"""Parameter and Buffer: tensors that share memory, are registered, and survive copies."""
 
 import copy
 import pickle
@@ -70,3 +70,45 @@ def test_copies_are_parameters():
     np.testing.assert_array_equal(copy.deepcopy(parameter).grad.numpy(), [3.0, 4.0])
     frozen = nn.Parameter(flow.ones(1), requires_grad=False)
     assert not copy.deepcopy(frozen).requires_grad
+
+
+def test_a_buffer_is_registered_by_assignment():
+    data = flow.ones(2)
+    module = nn.Module()
+    module.kept = nn.Buffer(data)
+    module.left_out = nn.Buffer(flow.ones(3), persistent=False)
+    assert np.shares_memory(module.kept.numpy(), data.numpy())
+    assert isinstance(module.kept, nn.Buffer)
+    assert not isinstance(data, nn.Buffer)
+    assert not module.kept.requires_grad
+    assert nn.Buffer(flow.ones(1, requires_grad=True)).requires_grad
+    assert repr(module.kept) == "tensor([1., 1.])"
+    assert type(module.kept * 2) is flow.Tensor
+    assert list(dict(module.named_buffers())) == ["kept", "left_out"]
+    assert list(module.state_dict()) == ["kept"]
+    module.kept = flow.zeros(3)  # any tensor takes its place
+    assert list(module.state_dict()) == ["kept"]
+    module.kept = nn.Buffer(flow.zeros(3), persistent=False)
+    module.left_out = nn.Buffer(flow.zeros(3))
+    assert list(module.state_dict()) == ["left_out"]
+    assert module.double().left_out.dtype == flow.float64
+    twin = copy.deepcopy(nn.Buffer(flow.ones(1), persistent=False))
+    assert not twin.persistent
+    assert nn.Buffer().shape == (0,)
+
+
+def test_a_buffer_does_not_take_the_place_of_others():
+    module = nn.Linear(1, 1)
+    for name, error in (("weight", TypeError), ("training", KeyError)):
+        before = getattr(module, name)
+        with pytest.raises(error, match=name):
+            setattr(module, name, nn.Buffer(flow.ones(1)))
+        assert getattr(module, name) is before
+    assert not list(module.buffers())
+    with pytest.raises(AttributeError, match="super"):
+        nn.Module.__new__(nn.Module).b = nn.Buffer(flow.ones(1))
+
+
+def test_names_are_pytorchs(torch):
+    for name in torch.nn.parameter.__all__:
+        assert hasattr(nn.parameter, name)

@@ -24,7 +24,8 @@ class ModuleCase:
         """Return the module, with the same numbers at each call."""
         flow.manual_seed(3)
         module: nn.Module = eval(
-            self.text, {"nn": nn, "flow": flow, "Numbered": Numbered, "Named": Named}
+            self.text,
+            {"nn": nn, "flow": flow, "Numbered": Numbered, "Named": Named, "Rated": Rated},
         )
         return module
 
@@ -67,6 +68,19 @@ class Named(nn.Module):
         for layer in self.layers.values():
             x = layer(x) + x
         return self.layers["first"](x)
+
+
+class Rated(nn.Module):
+    """The loss alone of a module that returns more."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: flow.Tensor, target: flow.Tensor) -> flow.Tensor:
+        """Return the loss."""
+        loss: flow.Tensor = self.inner(x, target).loss
+        return loss
 
 
 class Net(nn.Module):
@@ -161,8 +175,26 @@ _add(
     | nn.NLLLoss(flow.tensor([0.5, 1.0, 2.0, 1.0]), reduction="none")
     """,
 )  # fmt: skip
+_add(FLAT, texts="nn.SyncBatchNorm(4)")
+_add(FLAT, SHARES, texts="nn.Bilinear(4, 4, 3)")
+_add(LINES, texts="nn.ConvTranspose1d(4, 2, 3, 2) | nn.InstanceNorm1d(4, track_running_stats=True)")
+_add(
+    IMAGES,
+    texts="nn.ConvTranspose2d(4, 2, 2, 2, groups=2) | nn.InstanceNorm2d(4, affine=True)",
+)
+_add(
+    _numbers(2, 2, 2, 3, 2),
+    texts="""
+    nn.Conv3d(2, 2, (1, 2, 2)) | nn.ConvTranspose3d(2, 2, 2) | nn.BatchNorm3d(2)
+    | nn.InstanceNorm3d(2)
+    """,
+)
+_add(INDICES, texts='nn.EmbeddingBag(4, 3) | nn.EmbeddingBag(4, 3, mode="max")')
+_add(FLAT, CLASSES, texts="Rated(nn.AdaptiveLogSoftmaxWithLoss(4, 5, [1, 3], div_value=2))")
 # Bases of the others, and what holds parameters without a forward.
 NO_FORWARD = {"Module", "Parameter", "ModuleList", "ModuleDict", "ParameterList"}
+NO_FORWARD |= {"Buffer", "ParameterDict", "UninitializedBuffer", "UninitializedParameter"}
+NO_FORWARD |= {name for name in nn.__all__ if name.startswith("Lazy")}  # tests/nn/test_lazy.py
 
 OPTIMIZERS: dict[str, Any] = {
     "sgd": lambda p: flow.optim.SGD(p, lr=0.1),

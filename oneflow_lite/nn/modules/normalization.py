@@ -108,25 +108,19 @@ class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         """Return the input, normalized by the batch or in evaluation mode by what was tracked."""
         self._check_input_dim(input)
-        factor = 0.0 if self.momentum is None else self.momentum
-        tracks = self.training and self.track_running_stats
-        if tracks and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            mean, var = self.running_mean, self.running_var
-            if self.momentum is None and mean is not None and var is not None:
-                return self._with_mean_statistics(input, mean, var, self.num_batches_tracked)
-        by_batch = self.training or (self.running_mean is None and self.running_var is None)
-        uses_running = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if uses_running else None,
-            self.running_var if uses_running else None,
-            self.weight,
-            self.bias,
-            by_batch,
-            factor,
-            self.eps,
-        )
+        mean, var, count = self.running_mean, self.running_var, self.num_batches_tracked
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        tracked = count if self.training and self.track_running_stats else None
+        if tracked is not None and self.momentum is None and mean is not None and var is not None:
+            y = self._with_mean_statistics(input, mean, var, tracked + 1)
+        else:
+            by_batch = self.training or (mean is None and var is None)
+            factor = 0.0 if self.momentum is None else self.momentum
+            y = F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, factor, self.eps)
+        if tracked is not None:
+            tracked.add_(1)
+        return y
 
     def _with_mean_statistics(
         self, input: Tensor, mean: Tensor, var: Tensor, count: Tensor

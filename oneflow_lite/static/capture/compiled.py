@@ -16,6 +16,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError, 
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.guards import same
@@ -199,6 +200,9 @@ class CompiledFunction:
         outside = Outside.of(self.function, args, kwargs)
         reachable = [tensor for tensor, _ in outside.tensors.values()]
         tensors = {id(t): t for t in (*arguments.tensors, *reachable)}
+        if any(map(is_lazy, tensors.values())):  # a lazy module gets its parameters in this call
+            self._explanation.fallbacks += 1
+            return self.function(*args, **kwargs)
         states = [TensorState.of(tensor) for tensor in tensors.values()]
         recorder = RecordingInterpreter(
             self.fullgraph,
