@@ -73,7 +73,9 @@ class _Numbered(Module):
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""
-        for module in _listed(self, "modules", modules):
+        given = _listed(self, "modules", modules)
+        wrong = [each for each in given if each is not None and not isinstance(each, Module)]
+        for module in wrong + given:  # a wrong one raises before anything changes
             self.append(module)
         return self
 

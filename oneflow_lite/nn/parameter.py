@@ -183,6 +183,9 @@ class UninitializedTensorMixin(Tensor):
         fields = {name: value for name, value in vars(self).items() if name != "_stub"}
         return type(self), (self.requires_grad, str(self.device), self.dtype), fields or None
 
+    def __copy__(self) -> Self:
+        return self.__deepcopy__({})
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         make, given, fields = self.__reduce_ex__(4)
         memo[id(self)] = made = make(*given)

@@ -97,6 +97,7 @@ class TestNumbered:
             lambda: container.insert(0, "x"),
             lambda: container.extend("xy"),
             lambda: container.extend(3),
+            lambda: container.extend([nn.Tanh(), 3]),
             lambda: container.__setitem__(0, 3),
         ):
             with pytest.raises(TypeError):

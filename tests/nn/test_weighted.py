@@ -177,6 +177,9 @@ def twins(torch, text: str) -> tuple:
 def test_layers_agree_with_pytorch(torch, text):
     ours, theirs = twins(torch, text)
     assert repr(ours) == repr(theirs)
+    for name, value in vars(theirs).items():
+        if not name.startswith("_"):
+            assert getattr(ours, name) == value, name
     for training in (True, True, False):
         assert ours.train(training) is ours
         theirs.train(training)

@@ -9,6 +9,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
 from oneflow_lite.functors.checks import check_choice, check_int, check_ndim
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.modules.factory import Weighted, sizes
+from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 
 
@@ -18,6 +19,8 @@ class _ConvNd(Weighted):
     _spatial: ClassVar[int]
     transposed: ClassVar[bool] = False
     _padding_modes: ClassVar[tuple[str, ...]] = ("zeros", "reflect", "replicate", "circular")
+    weight: Parameter
+    bias: Parameter | None
     padding: tuple[int, ...] | str
 
     def __init__(

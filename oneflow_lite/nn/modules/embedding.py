@@ -16,6 +16,8 @@ from oneflow_lite.tensor import Tensor
 class _Table(Weighted):
     """What Embedding and EmbeddingBag have in common: a table, and which of its rows is padding."""
 
+    weight: Parameter
+
     def _start(
         self,
         num_embeddings: int,

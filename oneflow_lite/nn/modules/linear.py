@@ -8,6 +8,7 @@ from typing import Any
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
+from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 
 
@@ -34,6 +35,9 @@ class Linear(Weighted):
     >>> flow.nn.Linear(20, 30)(flow.ones(128, 20)).shape
     (128, 30)
     """
+
+    weight: Parameter
+    bias: Parameter | None
 
     def __init__(
         self,
@@ -83,6 +87,9 @@ class Bilinear(Weighted):
     >>> flow.nn.Bilinear(2, 3, 4)(flow.ones(5, 2), flow.ones(5, 3)).shape
     (5, 4)
     """
+
+    weight: Parameter
+    bias: Parameter | None
 
     def __init__(
         self,

@@ -13,11 +13,15 @@ from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import Weighted, filled
+from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 
 
 class _Affine(Weighted):
     """What normalizations have in common: a weight that starts as ones and a bias as zeros."""
+
+    weight: Parameter | None
+    bias: Parameter | None
 
     def reset_parameters(self) -> None:
         """Set weight 1 and bias 0."""
