@@ -112,6 +112,7 @@ def tensors(library, inputs, seed: int, dtype: str = "float64") -> list:
 
 
 def close(ours, theirs, rtol: float = 1e-8) -> None:
+    assert tuple(ours.shape) == tuple(theirs.shape)
     np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol, 1e-10)
 
 
