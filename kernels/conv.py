@@ -96,6 +96,12 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     size, positions = math.prod(kernel_size), math.prod(output_size)
     dx = xp.empty((batch, groups * channels, *input_size), dy.dtype) if out is None else out
     dy = dy.reshape(batch, groups, filters, positions)
+    # BLAS is slow where a product of matrices is an outer one.
+    multiply = xp.multiply if filters == 1 else xp.matmul
+    if size == 1 and output_size == input_size and not any(padding):
+        weight = weight.reshape(groups, filters, channels).swapaxes(1, 2)
+        multiply(weight, dy, out=dx.reshape(batch, groups, channels, positions))
+        return dx
     grouped = dx.reshape(batch, groups, channels, *input_size)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
     if xp is np:
@@ -128,8 +134,6 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
             total = xp.moveaxis(total, (0, -1), (1, 2))
         else:
             products = products.reshape(count, groups, channels * size, positions)
-            # BLAS is slow where a product of matrices is an outer one.
-            multiply = xp.multiply if filters == 1 else xp.matmul
             multiply(weight, part, out=products)
             products = products.reshape(count, groups, channels, size, *output_size)
             products = products.transpose(3, 0, 1, 2, *range(4, products.ndim))
@@ -177,7 +181,7 @@ def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups)
         yield images, columns.reshape(len(part), groups, height, positions)
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(64)
 def _columns_of_few(shape, kernel_size, output_size, stride, dilation, groups):
     """Return the C-order positions of all columns in the padded input; None for many elements."""
     positions = positions_of_few(shape, kernel_size, output_size, stride, dilation)

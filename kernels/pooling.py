@@ -70,7 +70,7 @@ def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
     return y, indices
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(64)
 def _rows_of_few(size, shape, kernel_size, output_size, stride, dilation):
     """Return windows as rows: C-order positions of taps, the first of each row, places in a plane.
 
@@ -155,12 +155,14 @@ def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
     after = overhang(size, kernel_size, stride, padding, once, output_size)
     y = padded(xp, x, padding, after)
     geometry = (kernel_size, output_size, stride, once)
-    if math.prod(output_size) == 1:  # one sum is quicker
+    one = math.prod(output_size) == 1
+    positions = positions_of_few(y.shape, *geometry) if xp is np and not one else None
+    if positions is not None:
+        return _divided(np, np.add.reduce(y.take(positions), 0), divisor)
+    if one or (xp is np and y.size <= FEW):  # one sum is quicker
         windows = sliding_windows(xp, y, *geometry)
         axes = tuple(range(len(lead), len(lead) + len(size)))
         return _divided(xp, windows.sum(axes), divisor)
-    if xp is np and (positions := positions_of_few(y.shape, *geometry)) is not None:
-        return _divided(np, np.add.reduce(y.take(positions), 0), divisor)
     for axis, k, s, n in last_first(lead, kernel_size, stride, output_size):
         first, *rest = lines(axis, k, n, s)
         total = y[first].copy()
@@ -181,7 +183,9 @@ def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_si
     if kernel_size == stride:  # each element is in one window, or between them
         total = xp.zeros((*lead, *padded_size), dy.dtype)
         geometry = (kernel_size, output_size, stride, once)
-        if xp is np and (positions := positions_of_few(total.shape, *geometry)) is not None:
+        one = math.prod(output_size) == 1
+        positions = positions_of_few(total.shape, *geometry) if xp is np and not one else None
+        if positions is not None:
             total.put(positions, dx)  # which begins again for every tap
         else:
             windows = sliding_windows(xp, total, *geometry)

@@ -80,15 +80,16 @@ def taps(kernel_size, output_size, stride, dilation):
     ]
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(64)
 def positions_of_few(shape, kernel_size, output_size, stride, dilation):
     """Return the C-order positions of all taps in the padded input, (taps, *, *output_size).
 
-    `take` and `put` with these are quicker than copies of strided views, for few elements; None for
-    more of them, or for none.
+    `take` and `put` with these are quicker than copies of strided views, for few elements in small
+    windows; None where there are more of them, or none.
     """
-    size, lead = math.prod(shape), shape[: len(shape) - len(kernel_size)]
-    if not 0 < size <= FEW or not 0 < math.prod((*lead, *kernel_size, *output_size)) <= FEW:
+    size, count = math.prod(shape), math.prod(kernel_size)
+    windows = math.prod(shape[: len(shape) - len(kernel_size)]) * math.prod(output_size)
+    if not (0 < size <= FEW and 1 < count <= 64 and 0 < windows * count <= 4 * FEW):
         return None
     positions = np.arange(size).reshape(shape)
     places = taps(kernel_size, output_size, stride, dilation)
