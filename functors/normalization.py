@@ -12,12 +12,12 @@ from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import cast, check_int, check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 STANDARDIZE = op_expr("standardize")
-LAYER_NORM = op_expr("layer_norm")
+AFFINE_NORM = op_expr("affine_norm")
 RMS_NORM = op_expr("rms_norm")
 BATCH_NORM = op_expr("batch_norm")
 UPDATE_RUNNING = op_expr("update_running")
@@ -98,6 +98,28 @@ def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> T
     return scaled if shift is None else scaled + shift.reshape(shape)
 
 
+def _rows(input: Tensor, dims: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many rows, of which size, a tensor has when its last dimensions make one."""
+    shape = input._data.shape
+    return prod(shape[: dims[0]]), prod(shape[dims[0] :])
+
+
+def _flat(scale: Tensor | None) -> Tensor | None:
+    return scale if scale is None or scale._data.ndim == 1 else scale.reshape(-1)
+
+
+def _affine(
+    input: Tensor, weight: Given, bias: Given, groups: Any, channels: Any, eps: float
+) -> Tensor:
+    """Normalize an input seen as (A, B, P) over A and P, and scale it, seen as (a, c, …), by c."""
+    if weight is None and bias is None:
+        made = dispatch1(STANDARDIZE, input, {"groups": groups, "eps": eps})
+    else:
+        attrs = {"groups": groups, "channels": channels, "eps": eps}
+        made = dispatch(AFFINE_NORM, (input, weight, bias), attrs)
+    return made[0]  # type: ignore[no-any-return]
+
+
 @functor(
     "functional flow",
     samples="x(2, 3), (3,); x(2, 3), (3,), x(3), x(3); x(2, 3), (3,), None, x(3); "
@@ -115,10 +137,8 @@ def layer_norm(
     >>> flow.layer_norm(flow.tensor([1., 3.]), (2,))
     tensor([-1.0000,  1.0000])
     """
-    attrs = {"dim": normalized_shape, "eps": eps}
-    if weight is None and bias is None:
-        return dispatch(STANDARDIZE, (input,), attrs)[0]
-    return dispatch(LAYER_NORM, (input, weight, bias), attrs)[0]
+    rows, size = _rows(input, normalized_shape)
+    return _affine(input, _flat(weight), _flat(bias), (1, rows, size), (rows, size), eps)
 
 
 @functor(
@@ -142,7 +162,8 @@ def rms_norm(
     if input.is_complex():  # PyTorch takes x², not |x|²
         y = input * (input.square().mean(normalized_shape, True) + eps).rsqrt()
         return y if weight is None else y * weight
-    return dispatch(RMS_NORM, (input, weight), {"dim": normalized_shape, "eps": eps})[0]
+    attrs = {"groups": (1, *_rows(input, normalized_shape)), "eps": eps}
+    return dispatch(RMS_NORM, (input, _flat(weight)), attrs)[0]
 
 
 @functor(
@@ -188,11 +209,15 @@ def batch_norm(
         shift = -running_mean * scale
         shift = shift if bias is None else shift + bias
         return cast(_per_channel(input, scale, shift), input.dtype)
-    count = input.shape[0] * prod(input.shape[2:])
+    batch, channels, *sizes = input._data.shape
+    groups = (batch, channels, prod(sizes))
+    count = batch * groups[2]
     _check_more_than_one("batch_norm", input, count)
-    attrs = {"dim": (0, *range(2, input.ndim)), "eps": eps}
+    if running_mean is None:
+        return _affine(input, weight, bias, groups, groups, eps)
+    attrs = {"groups": groups, "channels": groups, "eps": eps}
     y, _, variance, batch_mean = dispatch(BATCH_NORM, (input, weight, bias), attrs)
-    if running_mean is not None and input.shape[0]:
+    if batch:
         with no_grad():
             attrs = {"momentum": momentum}
             dispatch(UPDATE_RUNNING, (running_mean, batch_mean), attrs)
@@ -212,15 +237,15 @@ def group_norm(
     num_groups: a divisor of C.
     ArgumentError: when there is one value only.
     """
-    batch, channels = input.shape[:2]
+    batch, channels, *sizes = input._data.shape
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"
         raise wrong("group_norm", "num_groups", expected, num_groups, "change the groups")
-    per_group = channels // num_groups * prod(input.shape[2:])
+    positions = prod(sizes)
+    per_group = channels // num_groups * positions
     _check_more_than_one("group_norm", input, batch * per_group)
-    groups = input.reshape(batch, num_groups, per_group)
-    z, _ = dispatch(STANDARDIZE, (groups,), {"dim": (2,), "eps": eps})
-    return _per_channel(z.reshape(input.shape), weight, bias)
+    groups = (1, batch * num_groups, per_group)
+    return _affine(input, weight, bias, groups, (batch, channels, positions), eps)
 
 
 @functor(

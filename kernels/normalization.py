@@ -1,17 +1,15 @@
 """Kernels of layer, batch and root-mean-square normalization.
 
 All of them divide x by its spread over some dimensions, keep the result z for the backward pass,
-and scale it. An array is seen as (A, B, P): normalized over A and P, for each b in B apart. So one
-text serves rows (A = 1) and channels, and BLAS makes the sums over P.
+and scale it. An array is seen as `groups` (A, B, P): normalized over A and P, for each b in B apart.
+So one text serves rows (A = 1) and channels, and BLAS makes the sums over P. Statistics are (B, 1).
 """
-
-import functools
-import math
 
 import numpy as np
 
+from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.infer_rules import in_c_order, like_first, normalized, written
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
 from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
 
@@ -19,54 +17,92 @@ _SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made
 
 
-@register_kernel("standardize", infer=normalized("standardize"))
-def standardize(xp, x, *, dim, eps):
+def _with_statistics(arrays, statistics):
+    """Return the rule of ops with so many outputs like x, and statistics, in float32 of halves."""
+
+    @in_c_order
+    def rule(x, *scale, groups, **attrs):
+        dtype = np.dtype(np.float32) if x.dtype.char == "e" else x.dtype
+        statistic = ArraySpec((groups[1], 1), dtype)
+        return (ArraySpec(x.shape, x.dtype),) * arrays + (statistic,) * statistics
+
+    return rule
+
+
+@register_kernel("standardize", infer=_with_statistics(1, 1))
+def standardize(xp, x, *, groups, eps):
     """Return z = (x - mean) / √(var + eps), and var."""
-    z, variance, _ = _standardized(xp, x, dim, eps)
-    return _restored(z, x), variance.reshape(_kept(x.shape, dim))
+    z, variance, _ = _standardized(xp, x, groups, eps)
+    return _restored(z, x), variance
 
 
-@register_kernel("layer_norm", infer=normalized("layer_norm"))
-def layer_norm(xp, x, weight, bias, *, dim, eps):
-    """Return z weight + bias, z and var; weight and bias have the shape of the dimensions `dim`."""
-    z, variance, _ = _standardized(xp, x, dim, eps)
-    y = _scaled(z, weight, bias, (-1,))
-    return _restored(y, x), _restored(z, x), variance.reshape(_kept(x.shape, dim))
+@register_kernel("affine_norm", infer=_with_statistics(2, 1))
+def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
+    """Return z weight + bias, z and var.
+
+    Weight and bias have one element for each c, where z is seen as `channels`, (a, c) or (a, c, l).
+    """
+    z, variance, _ = _standardized(xp, x, groups, eps)
+    y = _scaled(z.reshape(channels), weight, bias)
+    return _restored(y, x), _restored(z, x), variance
 
 
-@register_kernel("batch_norm", infer=normalized("batch_norm"))
-def batch_norm(xp, x, weight, bias, *, dim, eps):
-    """Return z weight + bias, z, var and mean; weight and bias have one element per channel."""
-    z, variance, mean = _standardized(xp, x, dim, eps)
-    y = _scaled(z, weight, bias, (-1, 1))
-    kept = _kept(x.shape, dim)
-    return _restored(y, x), _restored(z, x), variance.reshape(kept), mean.reshape(kept)
+@register_kernel("batch_norm", infer=_with_statistics(2, 2))
+def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
+    """Return z weight + bias, z, var and mean, as above."""
+    z, variance, mean = _standardized(xp, x, groups, eps)
+    y = _scaled(z.reshape(channels), weight, bias)
+    return _restored(y, x), _restored(z, x), variance, mean
 
 
-@register_kernel("rms_norm", infer=normalized("rms_norm"))
-def rms_norm(xp, x, weight, *, dim, eps):
+@register_kernel("rms_norm", infer=_with_statistics(2, 1))
+def rms_norm(xp, x, weight, *, groups, eps):
     """Return z weight, z = x / √(s + eps), and s = mean x²."""
-    z = _wide(x).reshape(_folded(x.shape, dim))
+    z = _wide(x).reshape(groups)
     square = _mean_of_product(xp, z, z)
     z = z * _rsqrt(xp, square, eps)
-    y = _scaled(z, weight, None, (-1,))
-    return _restored(y, x), _restored(z, x), square.reshape(_kept(x.shape, dim))
+    y = _scaled(z[0], weight, None)
+    return _restored(y, x), _restored(z, x), square
 
 
 @register_kernel("standardize_grad", infer=in_c_order(like_first), reuses="z")
 @in_float32
-def standardize_grad(xp, dy, z, variance, *, dim, eps, centred, out=None):
+def standardize_grad(xp, dy, z, variance, *, groups, eps, centred, out=None):
     """(dy - mean dy - z mean(dy z)) / √(variance + eps), without mean dy unless `centred`."""
     shape = dy.shape
-    folded = _folded(shape, dim)
-    dy, z = dy.reshape(folded), z.reshape(folded)
-    dx = None if out is None else out.reshape(folded)
+    dy, z = dy.reshape(groups), z.reshape(groups)
+    dx = None if out is None else out.reshape(groups)
     dx = xp.multiply(z, -_mean_of_product(xp, dy, z), out=dx)
     dx += dy
     if centred:
         dx -= _mean(xp, dy)
-    dx *= _rsqrt(xp, variance.reshape(-1, 1), eps)
+    dx *= _rsqrt(xp, variance, eps)
     return dx.reshape(shape) if out is None else out
+
+
+@in_c_order
+def _of_each(dy, z, variance, weight, *, channels, needs, **attrs):
+    of_channels = ArraySpec((channels[1],), dy.dtype)
+    specs = zip((ArraySpec(dy.shape, dy.dtype), of_channels, of_channels), needs, strict=True)
+    return tuple([spec for spec, need in specs if need])
+
+
+@register_kernel("affine_norm_grad", infer=_of_each)
+@in_float32
+def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, needs):
+    """Return those of the gradients of x, weight and bias that are needed."""
+    found = []
+    by_channel = dy.reshape(channels)
+    if needs[0]:
+        dz = by_channel if weight is None else by_channel * _column(weight, by_channel)
+        attrs = {"groups": groups, "eps": eps, "centred": True}
+        dx = standardize_grad(xp, dz.reshape(dy.shape), z, variance, **attrs)
+        found.append(dx)
+    if needs[1]:
+        found.append(_sum_by_channel(xp, by_channel * z.reshape(channels)))
+    if needs[2]:
+        found.append(_sum_by_channel(xp, by_channel))
+    return tuple(found)
 
 
 @register_kernel("update_running", mutates="running", infer=written)
@@ -75,14 +111,6 @@ def update_running(xp, running, batch, *, momentum):
     running *= 1 - momentum
     running += momentum * batch.reshape(running.shape)
     return running
-
-
-@functools.lru_cache(512)
-def _folded(shape, dim):
-    """Return (A, B, P), the sizes of the leading `dim`, of the rest, and of the trailing `dim`."""
-    kept = [d for d in range(len(shape)) if d not in dim]
-    first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
-    return math.prod(shape[:first]), math.prod(shape[first:last]), math.prod(shape[last:])
 
 
 def _wide(x):
@@ -94,14 +122,9 @@ def _restored(y, x):
     return y.reshape(x.shape).astype(x.dtype, copy=False)
 
 
-@functools.lru_cache(512)
-def _kept(shape, dim):
-    return tuple([1 if d in dim else n for d, n in enumerate(shape)])
-
-
-def _standardized(xp, x, dim, eps):
+def _standardized(xp, x, groups, eps):
     """Return z (A, B, P), and variance and mean (B, 1)."""
-    x = _wide(x).reshape(_folded(x.shape, dim))
+    x = _wide(x).reshape(groups)
     mean = _mean(xp, x)
     z = x - mean
     variance = _mean_of_product(xp, z, z)
@@ -121,7 +144,8 @@ def _mean(xp, x):
 def _mean_of_product(xp, x, y):
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
-        return np.einsum("abp,abp->b", x, y)[:, None] / count
+        few = np.vecdot(x[0], y[0]) if x.shape[0] == 1 else np.einsum("abp,abp->b", x, y)
+        return few[:, None] / count
     total = _sum_of_lines if xp is np and x.shape[2] >= _SHORT_LINE else _sum_of_columns
     return total(xp, x, y)[:, None] / count
 
@@ -151,11 +175,22 @@ def _sum_of_columns(xp, x, y):
 
 
 def _rsqrt(xp, variance, eps):
-    return 1 / xp.sqrt(variance + eps)
+    return xp.reciprocal(xp.sqrt(variance + eps))
 
 
-def _scaled(z, weight, bias, shape):
-    y = z.copy() if weight is None else z * weight.reshape(shape)
+def _scaled(z, weight, bias):
+    y = z.copy() if weight is None else z * _column(weight, z)
     if bias is not None:
-        y += bias.reshape(shape)
+        y += _column(bias, z)
     return y
+
+
+def _column(scale, x):
+    """Let one number for each channel meet x (a, c) or (a, c, l)."""
+    return scale if x.ndim == 2 else scale[:, None]
+
+
+def _sum_by_channel(xp, x):
+    if x.ndim == 2 and len(x) <= _LINE:
+        return xp.ones(len(x), x.dtype) @ x
+    return sum_over(xp, x, 0 if x.ndim == 2 else (0, 2))
