@@ -111,7 +111,7 @@ def _flat(scale: Tensor | None) -> Tensor | None:
 def _affine(
     input: Tensor, weight: Given, bias: Given, groups: Any, channels: Any, eps: float
 ) -> Tensor:
-    """Normalize an input seen as (A, B, P) over A and P, and scale it, seen as (a, c, …), by c."""
+    """Normalize all but the second last of `groups`; scale by the second of `channels`."""
     if weight is None and bias is None:
         made = dispatch1(STANDARDIZE, input, {"groups": groups, "eps": eps})
     else:
@@ -138,7 +138,7 @@ def layer_norm(
     tensor([-1.0000,  1.0000])
     """
     rows, size = _rows(input, normalized_shape)
-    return _affine(input, _flat(weight), _flat(bias), (1, rows, size), (rows, size), eps)
+    return _affine(input, _flat(weight), _flat(bias), (rows, size), (rows, size), eps)
 
 
 @functor(
@@ -162,7 +162,7 @@ def rms_norm(
     if input.is_complex():  # PyTorch takes x², not |x|²
         y = input * (input.square().mean(normalized_shape, True) + eps).rsqrt()
         return y if weight is None else y * weight
-    attrs = {"groups": (1, *_rows(input, normalized_shape)), "eps": eps}
+    attrs = {"groups": _rows(input, normalized_shape), "eps": eps}
     return dispatch(RMS_NORM, (input, _flat(weight)), attrs)[0]
 
 
@@ -210,12 +210,13 @@ def batch_norm(
         shift = shift if bias is None else shift + bias
         return cast(_per_channel(input, scale, shift), input.dtype)
     batch, channels, *sizes = input._data.shape
-    groups = (batch, channels, prod(sizes))
-    count = batch * groups[2]
+    positions = prod(sizes)
+    count = batch * positions
+    groups = (channels, positions) if batch == 1 else (batch, channels, positions)
     _check_more_than_one("batch_norm", input, count)
     if running_mean is None:
-        return _affine(input, weight, bias, groups, groups, eps)
-    attrs = {"groups": groups, "channels": groups, "eps": eps}
+        return _affine(input, weight, bias, groups, (batch, channels, positions), eps)
+    attrs = {"groups": groups, "channels": (batch, channels, positions), "eps": eps}
     y, _, variance, batch_mean = dispatch(BATCH_NORM, (input, weight, bias), attrs)
     if batch:
         with no_grad():
@@ -244,7 +245,7 @@ def group_norm(
     positions = prod(sizes)
     per_group = channels // num_groups * positions
     _check_more_than_one("group_norm", input, batch * per_group)
-    groups = (1, batch * num_groups, per_group)
+    groups = (batch * num_groups, per_group)
     return _affine(input, weight, bias, groups, (batch, channels, positions), eps)
 
 

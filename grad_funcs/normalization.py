@@ -4,6 +4,8 @@ All rules come down to `standardize_grad`, the gradient of z = (x - mean) / √(
 and var as arguments of its own, so that its partial derivatives, and with them every order, follow.
 """
 
+from math import prod
+
 from oneflow_lite.autograd.grad_function import register_grad_func
 
 
@@ -20,7 +22,7 @@ def _dx(F, ctx, dz, dvariance, z, variance, centred=True):
 
 
 def _count(groups):
-    return max(1, groups[0] * groups[2])
+    return max(1, prod(groups) // max(1, groups[-2]))
 
 
 def _like(F, x, part):
@@ -67,14 +69,14 @@ def _at_their_places(needs, found):
 @register_grad_func("rms_norm", wrt="x", saves="weight, y1, y2", materialize=False)
 def rms_norm_dx(F, ctx, dy, dz, dsquare):
     if dy is not None and ctx.weight is not None:
-        rows = F.reshape(dy, shape=ctx.groups[1:]) * ctx.weight
+        rows = F.reshape(dy, shape=ctx.groups) * ctx.weight
         dy = F.reshape(rows, shape=dy.shape)
     return _dx(F, ctx, _sum(dy, dz), dsquare, ctx.y1, ctx.y2, centred=False)
 
 
 @register_grad_func("rms_norm", wrt="weight", saves="y1", materialize=False)
 def rms_norm_dweight(F, ctx, dy, dz, dsquare):
-    return None if dy is None else F.reshape(dy * ctx.y1, shape=ctx.groups[1:])
+    return None if dy is None else F.reshape(dy * ctx.y1, shape=ctx.groups)
 
 
 # The gradients' own gradients: they are linear in dy, and that of x is symmetric.
@@ -99,8 +101,9 @@ def _by_z(F, ctx, d, dy, z, variance):
 
 
 def _mean(F, x):
-    """Return means (B, 1) of (A, B, P)."""
-    return F.mean(F.mean(x, dim=(2,), keepdim=True), dim=(0,), keepdim=False)
+    """Return means (B, 1) of (B, P) or (A, B, P)."""
+    x = F.mean(x, dim=(x.ndim - 1,), keepdim=True)
+    return x if x.ndim == 2 else F.mean(x, dim=(0,), keepdim=False)
 
 
 @register_grad_func("standardize_grad", wrt="variance", saves="variance, y")

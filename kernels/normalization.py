@@ -1,9 +1,12 @@
 """Kernels of layer, batch and root-mean-square normalization.
 
 All of them divide x by its spread over some dimensions, keep the result z for the backward pass,
-and scale it. An array is seen as `groups` (A, B, P): normalized over A and P, for each b in B apart.
-So one text serves rows (A = 1) and channels, and BLAS makes the sums over P. Statistics are (B, 1).
+and scale it. An array is seen as `groups`, (B, P) or (A, B, P): normalized over A and P, for each b
+in B apart. So one text serves rows and channels, and BLAS makes the sums over P. Statistics are
+(B, 1) outside of this file.
 """
+
+import functools
 
 import numpy as np
 
@@ -13,7 +16,7 @@ from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
 from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
 
-_SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
+_SHORTEST_LINE, _SHORT_LINE, _LINE, _RUN = 64, 128, 4096, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made
 
 
@@ -23,7 +26,7 @@ def _with_statistics(arrays, statistics):
     @in_c_order
     def rule(x, *scale, groups, **attrs):
         dtype = np.dtype(np.float32) if x.dtype.char == "e" else x.dtype
-        statistic = ArraySpec((groups[1], 1), dtype)
+        statistic = ArraySpec((groups[-2], 1), dtype)
         return (ArraySpec(x.shape, x.dtype),) * arrays + (statistic,) * statistics
 
     return rule
@@ -33,7 +36,7 @@ def _with_statistics(arrays, statistics):
 def standardize(xp, x, *, groups, eps):
     """Return z = (x - mean) / √(var + eps), and var."""
     z, variance, _ = _standardized(xp, x, groups, eps)
-    return _restored(z, x), variance
+    return _restored(z, x), _of_group(variance)
 
 
 @register_kernel("affine_norm", infer=_with_statistics(2, 1))
@@ -44,7 +47,7 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     """
     z, variance, _ = _standardized(xp, x, groups, eps)
     y = _scaled(z.reshape(channels), weight, bias)
-    return _restored(y, x), _restored(z, x), variance
+    return _restored(y, x), _restored(z, x), _of_group(variance)
 
 
 @register_kernel("batch_norm", infer=_with_statistics(2, 2))
@@ -52,7 +55,7 @@ def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
     """Return z weight + bias, z, var and mean, as above."""
     z, variance, mean = _standardized(xp, x, groups, eps)
     y = _scaled(z.reshape(channels), weight, bias)
-    return _restored(y, x), _restored(z, x), variance, mean
+    return _restored(y, x), _restored(z, x), _of_group(variance), _of_group(mean)
 
 
 @register_kernel("rms_norm", infer=_with_statistics(2, 1))
@@ -61,23 +64,26 @@ def rms_norm(xp, x, weight, *, groups, eps):
     z = _wide(x).reshape(groups)
     square = _mean_of_product(xp, z, z)
     z = z * _rsqrt(xp, square, eps)
-    y = _scaled(z[0], weight, None)
-    return _restored(y, x), _restored(z, x), square
+    y = _scaled(z, weight, None)
+    return _restored(y, x), _restored(z, x), _of_group(square)
 
 
 @register_kernel("standardize_grad", infer=in_c_order(like_first), reuses="z")
 @in_float32
 def standardize_grad(xp, dy, z, variance, *, groups, eps, centred, out=None):
     """(dy - mean dy - z mean(dy z)) / √(variance + eps), without mean dy unless `centred`."""
-    shape = dy.shape
-    dy, z = dy.reshape(groups), z.reshape(groups)
     dx = None if out is None else out.reshape(groups)
-    dx = xp.multiply(z, -_mean_of_product(xp, dy, z), out=dx)
+    dx = _dx(xp, dy.reshape(groups), z.reshape(groups), variance, eps, centred, dx)
+    return dx.reshape(dy.shape) if out is None else out
+
+
+def _dx(xp, dy, z, variance, eps, centred=True, out=None):
+    dx = xp.multiply(z, -_mean_of_product(xp, dy, z), out=out)
     dx += dy
     if centred:
         dx -= _mean(xp, dy)
     dx *= _rsqrt(xp, variance, eps)
-    return dx.reshape(shape) if out is None else out
+    return dx
 
 
 @in_c_order
@@ -95,9 +101,8 @@ def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, need
     by_channel = dy.reshape(channels)
     if needs[0]:
         dz = by_channel if weight is None else by_channel * _column(weight, by_channel)
-        attrs = {"groups": groups, "eps": eps, "centred": True}
-        dx = standardize_grad(xp, dz.reshape(dy.shape), z, variance, **attrs)
-        found.append(dx)
+        dx = _dx(xp, dz.reshape(groups), z.reshape(groups), variance, eps)
+        found.append(dx.reshape(dy.shape))
     if needs[1]:
         found.append(_sum_by_channel(xp, by_channel * z.reshape(channels)))
     if needs[2]:
@@ -122,8 +127,12 @@ def _restored(y, x):
     return y.reshape(x.shape).astype(x.dtype, copy=False)
 
 
+def _of_group(statistic):
+    return statistic if statistic.shape[1] == 1 else statistic[:, :1].copy()
+
+
 def _standardized(xp, x, groups, eps):
-    """Return z (A, B, P), and variance and mean (B, 1)."""
+    """Return z as groups, variance and mean."""
     x = _wide(x).reshape(groups)
     mean = _mean(xp, x)
     z = x - mean
@@ -133,6 +142,10 @@ def _standardized(xp, x, groups, eps):
 
 
 def _mean(xp, x):
+    """Return the mean of each group (B, 1), or standing at each of its elements (B, P)."""
+    if _is_short(xp, x):
+        return _spread_sum(x) / x.shape[1]
+    x = x.reshape(-1, *x.shape[-2:])
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
         return np.add.reduce(x, (0, 2))[:, None] / count
@@ -142,12 +155,32 @@ def _mean(xp, x):
 
 
 def _mean_of_product(xp, x, y):
+    """Return the mean of x y, in the same way."""
+    if _is_short(xp, x):
+        return _spread_sum(x * y) / x.shape[1]
+    x, y = x.reshape(-1, *x.shape[-2:]), y.reshape(-1, *x.shape[-2:])
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
-        few = np.vecdot(x[0], y[0]) if x.shape[0] == 1 else np.einsum("abp,abp->b", x, y)
+        few = np.vecdot(x[0], y[0]) if len(x) == 1 else np.einsum("abp,abp->b", x, y)
         return few[:, None] / count
     total = _sum_of_lines if xp is np and x.shape[2] >= _SHORT_LINE else _sum_of_columns
     return total(xp, x, y)[:, None] / count
+
+
+def _is_short(xp, x):
+    """Return whether there are few short lines: NumPy takes thrice as long where shapes differ."""
+    return xp is np and x.ndim == 2 and 0 < x.shape[1] <= _SHORTEST_LINE and x.size <= _FEW
+
+
+def _spread_sum(x):
+    """Return the sum of each line in the place of each of its elements."""
+    size = x.shape[1]
+    return x.dot(_ones((size, size), x.dtype))
+
+
+@functools.lru_cache(64)
+def _ones(shape, dtype):
+    return np.ones(shape, dtype)
 
 
 # Many products are summed in blocks: a running sum in float32 loses digits with its length.
@@ -191,6 +224,6 @@ def _column(scale, x):
 
 
 def _sum_by_channel(xp, x):
-    if x.ndim == 2 and len(x) <= _LINE:
-        return xp.ones(len(x), x.dtype) @ x
+    if xp is np and x.ndim == 2 and len(x) <= _LINE:
+        return _ones(len(x), x.dtype).dot(x)
     return sum_over(xp, x, 0 if x.ndim == 2 else (0, 2))

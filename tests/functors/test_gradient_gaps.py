@@ -247,7 +247,8 @@ def test_masked_scatter_of_nothing():
 def test_the_mean_of_half_precision_numbers_is_differentiated_in_their_dtype():
     """batch_norm computes it in float32."""
     x = flow.tensor(X, dtype=flow.float16, requires_grad=True)
-    outputs = dispatch(op_expr("batch_norm"), (x, None, None), {"dim": (0,), "eps": 1e-5})
+    attrs = {"groups": (*x.shape, 1), "channels": (*x.shape, 1), "eps": 1e-5}
+    outputs = dispatch(op_expr("batch_norm"), (x, None, None), attrs)
     (dx,) = flow.autograd.grad(outputs[3].sum(), x)
     assert (dx.dtype, dx.tolist()) == (flow.float16, [[0.5] * 3] * 2)
 
