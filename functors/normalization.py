@@ -12,7 +12,7 @@ from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import cast, check_int, check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
-from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
@@ -99,25 +99,25 @@ def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> T
 
 
 def _rows(input: Tensor, dims: tuple[int, ...]) -> tuple[int, int]:
-    """Return how many rows, of which size, a tensor has when its last dimensions make one."""
+    """Return how many rows, of which size, there are when the last dimensions make one."""
     shape = input._data.shape
     return prod(shape[: dims[0]]), prod(shape[dims[0] :])
+
+
+def _by_channel(input: Tensor) -> tuple[int, int, int]:
+    return *input._data.shape[:2], prod(input._data.shape[2:])
 
 
 def _flat(scale: Tensor | None) -> Tensor | None:
     return scale if scale is None or scale._data.ndim == 1 else scale.reshape(-1)
 
 
-def _affine(
-    input: Tensor, weight: Given, bias: Given, groups: Any, channels: Any, eps: float
-) -> Tensor:
-    """Normalize all but the second last of `groups`; scale by the second of `channels`."""
+def _affine(input: Tensor, weight: Given, bias: Given, **attrs: Any) -> Any:
+    """Normalize and scale; without scales, the result is what the gradient keeps."""
     if weight is None and bias is None:
-        made = dispatch1(STANDARDIZE, input, {"groups": groups, "eps": eps})
-    else:
-        attrs = {"groups": groups, "channels": channels, "eps": eps}
-        made = dispatch(AFFINE_NORM, (input, weight, bias), attrs)
-    return made[0]  # type: ignore[no-any-return]
+        del attrs["channels"]
+        return dispatch(STANDARDIZE, (input,), attrs)[0]
+    return dispatch(AFFINE_NORM, (input, weight, bias), attrs)[0]
 
 
 @functor(
@@ -137,8 +137,8 @@ def layer_norm(
     >>> flow.layer_norm(flow.tensor([1., 3.]), (2,))
     tensor([-1.0000,  1.0000])
     """
-    rows, size = _rows(input, normalized_shape)
-    return _affine(input, _flat(weight), _flat(bias), (rows, size), (rows, size), eps)
+    rows = _rows(input, normalized_shape)
+    return _affine(input, _flat(weight), _flat(bias), groups=rows, channels=rows, eps=eps)
 
 
 @functor(
@@ -209,16 +209,12 @@ def batch_norm(
         shift = -running_mean * scale
         shift = shift if bias is None else shift + bias
         return cast(_per_channel(input, scale, shift), input.dtype)
-    batch, channels, *sizes = input._data.shape
-    positions = prod(sizes)
+    batch, _, positions = groups = _by_channel(input)
     count = batch * positions
-    groups = (channels, positions) if batch == 1 else (batch, channels, positions)
     _check_more_than_one("batch_norm", input, count)
-    if running_mean is None:
-        return _affine(input, weight, bias, groups, (batch, channels, positions), eps)
-    attrs = {"groups": groups, "channels": (batch, channels, positions), "eps": eps}
+    attrs = {"groups": groups[1:] if batch == 1 else groups, "channels": groups, "eps": eps}
     y, _, variance, batch_mean = dispatch(BATCH_NORM, (input, weight, bias), attrs)
-    if batch:
+    if running_mean is not None and batch:
         with no_grad():
             attrs = {"momentum": momentum}
             dispatch(UPDATE_RUNNING, (running_mean, batch_mean), attrs)
@@ -238,15 +234,13 @@ def group_norm(
     num_groups: a divisor of C.
     ArgumentError: when there is one value only.
     """
-    batch, channels, *sizes = input._data.shape
+    batch, channels, positions = by_channel = _by_channel(input)
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"
         raise wrong("group_norm", "num_groups", expected, num_groups, "change the groups")
-    positions = prod(sizes)
-    per_group = channels // num_groups * positions
-    _check_more_than_one("group_norm", input, batch * per_group)
-    groups = (batch * num_groups, per_group)
-    return _affine(input, weight, bias, groups, (batch, channels, positions), eps)
+    groups = (batch * num_groups, channels // num_groups * positions)
+    _check_more_than_one("group_norm", input, prod(groups))
+    return _affine(input, weight, bias, groups=groups, channels=by_channel, eps=eps)
 
 
 @functor(
