@@ -24,7 +24,7 @@ from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
-CROSS_ENTROPY = op_expr("cross_entropy")
+NLL_LOSS = op_expr("nll_loss")
 BINARY_CROSS_ENTROPY = op_expr("binary_cross_entropy")
 
 
@@ -166,18 +166,19 @@ def cross_entropy(
     >>> flow.nn.functional.cross_entropy(logits, flow.tensor([[0.9, 0.1], [0.5, 0.5]]))
     tensor(0.5100)
     """
-    op = "cross_entropy"
+    op, dim = "cross_entropy", 0 if input.ndim == 1 else 1
     if target.shape == input.shape and input.ndim:
         real_floating(op, target, "target")
         if ignore_index >= 0:
             raise _no_index(op, ignore_index)
         if label_smoothing:
             target = target * (1 - label_smoothing) + label_smoothing / _classes(input)
-        losses = F.log_softmax(input, 0 if input.ndim == 1 else 1) * target
+        losses = F.log_softmax(input, dim) * target
         return reduce_loss(-_sum_over_classes(losses, weight), reduction)
     check_classes(op, "target", target, input)
-    attrs = {"ignore_index": ignore_index, "reduction": reduction}
-    loss, log_p = dispatch(CROSS_ENTROPY, (input, target, weight), attrs)
+    log_p = F.log_softmax(input, dim)
+    attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
+    loss = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not label_smoothing:
         return loss
     even = F.where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))

@@ -137,8 +137,8 @@ def layer_norm(
     >>> flow.layer_norm(flow.tensor([1., 3.]), (2,))
     tensor([-1.0000,  1.0000])
     """
-    rows = _rows(input, normalized_shape)
-    return _affine(input, _flat(weight), _flat(bias), groups=rows, channels=rows, eps=eps)
+    rows, weight, bias = _rows(input, normalized_shape), _flat(weight), _flat(bias)
+    return _affine(input, weight, bias, groups=rows, channels=rows, eps=eps)
 
 
 @functor(
@@ -209,12 +209,12 @@ def batch_norm(
         shift = -running_mean * scale
         shift = shift if bias is None else shift + bias
         return cast(_per_channel(input, scale, shift), input.dtype)
-    batch, _, positions = groups = _by_channel(input)
-    count = batch * positions
+    groups = _by_channel(input)
+    count = groups[0] * groups[2]
     _check_more_than_one("batch_norm", input, count)
-    attrs = {"groups": groups[1:] if batch == 1 else groups, "channels": groups, "eps": eps}
+    attrs = {"groups": groups[1:] if groups[0] == 1 else groups, "channels": groups, "eps": eps}
     y, _, variance, batch_mean = dispatch(BATCH_NORM, (input, weight, bias), attrs)
-    if running_mean is not None and batch:
+    if running_mean is not None and input.shape[0]:
         with no_grad():
             attrs = {"momentum": momentum}
             dispatch(UPDATE_RUNNING, (running_mean, batch_mean), attrs)
@@ -238,8 +238,9 @@ def group_norm(
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"
         raise wrong("group_norm", "num_groups", expected, num_groups, "change the groups")
-    groups = (batch * num_groups, channels // num_groups * positions)
-    _check_more_than_one("group_norm", input, prod(groups))
+    per_group = channels // num_groups * positions
+    _check_more_than_one("group_norm", input, batch * per_group)
+    groups = (batch * num_groups, per_group)
     return _affine(input, weight, bias, groups=groups, channels=by_channel, eps=eps)
 
 

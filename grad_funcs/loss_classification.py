@@ -23,36 +23,6 @@ def nll_loss_grad_ddy(F, ctx, d):
     )
 
 
-@register_grad_func("cross_entropy", wrt="x", saves="target, weight, y1", materialize=False)
-def cross_entropy_dx(F, ctx, dy, dlog_p):
-    log_p, dx = ctx.y1, None
-    attrs = {"ignore_index": ctx.ignore_index, "reduction": ctx.reduction}
-    if dy is not None:
-        dx = F.cross_entropy_grad(dy, log_p, ctx.target, ctx.weight, **attrs)
-    if dlog_p is None:
-        return dx
-    part = F.log_softmax_grad(dlog_p, log_p, dim=min(1, log_p.ndim - 1))
-    return part if dx is None else dx + part
-
-
-# With the gradient g of log p, that of x is g - p Σ g.
-
-
-@register_grad_func("cross_entropy_grad", wrt="dy", saves="log_p, target, weight")
-def cross_entropy_grad_ddy(F, ctx, d):
-    dim = min(1, d.ndim - 1)
-    dg = d - F.sum(d * F.exp(ctx.log_p), dim=(dim,), keepdim=True)
-    attrs = {"ignore_index": ctx.ignore_index, "reduction": ctx.reduction}
-    return F.nll_loss(dg, ctx.target, ctx.weight, **attrs)
-
-
-@register_grad_func("cross_entropy_grad", wrt="log_p", saves="dy, log_p, target, weight")
-def cross_entropy_grad_dlog_p(F, ctx, d):
-    attrs = {"shape": d.shape, "ignore_index": ctx.ignore_index, "reduction": ctx.reduction}
-    g = F.nll_loss_grad(ctx.dy, ctx.target, ctx.weight, **attrs)
-    return -(d * F.exp(ctx.log_p) * F.sum(g, dim=(min(1, d.ndim - 1),), keepdim=True))
-
-
 @register_grad_func("binary_cross_entropy", wrt="x", saves="x, target")
 def binary_cross_entropy_dx(F, ctx, dy):
     return dy * (ctx.x - ctx.target) / F.clamp_min((1 - ctx.x) * ctx.x, 1e-12)

@@ -62,7 +62,7 @@ for _op in ("affine_norm", "batch_norm"):
 
 def _at_their_places(needs, found):
     """Return for each input its gradient, or None, where those that are needed were found."""
-    found = iter(found)
+    found = iter(found if sum(needs) > 1 else (found,))
     return [next(found) if need else None for need in needs]
 
 
@@ -117,7 +117,7 @@ def _by_variance(F, ctx, d, dx, variance):
 
 @register_grad_func("affine_norm_grad", saves="dy, z, variance, weight", materialize=False)
 def affine_norm_grad_grads(F, ctx, *given):
-    dx, dweight, dbias = _at_their_places(ctx.needs, given)
+    dx, dweight, dbias = _at_their_places(ctx.needs, given if len(given) > 1 else given[0])
     dy, z, variance, weight, channels = ctx.dy, ctx.z, ctx.variance, ctx.weight, ctx.channels
 
     def scaled(x, scale):

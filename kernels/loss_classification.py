@@ -11,7 +11,6 @@ from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
 from oneflow_lite.kernels.numerics import check_probabilities, copied, zeros
-from oneflow_lite.kernels.softmax import log_softmax, log_softmax_grad
 from oneflow_lite.registry import register_kernel
 
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
@@ -67,39 +66,6 @@ def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out
     dx = zeros(xp, shape, dy.dtype, out)
     dx.reshape(dx.size)[places] = values
     return dx
-
-
-@in_c_order
-def _loss_and_log_p(x, target, weight, **attrs):
-    return loss_of_classes(x, target, weight, **attrs), ArraySpec(x.shape, x.dtype)
-
-
-@register_kernel("cross_entropy", infer=_loss_and_log_p)
-@in_float32
-def cross_entropy(xp, x, target, weight, *, ignore_index, reduction):
-    """Return `nll_loss` of log softmax(x), and that logarithm."""
-    log_p = log_softmax(xp, x, dim=min(1, x.ndim - 1))
-    attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": "cross_entropy"}
-    return nll_loss(xp, log_p, target, weight, **attrs), log_p
-
-
-@register_kernel(
-    "cross_entropy_grad",
-    infer=in_c_order(lambda dy, log_p, *others, **attrs: ArraySpec(log_p.shape, log_p.dtype)),
-)
-@in_float32
-def cross_entropy_grad(xp, dy, log_p, target, weight, *, ignore_index, reduction):
-    """Return the gradient of x for that of the loss."""
-    shape = log_p.shape
-    plain = None if dy.ndim else _plain_places(xp, shape, target, weight, ignore_index)
-    if plain is not None:
-        dx = np.exp(log_p)
-        dx.reshape(dx.size)[plain] -= 1
-        dx *= dy / plain.size if reduction == "mean" else dy
-        return dx
-    attrs = {"shape": shape, "ignore_index": ignore_index, "reduction": reduction}
-    dlog_p = nll_loss_grad(xp, dy, target, weight, **attrs)
-    return log_softmax_grad(xp, dlog_p, log_p, dim=min(1, len(shape) - 1))
 
 
 def _plain_places(xp, shape, target, weight, ignore_index):

@@ -90,13 +90,14 @@ def _dx(xp, dy, z, variance, eps, centred=True, out=None):
 def _of_each(dy, z, variance, weight, *, channels, needs, **attrs):
     of_channels = ArraySpec((channels[1],), dy.dtype)
     specs = zip((ArraySpec(dy.shape, dy.dtype), of_channels, of_channels), needs, strict=True)
-    return tuple([spec for spec, need in specs if need])
+    made = tuple([spec for spec, need in specs if need])
+    return made if len(made) > 1 else made[0]
 
 
 @register_kernel("affine_norm_grad", infer=_of_each)
 @in_float32
 def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, needs):
-    """Return those of the gradients of x, weight and bias that are needed."""
+    """Return the gradients of x, weight and bias, as far as they are needed."""
     found = []
     by_channel = dy.reshape(channels)
     if needs[0]:
@@ -107,7 +108,7 @@ def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, need
         found.append(_sum_by_channel(xp, by_channel * z.reshape(channels)))
     if needs[2]:
         found.append(_sum_by_channel(xp, by_channel))
-    return tuple(found)
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 @register_kernel("update_running", mutates="running", infer=written)
