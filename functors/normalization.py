@@ -100,8 +100,7 @@ def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> T
 
 def _rows(input: Tensor, dims: tuple[int, ...]) -> tuple[int, int]:
     """Return how many rows, of which size, there are when the last dimensions make one."""
-    shape = input._data.shape
-    return prod(shape[: dims[0]]), prod(shape[dims[0] :])
+    return prod(input._data.shape[: dims[0]]), prod(input._data.shape[dims[0] :])
 
 
 def _by_channel(input: Tensor) -> tuple[int, int, int]:
@@ -238,9 +237,8 @@ def group_norm(
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"
         raise wrong("group_norm", "num_groups", expected, num_groups, "change the groups")
-    per_group = channels // num_groups * positions
-    _check_more_than_one("group_norm", input, batch * per_group)
-    groups = (batch * num_groups, per_group)
+    groups = (batch * num_groups, channels // num_groups * positions)
+    _check_more_than_one("group_norm", input, batch * groups[1])
     return _affine(input, weight, bias, groups=groups, channels=by_channel, eps=eps)
 
 

@@ -98,16 +98,15 @@ def _of_each(dy, z, variance, weight, *, channels, needs, **attrs):
 @in_float32
 def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, needs):
     """Return the gradients of x, weight and bias, as far as they are needed."""
-    found = []
-    by_channel = dy.reshape(channels)
+    by_channel, found = dy.reshape(channels), []
+    if needs[1]:
+        found.append(_product_by_channel(xp, by_channel, z.reshape(channels)))
+    if needs[2]:
+        found.append(_sum_by_channel(xp, by_channel))
     if needs[0]:
         dz = by_channel if weight is None else by_channel * _column(weight, by_channel)
         dx = _dx(xp, dz.reshape(groups), z.reshape(groups), variance, eps)
-        found.append(dx.reshape(dy.shape))
-    if needs[1]:
-        found.append(_sum_by_channel(xp, by_channel * z.reshape(channels)))
-    if needs[2]:
-        found.append(_sum_by_channel(xp, by_channel))
+        found.insert(0, dx.reshape(dy.shape))
     return tuple(found) if len(found) > 1 else found[0]
 
 
@@ -222,6 +221,12 @@ def _scaled(z, weight, bias):
 def _column(scale, x):
     """Let one number for each channel meet x (a, c) or (a, c, l)."""
     return scale if x.ndim == 2 else scale[:, None]
+
+
+def _product_by_channel(xp, x, y):
+    if xp is np and x.ndim == 3 and x.shape[2] >= _SHORT_LINE:
+        return _sum_of_lines(xp, x, y)
+    return _sum_by_channel(xp, x * y)
 
 
 def _sum_by_channel(xp, x):
