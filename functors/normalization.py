@@ -12,7 +12,7 @@ from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import cast, check_int, check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
@@ -115,7 +115,7 @@ def _affine(input: Tensor, weight: Given, bias: Given, **attrs: Any) -> Any:
     """Normalize and scale; without scales, the result is what the gradient keeps."""
     if weight is None and bias is None:
         del attrs["channels"]
-        return dispatch(STANDARDIZE, (input,), attrs)[0]
+        return dispatch1(STANDARDIZE, input, attrs)[0]
     return dispatch(AFFINE_NORM, (input, weight, bias), attrs)[0]
 
 

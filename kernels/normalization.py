@@ -143,9 +143,9 @@ def _standardized(xp, x, groups, eps):
 
 def _mean(xp, x):
     """Return the mean of each group (B, 1), or standing at each of its elements (B, P)."""
-    if _is_short(xp, x):
-        return _spread_sum(x) / x.shape[1]
-    x = x.reshape(-1, *x.shape[-2:])
+    if _is_few_lines(xp, x):
+        return _sum_of_few_lines(x) / x.shape[1]
+    x = x[None] if x.ndim == 2 else x
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
         return np.add.reduce(x, (0, 2))[:, None] / count
@@ -156,26 +156,26 @@ def _mean(xp, x):
 
 def _mean_of_product(xp, x, y):
     """Return the mean of x y, in the same way."""
-    if _is_short(xp, x):
-        return _spread_sum(x * y) / x.shape[1]
-    x, y = x.reshape(-1, *x.shape[-2:]), y.reshape(-1, *x.shape[-2:])
+    if _is_few_lines(xp, x):
+        return _sum_of_few_lines(x * y) / x.shape[1]
+    x, y = (x[None], y[None]) if x.ndim == 2 else (x, y)
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
-        few = np.vecdot(x[0], y[0]) if len(x) == 1 else np.einsum("abp,abp->b", x, y)
-        return few[:, None] / count
+        return np.einsum("abp,abp->b", x, y)[:, None] / count
     total = _sum_of_lines if xp is np and x.shape[2] >= _SHORT_LINE else _sum_of_columns
     return total(xp, x, y)[:, None] / count
 
 
-def _is_short(xp, x):
-    """Return whether there are few short lines: NumPy takes thrice as long where shapes differ."""
-    return xp is np and x.ndim == 2 and 0 < x.shape[1] <= _SHORTEST_LINE and x.size <= _FEW
+def _is_few_lines(xp, x):
+    return xp is np and x.ndim == 2 and x.size <= _FEW and x.shape[1] > 0
 
 
-def _spread_sum(x):
-    """Return the sum of each line in the place of each of its elements."""
+def _sum_of_few_lines(x):
+    """Return sums (B, 1); of short lines (B, P), for NumPy takes thrice as long to broadcast."""
     size = x.shape[1]
-    return x.dot(_ones((size, size), x.dtype))
+    if size <= _SHORTEST_LINE:
+        return x.dot(_ones((size, size), x.dtype))
+    return np.add.reduce(x, 1, None, None, True)
 
 
 @functools.lru_cache(64)
