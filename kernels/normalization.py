@@ -175,7 +175,7 @@ def _sum_of_few_lines(x):
     size = x.shape[1]
     if size <= _SHORTEST_LINE:
         return x.dot(_ones((size, size), x.dtype))
-    return np.add.reduce(x, 1, None, None, True)
+    return np.add.reduce(x, 1, keepdims=True)
 
 
 @functools.lru_cache(64)
