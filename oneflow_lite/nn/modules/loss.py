@@ -70,8 +70,10 @@ class _WeightedLoss(_Loss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(size_average, reduce, reduction)
+        Module.__init__(self)
+        self.reduction = reduction
         self.register_buffer("weight", weight)
+        self.__post_init__(size_average, reduce)
 
 
 # --- Of elements ----------------------------------------------------------------------------------
@@ -209,6 +211,7 @@ class NLLLoss(_WeightedLoss):
     reduction: str = "mean"
 
 
+@layer("nll_loss", _PAIR)
 class NLLLoss2d(NLLLoss):
     """`NLLLoss` under a former name.
 
@@ -217,16 +220,8 @@ class NLLLoss2d(NLLLoss):
     tensor(0.)
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        warnings.warn("NLLLoss2d(): deprecated; use NLLLoss", FutureWarning, stacklevel=2)
-        super().__init__(weight, size_average, ignore_index, reduce, reduction)
+    def _check(self) -> None:
+        warnings.warn("NLLLoss2d(): deprecated; use NLLLoss", FutureWarning, stacklevel=4)
 
 
 @layer("cross_entropy", _PAIR)
