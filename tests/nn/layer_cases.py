@@ -1,7 +1,7 @@
 """Every module without parameters of its own, as text, and inputs for it.
 
-The text is read with this library's names or with PyTorch's. The first case of a class takes as
-many defaults as there are; together its cases give every argument another value.
+The text is read with this library's names or with PyTorch's. The first case of a class leaves as
+much as it can to defaults; together its cases give every argument another value.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ _add(
     | nn.AvgPool2d((2, 3), 2, 1, True, False, 4)
     | nn.LPPool2d(2, 3) | nn.LPPool2d(4.0, (2, 1), 1, True)
     | nn.AdaptiveAvgPool2d((2, None)) | nn.AdaptiveAvgPool2d(2) | nn.AdaptiveMaxPool2d(3)
-    | nn.AdaptiveMaxPool2d((None, 2), True) | nn.FractionalMaxPool2d(2, 3)
+    | nn.AdaptiveMaxPool2d((None, 2), True) | nn.FractionalMaxPool2d(2, (3, 2), _random_samples=flow.full((2, 4, 2), 0.6))
     | nn.FractionalMaxPool2d((2, 1), None, 0.5, True, flow.full((2, 4, 2), 0.3))
-    | nn.FractionalMaxPool2d(2, (3, 2), _random_samples=flow.full((2, 4, 2), 0.6))
+    | nn.FractionalMaxPool2d(2, 3)
     | nn.ConstantPad2d(1, 0.5) | nn.ConstantPad2d((2, 0, 1, -1), 3) | nn.ZeroPad2d(2)
     | nn.ZeroPad2d((0, 1, 2, 3)) | nn.ReflectionPad2d(3) | nn.ReflectionPad2d((0, 2, 1, 0))
     | nn.ReplicationPad2d(3) | nn.ReplicationPad2d((0, 2, 1, 0)) | nn.CircularPad2d(3)
@@ -97,7 +97,7 @@ _add(
     | nn.AvgPool3d((2, 3, 1), 2, (1, 1, 0), True, False, 4)
     | nn.LPPool3d(2, 3) | nn.LPPool3d(4.0, (2, 1, 2), 1, True)
     | nn.AdaptiveAvgPool3d((2, None, 3)) | nn.AdaptiveMaxPool3d(3)
-    | nn.AdaptiveMaxPool3d((None, 2, 1), True) | nn.FractionalMaxPool3d(2, 3)
+    | nn.AdaptiveMaxPool3d((None, 2, 1), True) | nn.FractionalMaxPool3d(2, 3, _random_samples=flow.full((1, 2, 3), 0.6))
     | nn.FractionalMaxPool3d((2, 1, 2), None, 0.5, True, flow.full((1, 2, 3), 0.3))
     | nn.ConstantPad3d(1, 0.5) | nn.ConstantPad3d((2, 0, 1, -1, 0, 1), 3) | nn.ZeroPad3d(2)
     | nn.ZeroPad3d((0, 1, 2, 3, 1, 0)) | nn.ReflectionPad3d(3)
