@@ -372,6 +372,15 @@ def test_what_is_written_for_a_declaration_stands_at_its_place():
         "inplace": "bool",
         "return": "None",
     }
+
+    @layer("tanh")
+    class Bent(nn.Module):
+        pass
+
+    module = Bent()
+    bent = flow.compile(lambda x: module(x))
+    bent(flow.ones(1)), bent(flow.ones(1))
+    assert (bent.explain().captures, bent.explain().hits) == (1, 1)
     with pytest.raises(TypeError) as caught:
         nn.LeakyReLU()(3)
     frames = traceback.extract_tb(caught.value.__traceback__)

@@ -57,7 +57,7 @@ def layer(
         fields = _fields_of[cls] = _fields(cls)
         kept = [name for name, field in fields.items() if not field.hint.startswith("InitVar")]
         lines = {}
-        if fields and "__init__" not in vars(cls):
+        if "__init__" not in vars(cls):
             lines["__init__"] = _constructor(fields, kept, hasattr(cls, "__post_init__"))
         if calls:
             lines["forward"] = _call(calls, takes, [*kept, *also.split()])
@@ -84,7 +84,11 @@ def layer(
 
 
 class _Unwritten:
-    """A method that is written when it is first looked up: few modules of all are ever used."""
+    """A method that is written when it is first looked up: few modules of all are ever used.
+
+    All of a class are written together, when an instance is made: not in the middle of a call that
+    `flow.compile` records.
+    """
 
     def __init__(self, name: str, write: Callable[[], dict[str, Any]]) -> None:
         self._name, self._write = name, write
