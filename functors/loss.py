@@ -21,13 +21,13 @@ from oneflow_lite.tensor import Tensor
 HUBER = op_expr("huber")
 
 
-def former_reduction(op: str, size_average: Any, reduce: Any) -> str:
+def former_reduction(op: str, size_average: Any, reduce: Any, stacklevel: int = 3) -> str:
     """Return the reduction that PyTorch's deprecated arguments mean, with a warning."""
     reduction = "none"
     if reduce is None or reduce:
         reduction = "mean" if size_average is None or size_average else "sum"
     text = f"{op}(): size_average and reduce are deprecated; use reduction={reduction!r}"
-    warnings.warn(text, stacklevel=3)
+    warnings.warn(text, stacklevel=stacklevel)
     return reduction
 
 

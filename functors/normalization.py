@@ -12,12 +12,12 @@ from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import cast, check_int, check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 STANDARDIZE = op_expr("standardize")
-LAYER_NORM = op_expr("layer_norm")
+AFFINE_NORM = op_expr("affine_norm")
 RMS_NORM = op_expr("rms_norm")
 BATCH_NORM = op_expr("batch_norm")
 UPDATE_RUNNING = op_expr("update_running")
@@ -98,6 +98,27 @@ def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> T
     return scaled if shift is None else scaled + shift.reshape(shape)
 
 
+def _rows(input: Tensor, dims: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many rows, of which size, there are when the last dimensions make one."""
+    return prod(input._data.shape[: dims[0]]), prod(input._data.shape[dims[0] :])
+
+
+def _by_channel(input: Tensor) -> tuple[int, int, int]:
+    return *input._data.shape[:2], prod(input._data.shape[2:])
+
+
+def _flat(scale: Tensor | None) -> Tensor | None:
+    return scale if scale is None or scale._data.ndim == 1 else scale.reshape(-1)
+
+
+def _affine(input: Tensor, weight: Given, bias: Given, **attrs: Any) -> Any:
+    """Normalize and scale; without scales, the result is what the gradient keeps."""
+    if weight is None and bias is None:
+        del attrs["channels"]
+        return dispatch1(STANDARDIZE, input, attrs)[0]
+    return dispatch(AFFINE_NORM, (input, weight, bias), attrs)[0]
+
+
 @functor(
     "functional flow",
     samples="x(2, 3), (3,); x(2, 3), (3,), x(3), x(3); x(2, 3), (3,), None, x(3); "
@@ -115,10 +136,8 @@ def layer_norm(
     >>> flow.layer_norm(flow.tensor([1., 3.]), (2,))
     tensor([-1.0000,  1.0000])
     """
-    attrs = {"dim": normalized_shape, "eps": eps}
-    if weight is None and bias is None:
-        return dispatch(STANDARDIZE, (input,), attrs)[0]
-    return dispatch(LAYER_NORM, (input, weight, bias), attrs)[0]
+    rows, weight, bias = _rows(input, normalized_shape), _flat(weight), _flat(bias)
+    return _affine(input, weight, bias, groups=rows, channels=rows, eps=eps)
 
 
 @functor(
@@ -142,7 +161,8 @@ def rms_norm(
     if input.is_complex():  # PyTorch takes x², not |x|²
         y = input * (input.square().mean(normalized_shape, True) + eps).rsqrt()
         return y if weight is None else y * weight
-    return dispatch(RMS_NORM, (input, weight), {"dim": normalized_shape, "eps": eps})[0]
+    attrs = {"groups": _rows(input, normalized_shape), "eps": eps}
+    return dispatch(RMS_NORM, (input, _flat(weight)), attrs)[0]
 
 
 @functor(
@@ -188,9 +208,10 @@ def batch_norm(
         shift = -running_mean * scale
         shift = shift if bias is None else shift + bias
         return cast(_per_channel(input, scale, shift), input.dtype)
-    count = input.shape[0] * prod(input.shape[2:])
+    groups = _by_channel(input)
+    count = groups[0] * groups[2]
     _check_more_than_one("batch_norm", input, count)
-    attrs = {"dim": (0, *range(2, input.ndim)), "eps": eps}
+    attrs = {"groups": groups[1:] if groups[0] == 1 else groups, "channels": groups, "eps": eps}
     y, _, variance, batch_mean = dispatch(BATCH_NORM, (input, weight, bias), attrs)
     if running_mean is not None and input.shape[0]:
         with no_grad():
@@ -212,15 +233,13 @@ def group_norm(
     num_groups: a divisor of C.
     ArgumentError: when there is one value only.
     """
-    batch, channels = input.shape[:2]
+    batch, channels, positions = by_channel = _by_channel(input)
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"
         raise wrong("group_norm", "num_groups", expected, num_groups, "change the groups")
-    per_group = channels // num_groups * prod(input.shape[2:])
-    _check_more_than_one("group_norm", input, batch * per_group)
-    groups = input.reshape(batch, num_groups, per_group)
-    z, _ = dispatch(STANDARDIZE, (groups,), {"dim": (2,), "eps": eps})
-    return _per_channel(z.reshape(input.shape), weight, bias)
+    groups = (batch * num_groups, channels // num_groups * positions)
+    _check_more_than_one("group_norm", input, batch * groups[1])
+    return _affine(input, weight, bias, groups=groups, channels=by_channel, eps=eps)
 
 
 @functor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -41,40 +42,35 @@ def pad(
     >>> flow.nn.functional.pad(x, (1, 2)), flow.nn.functional.pad(x, (1, 2), mode="reflect")
     (tensor([[0., 1., 2., 3., 0., 0.]]), tensor([[2., 1., 2., 3., 2., 1.]]))
     """
-    sizes = _check_pad(input._data.shape, pad)
+    sizes = check_shape("pad", (pad,), "pad")
     if mode != "constant" and value:
         expected = f"none for mode {mode!r}"
         raise wrong("pad", "value", expected, f"{value}", "leave it out", ArgumentError)
-    cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
-    if mode == "constant" or not any(grows):
-        return _padded(input, sizes, value=value or 0)
-    # What is cut off can still be mirrored or repeated, but not from the other end.
-    if mode == "circular" and any(cuts):
-        input = _padded(input, cuts)
-    for i, n in enumerate(grows):
-        size = input._data.shape[-1 - i // 2]
-        most = max({"reflect": size - 1, "circular": size}.get(mode, n if size else 0), 0)
-        if n > most:
-            expected = f"at most {most} for a dimension of size {size} in mode {mode!r}"
-            raise wrong("pad", "pad", expected, n, "pad less, or with another mode")
-    input = _padded(input, grows, mode)
-    return _padded(input, cuts) if mode != "circular" and any(cuts) else input
+    number = fill_value("pad", "value", value, input._data.dtype) if value else 0
+    for each, way in _steps(input._data.shape, sizes, mode):
+        input = dispatch1(_PAD, input, {"pad": each, "mode": way, "value": number})
+    return input
 
 
-def _padded(input: Tensor, sizes: Any, mode: str = "constant", value: float = 0) -> Tensor:
-    number = fill_value("pad", "value", value, input._data.dtype)
-    return dispatch1(_PAD, input, {"pad": sizes, "mode": mode, "value": number})
-
-
-def _check_pad(shape: tuple[int, ...], pad: Any) -> tuple[int, ...]:
-    sizes = check_shape("pad", (pad,), "pad")
+@functools.lru_cache(512)
+def _steps(shape: tuple[int, ...], sizes: tuple[int, ...], mode: str) -> Sequence[Any]:
+    """Return the sizes and the mode of each op that it takes, checked."""
     if len(sizes) % 2 or len(sizes) > 2 * len(shape):
         expected = f"(before, after) for at most {len(shape)} dimensions of shape {shape}"
         mend = "pass two numbers for each dimension, the last one first"
         raise wrong("pad", "pad", expected, f"{len(sizes)} numbers", mend)
-    for i in range(0, len(sizes), 2):
-        size = shape[-1 - i // 2]
-        if size + min(sizes[i], 0) + min(sizes[i + 1], 0) < 0:
+    cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
+    for i, n in enumerate(grows):
+        size, cut = shape[-1 - i // 2], cuts[i] + cuts[i ^ 1]
+        if size + cut < 0:
             expected = f"to cut at most the {size} entries of a dimension of shape {shape}"
             raise wrong("pad", "pad", expected, sizes[i : i + 2], "cut fewer")
-    return sizes
+        # What is cut off can still be mirrored or repeated, but not from the other end.
+        most = {"reflect": size - 1, "circular": size + cut}.get(mode, n if size else 0)
+        if mode != "constant" and n > max(most, 0):
+            expected = f"at most {max(most, 0)} for a dimension of size {size} in mode {mode!r}"
+            raise wrong("pad", "pad", expected, n, "pad less, or with another mode")
+    if mode == "constant" or not any(grows):
+        return ((sizes, "constant"),)
+    cut_off = [(cuts, "constant")] if any(cuts) else []
+    return [*cut_off, (grows, mode)] if mode == "circular" else [(grows, mode), *cut_off]

@@ -11,7 +11,7 @@ from oneflow_lite.functors import spatial as S
 from oneflow_lite.functors.checks import check_int, check_ndim, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, FloatingOrComplex, Integer, Number, Positive
-from oneflow_lite.interpreter import dispatch, dispatch1
+from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
@@ -46,7 +46,7 @@ def max_pool_nd(
     """
     op = f"max_pool{len(dilation)}d"
     windows = _windows(op, input, kernel_size, stride, padding, dilation, ceil_mode)
-    pooled = dispatch(MAX_POOL, (input,), {**windows, "dilation": dilation})
+    pooled = dispatch1(MAX_POOL, input, {**windows, "dilation": dilation})
     return pooled if return_indices else pooled[0]
 
 
@@ -151,7 +151,24 @@ def _windows(
     op: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> dict[str, Any]:
     """Return the attributes that say where the windows lie."""
-    size, stride, counts = input.shape[-len(dilation) :], stride or kernel_size, []
+    shape, stride = input.shape, stride or kernel_size
+    counts = _counts(op, shape, kernel_size, stride, padding, dilation, ceil)
+    windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+    return {**windows, "output_size": counts}
+
+
+@functools.lru_cache(512)
+def _counts(
+    op: str,
+    shape: S.Ints,
+    kernel_size: S.Ints,
+    stride: S.Ints,
+    padding: S.Ints,
+    dilation: S.Ints,
+    ceil: bool,
+) -> S.Ints:
+    """Return how many windows each dimension gets, checked."""
+    size, counts = shape[-len(dilation) :], []
     for n, k, s, p, d in zip(size, kernel_size, stride, padding, dilation, strict=True):
         extent = d * (k - 1) + 1
         if p > extent // 2:
@@ -163,12 +180,11 @@ def _windows(
         if ceil and (count - 1) * s >= n + p:
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
-            expected = f"windows that fit into the input, shape {input.shape}"
+            expected = f"windows that fit into the input, shape {shape}"
             mend = "use a smaller window or more padding"
             raise wrong(op, "kernel_size", expected, f"{kernel_size} with padding {padding}", mend)
         counts.append(count)
-    windows = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
-    return {**windows, "output_size": tuple(counts)}
+    return tuple(counts)
 
 
 @functools.lru_cache(512)
@@ -209,8 +225,9 @@ def adaptive_avg_pool_nd(input: S.FloatingPlanes, output_size: GridSize) -> Tens
     if not all(n and m % n == 0 for m, n in zip(size, output_size, strict=True)):
         return F.adaptive_avg_pool(input, output_size=output_size)
     step = tuple([m // n for m, n in zip(size, output_size, strict=True)])
-    windows = {"kernel_size": step, "stride": step, "padding": (0,) * len(step)}
-    return F.avg_pool(input, **windows, output_size=output_size, divisor=math.prod(step))
+    attrs = {"kernel_size": step, "stride": step, "padding": (0,) * len(step)}
+    attrs |= {"output_size": output_size, "divisor": math.prod(step)}
+    return dispatch1(AVG_POOL, input, attrs)
 
 
 @S.spatially(

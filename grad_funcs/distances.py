@@ -1,4 +1,4 @@
-"""The gradient of distances between all rows of two matrices; 0 where two rows are equal."""
+"""The gradients of distances between all rows of two matrices; 0 where two rows are equal."""
 
 from __future__ import annotations
 
@@ -7,38 +7,44 @@ import math
 from oneflow_lite.autograd.grad_function import register_grad_func
 
 
-@register_grad_func("cdist", wrt="x", saves="x, y, out")
-def cdist_dx(F, ctx, dz):
-    return _dx(F, ctx, dz, ctx.x, ctx.y, ctx.out)
+@register_grad_func("cdist", saves="x, y, out")
+def cdist_grad(F, ctx, dz):
+    """dx_i = Σ_j e_ij and dy_j = -Σ_i e_ij, of e_ij = dz_ij sign(d) (|d| / z_ij)^(p − 1)
 
-
-@register_grad_func("cdist", wrt="y", saves="x, y, out")
-def cdist_dy(F, ctx, dz):
-    dim = dz.ndim - 1
-    dz, z = (F.transpose(d, dim0=dim - 1, dim1=dim) for d in (dz, ctx.out))
-    return _dx(F, ctx, dz, ctx.y, ctx.x, z)
-
-
-def _dx(F, ctx, dz, x, y, z):
-    """Σ_j dz_ij sign(d) (|d| / z_ij)^(p − 1) with d = x_i − y_j"""
-    p, dim = ctx.p, z.ndim - 1
+    with d = x_i − y_j.
+    """
+    p, x, y, z, (for_x, for_y) = ctx.p, ctx.x, ctx.y, ctx.out, ctx.needs_input_grad
+    dim = z.ndim - 1
     if p == 0:
-        return F.zeros_like(x)  # a count
+        return F.zeros_like(x), F.zeros_like(y)  # a count
     if ctx.mm:
         weight = F.safe_divide(dz, z)
-        return x * F.sum(weight, dim=(dim,), keepdim=True) - F.matmul(weight, y)
+        turned = F.transpose(weight, dim0=dim - 1, dim1=dim)
+        return (
+            _by_product(F, weight, x, y, dim) if for_x else None,
+            _by_product(F, turned, y, x, dim) if for_y else None,
+        )
     d = F.unsqueeze(x, dim=x.ndim - 1) - F.unsqueeze(y, dim=y.ndim - 2)
-    dz, z = F.unsqueeze(dz, dim=dim + 1), F.unsqueeze(z, dim=dim + 1)
     if p == 2:
-        dx = d * F.safe_divide(dz, z)
-    elif p == 1:
-        dx = F.sign(d) * dz
-    elif p == math.inf:
-        dx = F.sign(d) * F.where(F.abs(d) == z, dz, 0.0)
+        e = d * F.unsqueeze(F.safe_divide(dz, z), dim=dim + 1)
     else:
-        scale = dz * z ** (1 - p) if p < 1 else F.safe_divide(dz, z ** (p - 1))
-        dx = F.safe_divide(F.abs(d) ** p, d) * scale
-    return F.sum(dx, dim=(dim,), keepdim=False)
+        dz, z = F.unsqueeze(dz, dim=dim + 1), F.unsqueeze(z, dim=dim + 1)
+        if p == 1:
+            e = F.sign(d) * dz
+        elif p == math.inf:
+            e = F.sign(d) * F.where(F.abs(d) == z, dz, 0.0)
+        else:
+            scale = dz * z ** (1 - p) if p < 1 else F.safe_divide(dz, z ** (p - 1))
+            e = F.safe_divide(F.abs(d) ** p, d) * scale
+    return (
+        F.sum(e, dim=(dim,), keepdim=False) if for_x else None,
+        -F.sum(e, dim=(dim - 1,), keepdim=False) if for_y else None,
+    )
+
+
+def _by_product(F, weight, x, y, dim):
+    """Σ_j weight_ij (x_i − y_j)"""
+    return x * F.sum(weight, dim=(dim,), keepdim=True) - F.matmul(weight, y)
 
 
 @register_grad_func("upper_pairs", saves="x.shape")

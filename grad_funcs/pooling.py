@@ -1,18 +1,22 @@
 """Gradients of pooling: maxima put the gradient back where they stood, averages spread it."""
 
+import functools
+
 from oneflow_lite.autograd.grad_function import register_grad_func
 
 
-def _disjoint(ctx):
+@functools.lru_cache(64)
+def _disjoint(kernel_size, stride, dilation):
     """Return whether no two windows of a max_pool share an element."""
-    windows = zip(ctx.kernel_size, ctx.stride, ctx.dilation, strict=True)
+    windows = zip(kernel_size, stride, dilation, strict=True)
     return all(s > d * (k - 1) for k, s, d in windows)
 
 
 @register_grad_func("max_pool", saves="x.shape, y1")
 def max_pool_grad(F, ctx, dy, _):
     size = ctx.x_shape[-len(ctx.kernel_size) :]
-    return F.plane_put(dy, ctx.y1, input_size=size, disjoint=_disjoint(ctx))
+    disjoint = _disjoint(ctx.kernel_size, ctx.stride, ctx.dilation)
+    return F.plane_put(dy, ctx.y1, input_size=size, disjoint=disjoint)
 
 
 @register_grad_func("fractional_max_pool", saves="x.shape, y1")

@@ -7,11 +7,13 @@ of the input (columns, one product for each image). With many the channels come 
 product for several images).
 """
 
+import functools
 import math
 
 import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.index_arrays import add_at
 from oneflow_lite.kernels.infer_rules import convolved, input_of_windows, kernel_of_windows
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
@@ -19,13 +21,11 @@ from oneflow_lite.kernels.windows import (
     images_at_once,
     inside,
     padded,
-    remembered,
+    positions_of_few,
     sliding_windows,
     taps,
 )
 from oneflow_lite.registry import register_kernel
-
-_FEW = 2**15  # products, whose number matters less than that of the calls
 
 
 @register_kernel("conv", infer=convolved)
@@ -77,6 +77,9 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
         total = grouped.reshape(groups, filters, channels * size)
         products = None
         for images, columns in _columns(xp, x, *geometry):
+            if batch == 1:
+                xp.matmul(dy[0], columns[0].swapaxes(1, 2), out=total)
+                break
             if products is None:  # the first images are the most
                 products = xp.empty((len(columns), *total.shape), x.dtype)
             part = products[: len(columns)]
@@ -91,25 +94,25 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels, kernel_size = filters // groups, weight.shape[1], weight.shape[2:]
     size, positions = math.prod(kernel_size), math.prod(output_size)
-    shape = (batch, groups * channels, *input_size)
-    dx = xp.empty(shape, dy.dtype) if out is None else out
-    if xp is np and 0 < dx.size * filters * size <= _FEW:
-        place = _place_of_gradient(input_size, kernel_size, output_size, stride, padding, dilation)
-        # Zeros between the gradients meet all weights: none may be infinite or NaN.
-        if place is not None and np.isfinite(weight).all():
-            spread = np.zeros((*dy.shape[:2], *place[0]), dy.dtype)
-            spread[place[1]] = dy
-            once, no_padding = (1,) * len(stride), (0,) * len(stride)
-            geometry = (kernel_size, input_size, once, no_padding, dilation, groups)
-            weight = weight.reshape(groups, filters, channels, size)[..., ::-1]
-            weight = weight.transpose(0, 2, 1, 3).reshape(groups, channels, filters * size)
-            grouped = dx.reshape(batch, groups, channels, -1)
-            for images, columns in _columns(np, spread, *geometry):
-                np.matmul(weight, columns, out=grouped[images])
-            return dx
+    dx = xp.empty((batch, groups * channels, *input_size), dy.dtype) if out is None else out
     dy = dy.reshape(batch, groups, filters, positions)
+    # BLAS is slow where a product of matrices is an outer one.
+    multiply = xp.multiply if filters == 1 else xp.matmul
+    if size == 1 and output_size == input_size and not any(padding):
+        weight = weight.reshape(groups, filters, channels).swapaxes(1, 2)
+        multiply(weight, dy, out=dx.reshape(batch, groups, channels, positions))
+        return dx
     grouped = dx.reshape(batch, groups, channels, *input_size)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
+    if xp is np:
+        shape = (batch, groups * channels, *padded_size)
+        columns = _columns_of_few(shape, kernel_size, output_size, stride, dilation, groups)
+        if columns is not None:
+            total = np.zeros(shape, dy.dtype)
+            weight = weight.reshape(groups, filters, channels * size).swapaxes(1, 2)
+            add_at(np, total.reshape(-1), columns, weight @ dy)
+            dx[...] = total[inside(input_size, padding)]
+            return dx
     weight = weight.reshape(groups, filters, channels, size)
     many = _many(channels, kernel_size, output_size)
     if many:
@@ -131,8 +134,6 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
             total = xp.moveaxis(total, (0, -1), (1, 2))
         else:
             products = products.reshape(count, groups, channels * size, positions)
-            # BLAS is slow where a product of matrices is an outer one.
-            multiply = xp.multiply if filters == 1 else xp.matmul
             multiply(weight, part, out=products)
             products = products.reshape(count, groups, channels, size, *output_size)
             products = products.transpose(3, 0, 1, 2, *range(4, products.ndim))
@@ -142,21 +143,6 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
             total[place] += product
         grouped[start : start + step] = total[inside(input_size, padding)]
     return dx
-
-
-@remembered
-def _place_of_gradient(input_size, kernel_size, output_size, stride, padding, dilation):
-    """Return the sizes, and an index of dy in them, with which dx is a convolution of stride 1.
-
-    None where the padding is wider than the filter reaches.
-    """
-    reach = [d * (k - 1) for d, k in zip(dilation, kernel_size, strict=True)]
-    first = [r - p for r, p in zip(reach, padding, strict=True)]
-    if min(first) < 0:
-        return None
-    geometry = zip(first, output_size, stride, strict=True)
-    place = (..., *[slice(f, f + (n - 1) * s + 1, s) for f, n, s in geometry])
-    return tuple([n + r for n, r in zip(input_size, reach, strict=True)]), place
 
 
 def _many(channels, kernel_size, output_size):
@@ -173,6 +159,11 @@ def _memory(xp, batch, elements, dtype):
 def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
     """Yield (images, columns): columns (images, groups, channels·kernel, positions)."""
     x = padded(xp, x, padding, padding)
+    if xp is np:
+        found = _columns_of_few(x.shape, kernel_size, output_size, stride, dilation, groups)
+        if found is not None:
+            yield slice(None), x.take(found)
+            return
     windows = sliding_windows(xp, x, kernel_size, output_size, stride, dilation)
     batch, height = len(x), x.shape[1] // groups * math.prod(kernel_size)
     positions = math.prod(output_size)
@@ -188,6 +179,15 @@ def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups)
         columns[...] = part
         images = slice(start, start + step)
         yield images, columns.reshape(len(part), groups, height, positions)
+
+
+@functools.lru_cache(64)
+def _columns_of_few(shape, kernel_size, output_size, stride, dilation, groups):
+    """Return the C-order positions of all columns in the padded input; None for many elements."""
+    positions = positions_of_few(shape, kernel_size, output_size, stride, dilation)
+    if positions is None:
+        return None
+    return np.moveaxis(positions, 0, 2).reshape(shape[0], groups, -1, math.prod(output_size))
 
 
 def _rows(xp, x, kernel_size, output_size, stride, padding, dilation, groups):

@@ -37,14 +37,14 @@ def _norms(xp, difference, p):
         return 0
     if p == 0:
         return (difference != 0).sum(-1)
+    if p == 2:
+        difference *= difference
+        return xp.sqrt(difference.sum(-1))
     size = xp.abs(difference, out=difference)
     if p == math.inf:
         return size.max(-1)
     if p == 1:
         return size.sum(-1)
-    if p == 2:
-        size *= size
-        return xp.sqrt(size.sum(-1))
     size **= p
     return size.sum(-1) ** (1 / p)
 

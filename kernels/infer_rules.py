@@ -201,19 +201,6 @@ def truth_dtype(dtype):
     return dtype if dtype.char == "B" else np.bool_
 
 
-def normalized(op_type_name):
-    """Return the rule of a normalization: (y,) z, a variance (and a mean), in float32 of halves."""
-    arrays, statistics = {"standardize": (1, 1), "batch_norm": (2, 2)}.get(op_type_name, (2, 1))
-
-    @in_c_order
-    def rule(x, *scale, dim, eps):
-        dtype = np.dtype(np.float32) if x.dtype.char == "e" else x.dtype
-        kept = ArraySpec(reduced_shape(x.shape, dim, True), dtype)
-        return (ArraySpec(x.shape, x.dtype),) * arrays + (kept,) * statistics
-
-    return rule
-
-
 @in_c_order
 def extreme_with_index(x, *, dim, keepdim):
     shape = reduced_shape(x.shape, dim, keepdim)

@@ -1,72 +1,113 @@
 """Kernels of layer, batch and root-mean-square normalization.
 
 All of them divide x by its spread over some dimensions, keep the result z for the backward pass,
-and scale it. An array is seen as (A, B, P): normalized over A and P, for each b in B apart. So one
-text serves rows (A = 1) and channels, and BLAS makes the sums over P.
+and scale it. An array is seen as `groups`, (B, P) or (A, B, P): normalized over A and P, for each b
+in B apart. So one text serves rows and channels, and BLAS makes the sums over P. Statistics are
+(B, 1) outside of this file.
 """
 
 import functools
-import math
 
 import numpy as np
 
+from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.infer_rules import in_c_order, like_first, normalized, written
+from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
 from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
 
-_SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
+_SHORTEST_LINE, _SHORT_LINE, _LINE, _RUN = 64, 128, 4096, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made
 
 
-@register_kernel("standardize", infer=normalized("standardize"))
-def standardize(xp, x, *, dim, eps):
+def _with_statistics(arrays, statistics):
+    """Return the rule of ops with so many outputs like x, and statistics, in float32 of halves."""
+
+    @in_c_order
+    def rule(x, *scale, groups, **attrs):
+        dtype = np.dtype(np.float32) if x.dtype.char == "e" else x.dtype
+        statistic = ArraySpec((groups[-2], 1), dtype)
+        return (ArraySpec(x.shape, x.dtype),) * arrays + (statistic,) * statistics
+
+    return rule
+
+
+@register_kernel("standardize", infer=_with_statistics(1, 1))
+def standardize(xp, x, *, groups, eps):
     """Return z = (x - mean) / √(var + eps), and var."""
-    z, variance, _ = _standardized(xp, x, dim, eps)
-    return _restored(z, x), variance.reshape(_kept(x.shape, dim))
+    z, variance, _ = _standardized(xp, x, groups, eps)
+    return _restored(z, x), _of_group(variance)
 
 
-@register_kernel("layer_norm", infer=normalized("layer_norm"))
-def layer_norm(xp, x, weight, bias, *, dim, eps):
-    """Return z weight + bias, z and var; weight and bias have the shape of the dimensions `dim`."""
-    z, variance, _ = _standardized(xp, x, dim, eps)
-    y = _scaled(z, weight, bias, (-1,))
-    return _restored(y, x), _restored(z, x), variance.reshape(_kept(x.shape, dim))
+@register_kernel("affine_norm", infer=_with_statistics(2, 1))
+def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
+    """Return z weight + bias, z and var.
+
+    Weight and bias have one element for each c, where z is seen as `channels`, (a, c) or (a, c, l).
+    """
+    z, variance, _ = _standardized(xp, x, groups, eps)
+    y = _scaled(z.reshape(channels), weight, bias)
+    return _restored(y, x), _restored(z, x), _of_group(variance)
 
 
-@register_kernel("batch_norm", infer=normalized("batch_norm"))
-def batch_norm(xp, x, weight, bias, *, dim, eps):
-    """Return z weight + bias, z, var and mean; weight and bias have one element per channel."""
-    z, variance, mean = _standardized(xp, x, dim, eps)
-    y = _scaled(z, weight, bias, (-1, 1))
-    kept = _kept(x.shape, dim)
-    return _restored(y, x), _restored(z, x), variance.reshape(kept), mean.reshape(kept)
+@register_kernel("batch_norm", infer=_with_statistics(2, 2))
+def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
+    """Return z weight + bias, z, var and mean, as above."""
+    z, variance, mean = _standardized(xp, x, groups, eps)
+    y = _scaled(z.reshape(channels), weight, bias)
+    return _restored(y, x), _restored(z, x), _of_group(variance), _of_group(mean)
 
 
-@register_kernel("rms_norm", infer=normalized("rms_norm"))
-def rms_norm(xp, x, weight, *, dim, eps):
+@register_kernel("rms_norm", infer=_with_statistics(2, 1))
+def rms_norm(xp, x, weight, *, groups, eps):
     """Return z weight, z = x / √(s + eps), and s = mean x²."""
-    z = _wide(x).reshape(_folded(x.shape, dim))
+    z = _wide(x).reshape(groups)
     square = _mean_of_product(xp, z, z)
     z = z * _rsqrt(xp, square, eps)
-    y = _scaled(z, weight, None, (-1,))
-    return _restored(y, x), _restored(z, x), square.reshape(_kept(x.shape, dim))
+    y = _scaled(z, weight, None)
+    return _restored(y, x), _restored(z, x), _of_group(square)
 
 
 @register_kernel("standardize_grad", infer=in_c_order(like_first), reuses="z")
 @in_float32
-def standardize_grad(xp, dy, z, variance, *, dim, eps, centred, out=None):
+def standardize_grad(xp, dy, z, variance, *, groups, eps, centred, out=None):
     """(dy - mean dy - z mean(dy z)) / √(variance + eps), without mean dy unless `centred`."""
-    shape = dy.shape
-    folded = _folded(shape, dim)
-    dy, z = dy.reshape(folded), z.reshape(folded)
-    dx = None if out is None else out.reshape(folded)
-    dx = xp.multiply(z, -_mean_of_product(xp, dy, z), out=dx)
+    dx = None if out is None else out.reshape(groups)
+    dx = _dx(xp, dy.reshape(groups), z.reshape(groups), variance, eps, centred, dx)
+    return dx.reshape(dy.shape) if out is None else out
+
+
+def _dx(xp, dy, z, variance, eps, centred=True, out=None):
+    dx = xp.multiply(z, -_mean_of_product(xp, dy, z), out=out)
     dx += dy
     if centred:
         dx -= _mean(xp, dy)
-    dx *= _rsqrt(xp, variance.reshape(-1, 1), eps)
-    return dx.reshape(shape) if out is None else out
+    dx *= _rsqrt(xp, variance, eps)
+    return dx
+
+
+@in_c_order
+def _of_each(dy, z, variance, weight, *, channels, needs, **attrs):
+    of_channels = ArraySpec((channels[1],), dy.dtype)
+    specs = zip((ArraySpec(dy.shape, dy.dtype), of_channels, of_channels), needs, strict=True)
+    made = tuple([spec for spec, need in specs if need])
+    return made if len(made) > 1 else made[0]
+
+
+@register_kernel("affine_norm_grad", infer=_of_each)
+@in_float32
+def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, needs):
+    """Return the gradients of x, weight and bias, as far as they are needed."""
+    by_channel, found = dy.reshape(channels), []
+    if needs[1]:
+        found.append(_product_by_channel(xp, by_channel, z.reshape(channels)))
+    if needs[2]:
+        found.append(_sum_by_channel(xp, by_channel))
+    if needs[0]:
+        dz = by_channel if weight is None else by_channel * _column(weight, by_channel)
+        dx = _dx(xp, dz.reshape(groups), z.reshape(groups), variance, eps)
+        found.insert(0, dx.reshape(dy.shape))
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 @register_kernel("update_running", mutates="running", infer=written)
@@ -75,14 +116,6 @@ def update_running(xp, running, batch, *, momentum):
     running *= 1 - momentum
     running += momentum * batch.reshape(running.shape)
     return running
-
-
-@functools.lru_cache(512)
-def _folded(shape, dim):
-    """Return (A, B, P), the sizes of the leading `dim`, of the rest, and of the trailing `dim`."""
-    kept = [d for d in range(len(shape)) if d not in dim]
-    first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
-    return math.prod(shape[:first]), math.prod(shape[first:last]), math.prod(shape[last:])
 
 
 def _wide(x):
@@ -94,14 +127,13 @@ def _restored(y, x):
     return y.reshape(x.shape).astype(x.dtype, copy=False)
 
 
-@functools.lru_cache(512)
-def _kept(shape, dim):
-    return tuple([1 if d in dim else n for d, n in enumerate(shape)])
+def _of_group(statistic):
+    return statistic if statistic.shape[1] == 1 else statistic[:, :1].copy()
 
 
-def _standardized(xp, x, dim, eps):
-    """Return z (A, B, P), and variance and mean (B, 1)."""
-    x = _wide(x).reshape(_folded(x.shape, dim))
+def _standardized(xp, x, groups, eps):
+    """Return z as groups, variance and mean."""
+    x = _wide(x).reshape(groups)
     mean = _mean(xp, x)
     z = x - mean
     variance = _mean_of_product(xp, z, z)
@@ -110,6 +142,10 @@ def _standardized(xp, x, dim, eps):
 
 
 def _mean(xp, x):
+    """Return the mean of each group (B, 1), or standing at each of its elements (B, P)."""
+    if _is_few_lines(xp, x):
+        return _sum_of_few_lines(x) / x.shape[1]
+    x = x[None] if x.ndim == 2 else x
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
         return np.add.reduce(x, (0, 2))[:, None] / count
@@ -119,11 +155,32 @@ def _mean(xp, x):
 
 
 def _mean_of_product(xp, x, y):
+    """Return the mean of x y, in the same way."""
+    if _is_few_lines(xp, x):
+        return _sum_of_few_lines(x * y) / x.shape[1]
+    x, y = (x[None], y[None]) if x.ndim == 2 else (x, y)
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
         return np.einsum("abp,abp->b", x, y)[:, None] / count
     total = _sum_of_lines if xp is np and x.shape[2] >= _SHORT_LINE else _sum_of_columns
     return total(xp, x, y)[:, None] / count
+
+
+def _is_few_lines(xp, x):
+    return xp is np and x.ndim == 2 and x.size <= _FEW and x.shape[1] > 0
+
+
+def _sum_of_few_lines(x):
+    """Return sums (B, 1); of short lines (B, P), for NumPy takes thrice as long to broadcast."""
+    size = x.shape[1]
+    if size <= _SHORTEST_LINE:
+        return x.dot(_ones((size, size), x.dtype))
+    return np.add.reduce(x, 1, keepdims=True)
+
+
+@functools.lru_cache(64)
+def _ones(shape, dtype):
+    return np.ones(shape, dtype)
 
 
 # Many products are summed in blocks: a running sum in float32 loses digits with its length.
@@ -151,11 +208,28 @@ def _sum_of_columns(xp, x, y):
 
 
 def _rsqrt(xp, variance, eps):
-    return 1 / xp.sqrt(variance + eps)
+    return xp.reciprocal(xp.sqrt(variance + eps))
 
 
-def _scaled(z, weight, bias, shape):
-    y = z.copy() if weight is None else z * weight.reshape(shape)
+def _scaled(z, weight, bias):
+    y = z.copy() if weight is None else z * _column(weight, z)
     if bias is not None:
-        y += bias.reshape(shape)
+        y += _column(bias, z)
     return y
+
+
+def _column(scale, x):
+    """Let one number for each channel meet x (a, c) or (a, c, l)."""
+    return scale if x.ndim == 2 else scale[:, None]
+
+
+def _product_by_channel(xp, x, y):
+    if xp is np and x.ndim == 3 and x.shape[2] >= _SHORT_LINE:
+        return _sum_of_lines(xp, x, y)
+    return _sum_by_channel(xp, x * y)
+
+
+def _sum_by_channel(xp, x):
+    if xp is np and x.ndim == 2 and len(x) <= _LINE:
+        return _ones(len(x), x.dtype).dot(x)
+    return sum_over(xp, x, 0 if x.ndim == 2 else (0, 2))

@@ -5,14 +5,27 @@ it. Negative numbers cut elements off, in mode "constant" alone: for the others 
 """
 
 import functools
+import math
 
+import numpy as np
+
+from oneflow_lite.kernels.index_arrays import add_at
 from oneflow_lite.kernels.infer_rules import padded
+from oneflow_lite.kernels.windows import FEW
 from oneflow_lite.registry import register_kernel
 
 
 @register_kernel("pad", infer=padded)
 def pad(xp, x, *, pad, mode="constant", value=0, out=None):
-    shape, place, source, bands = _geometry(x.shape, pad, mode)
+    if xp is np and mode != "constant" and out is None:
+        positions = _positions_of_few(x.shape, pad, mode)
+        if positions is not None:
+            return x.take(positions)
+    return _filled(xp, x, _geometry(x.shape, pad, mode), mode, value, out)
+
+
+def _filled(xp, x, geometry, mode, value=0, out=None):
+    shape, place, source, bands = geometry
     if out is not None:
         y = out
         if mode == "constant":
@@ -33,6 +46,10 @@ def pad(xp, x, *, pad, mode="constant", value=0, out=None):
 def pad_grad(xp, dy, *, pad, mode):
     """Add the gradients of the bands to those of the elements that they were copied from."""
     shape, _, _, _ = _geometry(dy.shape, tuple([-n for n in pad]), "constant")
+    if xp is np and (positions := _positions_of_few(shape, pad, mode)) is not None:
+        dx = np.zeros(shape, dy.dtype)
+        add_at(np, dx.reshape(-1), positions, dy)
+        return dx
     _, place, _, bands = _geometry(shape, pad, mode)
     dx = dy.copy()
     for band, source in reversed(bands):
@@ -40,6 +57,18 @@ def pad_grad(xp, dy, *, pad, mode):
         dim = len(band) - 1
         dx[source] += given.sum(dim, keepdims=True) if mode == "replicate" else given
     return dx[place].copy()
+
+
+@functools.lru_cache(256)
+def _positions_of_few(size, pad, mode):
+    """Return the C-order positions of what is copied, (*padded size); None for many or none.
+
+    Then one call copies, or adds, what otherwise takes one for each band.
+    """
+    geometry = _geometry(size, pad, mode)
+    if not 0 < math.prod(geometry[0]) <= FEW:
+        return None
+    return _filled(np, np.arange(math.prod(size)).reshape(size), geometry, mode)
 
 
 @functools.lru_cache(512)

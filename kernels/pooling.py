@@ -14,12 +14,14 @@ from oneflow_lite.kernels.index_arrays import add_at, check_range, take
 from oneflow_lite.kernels.infer_rules import gathered, pooled, pooled_with_index, unpooled
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
+    FEW,
     along,
     inside,
     last_first,
     lines,
     overhang,
     padded,
+    positions_of_few,
     sliding_windows,
     split,
     take_larger,
@@ -27,8 +29,6 @@ from oneflow_lite.kernels.windows import (
     with_size,
 )
 from oneflow_lite.registry import register_kernel
-
-_FEW = 4096  # elements, on which the number of calls matters more than the order of the work
 
 
 @register_kernel("max_pool", infer=pooled_with_index)
@@ -41,39 +41,49 @@ def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
     size = x.shape[x.ndim - len(kernel_size) :]
     after = overhang(size, kernel_size, stride, padding, dilation, output_size)
     source = padded(xp, x, padding, after, _lowest(x.dtype))
-    found = None
-    if xp is np and 0 < x.size <= _FEW and not any(padding):
-        found = _of_few(source, kernel_size, stride, dilation, output_size)
-    if found is None:
-        places = taps(kernel_size, output_size, stride, dilation)
-        y = source[places[0]].copy()
-        tap = xp.zeros(y.shape, np.min_scalar_type(len(places)))
-        if any(padding):
-            first = _first_inside(kernel_size, stride, padding, dilation, output_size)
-            tap += xp.asarray(first, tap.dtype)
-        candidate = xp.empty_like(y)
+    geometry = (kernel_size, output_size, stride, dilation)
+    if xp is np and not any(padding) and (rows := _rows_of_few(size, source.shape, *geometry)):
+        positions, firsts, places = rows
+        windows = source.take(positions)
+        winners = windows.argmax(-1)
+        winners += firsts
+        y = windows.take(winners)
+        largest = y.item(y.argmax())  # NaN if there is one; a sum could overflow, and warn
+        if largest == largest:  # of several NaNs in a window this took the first
+            return y, places.take(winners)
+    places = taps(*geometry)
+    y = source[places[0]].copy()
+    tap = xp.zeros(y.shape, np.min_scalar_type(len(places)))
+    if any(padding):
+        first = _first_inside(kernel_size, stride, padding, dilation, output_size)
+        tap += xp.asarray(first, tap.dtype)
+    candidate = xp.empty_like(y)
 
-        def candidates():
-            for place in places[1:]:
-                candidate[...] = source[place]
-                yield candidate
+    def candidates():
+        for place in places[1:]:
+            candidate[...] = source[place]
+            yield candidate
 
-        take_larger(xp, y, tap, candidates())
-        found = y, tap
-    y, tap = found
+    take_larger(xp, y, tap, candidates())
     indices = xp.asarray(_positions(kernel_size, dilation, None, size)).take(tap)
     indices += xp.asarray(_positions(output_size, stride, padding, size))
     return y, indices
 
 
-def _of_few(source, kernel_size, stride, dilation, output_size):
-    """Return maxima and winning taps in four calls; None if there is a NaN, whose last one wins."""
-    windows = sliding_windows(np, source, kernel_size, output_size, stride, dilation)
-    axis = source.ndim - len(kernel_size)
-    windows = windows.reshape(*source.shape[:axis], math.prod(kernel_size), *output_size)
-    y = np.maximum.reduce(windows, axis)
-    largest = np.maximum.reduce(y, None)  # NaN if there is one; a sum could overflow, and warn
-    return (y, windows.argmax(axis)) if largest == largest else None
+@functools.lru_cache(64)
+def _rows_of_few(size, shape, kernel_size, output_size, stride, dilation):
+    """Return windows as rows: C-order positions of taps, the first of each row, places in a plane.
+
+    None for many elements: see `positions_of_few`.
+    """
+    positions = positions_of_few(shape, kernel_size, output_size, stride, dilation)
+    if positions is None:
+        return None
+    positions = np.ascontiguousarray(np.moveaxis(positions, 0, -1))
+    firsts = np.arange(0, positions.size, positions.shape[-1]).reshape(positions.shape[:-1])
+    starts = _positions(output_size, stride, (0,) * len(size), size)
+    places = starts[..., None] + _positions(kernel_size, dilation, None, size)
+    return positions, firsts, np.broadcast_to(places, positions.shape).copy()
 
 
 @register_kernel("fractional_max_pool", infer=pooled_with_index)
@@ -144,8 +154,13 @@ def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
     once = (1,) * len(size)
     after = overhang(size, kernel_size, stride, padding, once, output_size)
     y = padded(xp, x, padding, after)
-    if math.prod(output_size) == 1 or (xp is np and y.size <= _FEW):  # one sum is quicker
-        windows = sliding_windows(xp, y, kernel_size, output_size, stride, once)
+    geometry = (kernel_size, output_size, stride, once)
+    one = math.prod(output_size) == 1
+    positions = positions_of_few(y.shape, *geometry) if xp is np and not one else None
+    if positions is not None:
+        return _divided(np, np.add.reduce(y.take(positions), 0), divisor)
+    if one or (xp is np and y.size <= FEW):  # one sum is quicker
+        windows = sliding_windows(xp, y, *geometry)
         axes = tuple(range(len(lead), len(lead) + len(size)))
         return _divided(xp, windows.sum(axes), divisor)
     for axis, k, s, n in last_first(lead, kernel_size, stride, output_size):
@@ -163,12 +178,18 @@ def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_si
     lead, _ = split(dy.shape, len(kernel_size))
     once = (1,) * len(input_size)
     after = overhang(input_size, kernel_size, stride, padding, once, output_size)
-    padded_size = [b + m + a for b, m, a in zip(padding, input_size, after, strict=True)]
+    padded_size = tuple([b + m + a for b, m, a in zip(padding, input_size, after, strict=True)])
     dx = _divided(xp, dy.copy(), divisor)
     if kernel_size == stride:  # each element is in one window, or between them
         total = xp.zeros((*lead, *padded_size), dy.dtype)
-        windows = sliding_windows(xp, total, kernel_size, output_size, stride, once)
-        windows[...] = dx.reshape(*lead, *once, *output_size)
+        geometry = (kernel_size, output_size, stride, once)
+        one = math.prod(output_size) == 1
+        positions = positions_of_few(total.shape, *geometry) if xp is np and not one else None
+        if positions is not None:
+            total.put(positions, dx)  # which begins again for every tap
+        else:
+            windows = sliding_windows(xp, total, *geometry)
+            windows[...] = dx.reshape(*lead, *once, *output_size)
         dx = total
     else:
         for axis, k, s, n, m in last_first(lead, kernel_size, stride, output_size, padded_size):
@@ -248,8 +269,16 @@ def _lowest(dtype):
 
 def _starts(xp, lead, size):
     """Return where each plane begins in the whole array."""
+    make = _starts_of_few if xp is np and math.prod(lead) <= FEW else _starts_of_many
+    return make(xp, lead, size)
+
+
+def _starts_of_many(xp, lead, size):
     starts = xp.arange(math.prod(lead)) * math.prod(size)
     return starts.reshape(*lead, *(1,) * len(size))
+
+
+_starts_of_few = functools.lru_cache(64)(_starts_of_many)
 
 
 @functools.lru_cache(64)

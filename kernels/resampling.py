@@ -26,7 +26,7 @@ from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, take
 from oneflow_lite.kernels.infer_rules import in_c_order, pooled, unpooled
-from oneflow_lite.kernels.windows import along, images_at_once, inside, padded, split
+from oneflow_lite.kernels.windows import FEW, along, images_at_once, inside, padded, split
 from oneflow_lite.registry import register_kernel
 
 # --- Resizing -------------------------------------------------------------------------------------
@@ -65,16 +65,25 @@ def resample_grad(xp, dy, *, input_size, mode, align_corners, scales, antialias)
 def _mapped(xp, x, maps):
     """Apply maps, each along its axis (counted from the last one, -1)."""
     y = x
-    for axis, count, columns, weights in maps:
-        shape = y.shape
-        before, after = math.prod(shape[:axis]), math.prod(shape[axis:][1:])
-        source = y.reshape(before, shape[axis], after)
-        if xp is not np:
-            columns = [xp.asarray(positions) for positions in columns]
-            weights = None if weights is None else [xp.asarray(each) for each in weights]
-        by = _by_tap if columns[0].size == count else _by_entry
-        y = by(xp, source, columns, weights)
-        y = y.reshape(*shape[:axis], count, *shape[axis:][1:])
+    dense = xp is np and 0 < x.size <= FEW and maps and maps[0][-1] is not None
+    # The zeros of a matrix meet all elements: none may be infinite or NaN.
+    dense = dense and np.isfinite(x).all()
+    for axis, count, columns, weights, matrix in maps:
+        lead, (size, *rest) = y.shape[:axis], y.shape[axis:]
+        if dense and matrix is not None:
+            y = (
+                matrix @ y.reshape(-1, size, math.prod(rest))
+                if rest
+                else y.reshape(-1, size) @ matrix.T
+            )
+        else:
+            source = y.reshape(math.prod(lead), size, math.prod(rest))
+            if xp is not np:
+                columns = [xp.asarray(positions) for positions in columns]
+                weights = None if weights is None else [xp.asarray(each) for each in weights]
+            by = _by_tap if columns[0].size == count else _by_entry
+            y = by(xp, source, columns, weights)
+        y = y.reshape(*lead, count, *rest)
     return x.copy() if y is x else y
 
 
@@ -109,8 +118,9 @@ def _by_entry(xp, x, rows, weights):
 def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transposed):
     """Return the maps from `sizes` to `counts` that change something, or the transposed ones.
 
-    A map is (axis, entries, positions, weights), in lists of one array for each tap, or for each
-    entry where those are fewer. Maps that shrink come first and those that grow last: then fewer
+    A map is (axis, entries, positions, weights, matrix). Positions and weights are lists of one
+    array for each tap, or for each entry where those are fewer; the matrix says the same for few
+    elements, and is None for many. Maps that shrink come first and those that grow last: then fewer
     elements are passed over.
     """
     maps = []
@@ -121,13 +131,16 @@ def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transpos
         if transposed:
             positions, weights = _transposed(positions, weights, size, dtype)
         entries, taps = positions.shape
+        matrix, source = None, count if transposed else size
+        if weights is not None and entries * source <= FEW:
+            matrix = np.zeros((entries, source), weights.dtype)
+            np.add.at(matrix, (np.arange(entries)[:, None], positions), weights)
         if entries >= taps:
             positions = positions.T
             weights = None if weights is None else weights.T[..., None]
-        growth = entries / (count if transposed else size)
         factors = None if weights is None else list(weights.copy())
-        each = (axis - len(sizes), entries, list(positions.copy()), factors)
-        maps.append((growth, -axis, each))
+        each = (axis - len(sizes), entries, list(positions.copy()), factors, matrix)
+        maps.append((entries / source, -axis, each))
     return [each for *_, each in sorted(maps, key=lambda each: each[:2])]
 
 

@@ -6,10 +6,13 @@ small images that would take longer than the arithmetic.
 """
 
 import functools
+import math
 
 import numpy as np
 
 remembered = functools.lru_cache(512)
+
+FEW = 4096  # elements, on which the number of calls matters more than the order of the work
 
 # Windows are copied out for as many images at a time as stay in a CPU's cache. On CUDA launches
 # cost more than memory traffic.
@@ -75,6 +78,22 @@ def taps(kernel_size, output_size, stride, dilation):
         (..., *[slice(i * d, i * d + r, s) for i, (d, r, s) in zip(k, steps, strict=True)])
         for k in np.ndindex(*kernel_size)
     ]
+
+
+@functools.lru_cache(64)
+def positions_of_few(shape, kernel_size, output_size, stride, dilation):
+    """Return the C-order positions of all taps in the padded input, (taps, *, *output_size).
+
+    `take` and `put` with these are quicker than copies of strided views, for few elements in small
+    windows; None where there are more of them, or none.
+    """
+    size, count = math.prod(shape), math.prod(kernel_size)
+    windows = math.prod(shape[: len(shape) - len(kernel_size)]) * math.prod(output_size)
+    if not (0 < size <= FEW and 1 < count <= 64 and 0 < windows * count <= 4 * FEW):
+        return None
+    positions = np.arange(size).reshape(shape)
+    places = taps(kernel_size, output_size, stride, dilation)
+    return np.stack([positions[place] for place in places])
 
 
 @remembered

@@ -218,7 +218,8 @@ KERNELS = {
     """,
     "matmul": "dot matmul matmul_nt matmul_tn",
     "normalization": """
-        batch_norm layer_norm rms_norm standardize standardize_grad update_running
+        affine_norm affine_norm_grad batch_norm rms_norm standardize standardize_grad
+        update_running
     """,
     "optim": "adam_update sgd_update",
     "padding": "pad pad_grad",
@@ -314,7 +315,9 @@ GRAD_FUNCS = {
         masked_fill masked_scatter masked_scatter_grad masked_select masked_select_grad
     """,
     "matmul": "dot matmul matmul_nt matmul_tn",
-    "normalization": "batch_norm layer_norm rms_norm standardize standardize_grad",
+    "normalization": """
+        affine_norm affine_norm_grad batch_norm rms_norm standardize standardize_grad
+    """,
     "padding": "pad pad_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad

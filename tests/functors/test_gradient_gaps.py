@@ -247,19 +247,19 @@ def test_masked_scatter_of_nothing():
 def test_the_mean_of_half_precision_numbers_is_differentiated_in_their_dtype():
     """batch_norm computes it in float32."""
     x = flow.tensor(X, dtype=flow.float16, requires_grad=True)
-    outputs = dispatch(op_expr("batch_norm"), (x, None, None), {"dim": (0,), "eps": 1e-5})
+    attrs = {"groups": (*x.shape, 1), "channels": (*x.shape, 1), "eps": 1e-5}
+    outputs = dispatch(op_expr("batch_norm"), (x, None, None), attrs)
     (dx,) = flow.autograd.grad(outputs[3].sum(), x)
     assert (dx.dtype, dx.tolist()) == (flow.float16, [[0.5] * 3] * 2)
 
 
-@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
-def test_a_frozen_weight_costs_nothing(name):
+def test_a_frozen_weight_of_rms_norm_costs_nothing():
     """Its gradient, one product, is not computed."""
 
     def products(frozen):
         x = flow.tensor(X, requires_grad=True)
         weight = flow.tensor(ROW, requires_grad=not frozen)
-        y = getattr(F, name)(x, (3,), weight)
+        y = F.rms_norm(x, (3,), weight)
         with flow.push_interpreter(Ops()) as ops:
             y.sum().backward()
         return ops.calls["mul"]
@@ -267,15 +267,32 @@ def test_a_frozen_weight_costs_nothing(name):
     assert products(frozen=True) == products(frozen=False) - 1
 
 
-def test_frozen_parameters_of_batch_norm_cost_nothing():
-    def sums(weight, bias):
-        x = flow.tensor(X.reshape(3, 2), requires_grad=True)
-        weight = flow.ones(2, dtype=flow.float64, requires_grad=weight)
-        bias = flow.ones(2, dtype=flow.float64, requires_grad=bias)
+@pytest.mark.parametrize("needs", [(1, 1, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 1)])
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm"])
+def test_frozen_parameters_of_a_normalization_cost_nothing(name, needs):
+    """The kernel of the gradient gives those that are needed, and no others."""
+    x = X if name == "layer_norm" else X.reshape(3, 2)
+    size = x.shape[1]
+    arrays = x, np.ones(size), np.ones(size)
+    x, weight, bias = [
+        flow.tensor(array, requires_grad=bool(need))
+        for array, need in zip(arrays, needs, strict=True)
+    ]
+    if name == "layer_norm":
+        y = F.layer_norm(x, (size,), weight, bias)
+    else:
         y = F.batch_norm(x, None, None, weight, bias, training=True)
-        with flow.push_interpreter(Ops()) as ops:
-            y.sum().backward()
-        return ops.calls["sum"]
 
-    assert sums(True, True) - sums(False, True) == 1
-    assert sums(True, True) - sums(True, False) == 1
+    class Outputs(flow.Interpreter):
+        made = None
+
+        def apply(self, op_expr, inputs, attrs):
+            outputs = self.inner.apply(op_expr, inputs, attrs)
+            if op_expr.op_type_name == "affine_norm_grad":
+                self.made = outputs
+            return outputs
+
+    with flow.push_interpreter(Outputs()) as outputs:
+        y.sum().backward()
+    assert (len(outputs.made) if isinstance(outputs.made, tuple) else 1) == sum(needs)
+    assert [leaf.grad is not None for leaf in (x, weight, bias)] == list(map(bool, needs))

@@ -159,7 +159,7 @@ SAMPLES = {
             ROWS,
             numbers(2, 3, seed=1),
             np.array([[0.5], [1.5]]),
-            dim=(1,),
+            groups=(2, 3),
             eps=0.1,
             centred=centred,
         )
@@ -183,7 +183,7 @@ def _train(x, weight, bias):
 
 
 # With one output alone the gradients of the others are missing.
-OUTPUTS = {"standardize": 2, "layer_norm": 3, "rms_norm": 3, "batch_norm": 4}
+OUTPUTS = {"standardize": 2, "affine_norm": 3, "rms_norm": 3, "batch_norm": 4}
 
 
 @pytest.mark.parametrize(
@@ -192,10 +192,11 @@ OUTPUTS = {"standardize": 2, "layer_norm": 3, "rms_norm": 3, "batch_norm": 4}
 def test_every_output_of_the_kernel_has_its_gradient(op, output):
     """Also z, variance and mean, which second derivatives reach."""
     expr = op_expr(op)
-    x, dim = (CHANNELS, (0, 2)) if op == "batch_norm" else (ROWS, (1,))
+    x = CHANNELS if op == "batch_norm" else ROWS
+    attrs = {name: x.shape for name in ("groups", "channels") if name in expr.schema.attrs}
     scale = [numbers(x.shape[1], seed=i) for i in range(1, len(expr.schema.inputs))]
     check_op(
-        lambda *tensors: dispatch(expr, tensors, {"dim": dim, "eps": 0.1})[output],
+        lambda *tensors: dispatch(expr, tensors, {**attrs, "eps": 0.1})[output],
         [Sample(x, *scale)],
         degenerate=False,
         rtol=1e-4,

@@ -32,6 +32,7 @@ COPIED = {
     "add and cut": (X2, (3, -1)),
     "cut": (X2, (-1, -1)),
     "zeros": (X2, (0, 0)),
+    "many elements": (np.random.default_rng(1).normal(size=(1, 9, 20, 30)), (1, 3, 2, 0)),
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import attrs
 import numpy as np
 
 import oneflow_lite as flow
+from tests.nn.layer_cases import CASES as LAYER_CASES
 
 nn = flow.nn
 STEPS = 4
@@ -191,6 +193,11 @@ _add(
 )
 _add(INDICES, texts='nn.EmbeddingBag(4, 3) | nn.EmbeddingBag(4, 3, mode="max")')
 _add(FLAT, CLASSES, texts="Rated(nn.AdaptiveLogSoftmaxWithLoss(4, 5, [1, 3], div_value=2))")
+_listed = set(re.findall(r"nn\.(\w+)\(", " ".join(case.text for case in MODULES)))
+for _text, _inputs in LAYER_CASES:  # one of each class that is not there yet
+    if (_name := _text[3 : _text.index("(")]) not in _listed:
+        _listed.add(_name)
+        MODULES.append(ModuleCase(_text, _inputs))
 # Bases of the others, and what holds parameters without a forward.
 NO_FORWARD = {"Module", "Parameter", "ModuleList", "ModuleDict", "ParameterList"}
 NO_FORWARD |= {"Buffer", "ParameterDict", "UninitializedBuffer", "UninitializedParameter"}

@@ -25,7 +25,9 @@ from tests.static.module_cases import (
 )
 
 # None of these stays eager, nor is a scheduler told that no step was taken.
-pytestmark = pytest.mark.filterwarnings("error:flow.compile", "error:scheduler")
+pytestmark = pytest.mark.filterwarnings(
+    "error:flow.compile", "error:scheduler", "ignore:NLLLoss2d:FutureWarning"
+)
 by_module = pytest.mark.parametrize(
     "case", MODULES, ids=lambda case: re.sub(r"\s+", " ", case.text)
 )

@@ -1,240 +1,326 @@
-"""Pooling layers."""
+"""Pooling layers: each window of the input becomes one number.
+
+Options are a number for all dimensions, or one for each. `stride` is the size of the window by
+default.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from oneflow_lite.nn import functional as F
+from oneflow_lite.errors import ArgumentError, bad_argument
 from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.modules.layer import layer
+from oneflow_lite.nn.modules.utils import _ntuple
 from oneflow_lite.tensor import Tensor
 
 
-class _MaxPool(Module):
-    """What MaxPool1d and MaxPool2d have in common."""
+class _Strided(Module):
+    kernel_size: Any
+    stride: Any
+    padding: Any
+    _spatial: ClassVar[int] = 0  # where the options are kept as tuples, of so many numbers
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+    def __post_init__(self) -> None:
+        if self.stride is None:
+            self.stride = self.kernel_size
+        if self._spatial:
+            for name in ("kernel_size", "stride", "padding"):
+                setattr(self, name, _ntuple(self._spatial)(getattr(self, name)))
 
 
-class MaxPool1d(_MaxPool):
-    """The maximum of each window of an input (N, C, L).
+@layer(
+    shows="kernel_size={kernel_size}, stride={stride}, padding={padding}, "
+    "dilation={dilation}, ceil_mode={ceil_mode}"
+)
+class _MaxPoolNd(_Strided):
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation : int or tuple of one int
-        The window, its step (by default the window's size), the padding (of -inf) and the
-        spacing of the window's elements.
-    return_indices : bool
-        Whether the positions of the maxima are returned too.
-    ceil_mode : bool
-        Whether a last, partial window counts.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+@layer("max_pool1d")
+class MaxPool1d(_MaxPoolNd):
+    """The maximum of each window of (N, C, L) or (C, L).
+
+    dilation: the distance between the elements of a window.
+    return_indices: whether the positions of the maxima are returned too, as `MaxUnpool1d` needs.
+    ceil_mode: whether a last, partial window counts.
+
     >>> flow.nn.MaxPool1d(2)(flow.tensor([[[1.0, 3.0, 2.0, 5.0]]]))
     tensor([[[3., 5.]]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with their positions when `return_indices`."""
-        return F.max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
 
+@layer("max_pool2d")
+class MaxPool2d(_MaxPoolNd):
+    """The maximum of each window of (N, C, H, W) or (C, H, W); options as in `MaxPool1d`.
 
-class MaxPool2d(_MaxPool):
-    """The maximum of each window of an input (N, C, H, W).
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation : int or tuple of two ints
-        The window, its step (by default the window's size), the padding (of -inf) and the
-        spacing of the window's elements.
-    return_indices : bool
-        Whether the positions of the maxima are returned too.
-    ceil_mode : bool
-        Whether last, partial windows count.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.nn.MaxPool2d(2)(flow.ones(1, 3, 8, 8)).shape
     (1, 3, 4, 4)
     """
 
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with their positions when `return_indices`."""
-        return F.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
+
+@layer("max_pool3d")
+class MaxPool3d(_MaxPoolNd):
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W); options as in `MaxPool1d`.
+
+    >>> flow.nn.MaxPool3d((1, 2, 2))(flow.ones(1, 3, 2, 8, 8)).shape
+    (1, 3, 2, 4, 4)
+    """
 
 
-class AvgPool1d(Module):
-    """The mean of each window of an input (N, C, L).
+@layer()
+class _MaxUnpoolNd(_Strided):
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
 
-    Parameters
-    ----------
-    kernel_size, stride, padding : int or tuple of one int
-        The window, its step (by default the window's size) and the padding with zeros.
-    ceil_mode : bool
-        Whether a last, partial window counts.
-    count_include_pad : bool
-        Whether padded zeros count in the mean.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+@layer("max_unpool1d", "input, indices, output_size=None")
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Maxima where they stood before max pooling, among zeros.
+
+    It is called with the maxima, their positions, and the size before pooling where several fit.
+
+    >>> pool, unpool = flow.nn.MaxPool1d(2, return_indices=True), flow.nn.MaxUnpool1d(2)
+    >>> unpool(*pool(flow.tensor([[1.0, 3.0, 2.0, 5.0]])))
+    tensor([[0., 3., 0., 5.]])
+    """
+
+    _spatial = 1
+
+
+@layer("max_unpool2d", "input, indices, output_size=None")
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Maxima of images where they stood before max pooling; called as `MaxUnpool1d`.
+
+    >>> pool, unpool = flow.nn.MaxPool2d(2, return_indices=True), flow.nn.MaxUnpool2d(2)
+    >>> unpool(*pool(flow.tensor([[[1.0, 3.0], [2.0, 5.0]]])))
+    tensor([[[0., 0.],
+             [0., 5.]]])
+    """
+
+    _spatial = 2
+
+
+@layer("max_unpool3d", "input, indices, output_size=None")
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Maxima of volumes where they stood before max pooling; called as `MaxUnpool1d`.
+
+    >>> pool, unpool = flow.nn.MaxPool3d(2, return_indices=True), flow.nn.MaxUnpool3d(2)
+    >>> unpool(*pool(flow.ones(1, 4, 4, 4))).sum()
+    tensor(8.)
+    """
+
+    _spatial = 3
+
+
+@layer(shows="kernel_size={kernel_size}, stride={stride}, padding={padding}")
+class _AvgPoolNd(_Strided):
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+
+
+@layer("avg_pool1d")
+class AvgPool1d(_AvgPoolNd):
+    """The mean of each window of (N, C, L) or (C, L).
+
+    ceil_mode: whether a last, partial window counts.
+    count_include_pad: whether padded zeros count in the mean.
+
     >>> flow.nn.AvgPool1d(2)(flow.tensor([[[1.0, 3.0, 2.0, 6.0]]]))
     tensor([[[2., 4.]]])
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = self.kernel_size if stride is None else _single(stride)
-        self.padding = _single(padding)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.avg_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-        )
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    _spatial = 1
 
 
-class AvgPool2d(Module):
-    """The mean of each window of an input (N, C, H, W).
+@layer("avg_pool2d")
+class AvgPool2d(_AvgPoolNd):
+    """The mean of each window of (N, C, H, W) or (C, H, W); options as in `AvgPool1d`.
 
-    Parameters
-    ----------
-    kernel_size, stride, padding : int or tuple of two ints
-        The window, its step (by default the window's size) and the padding with zeros.
-    ceil_mode : bool
-        Whether last, partial windows count.
-    count_include_pad : bool
-        Whether padded zeros count in the mean.
-    divisor_override : int, optional
-        Divides the sums instead of the number of elements.
+    divisor_override: divides the sums instead of the number of elements.
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
     >>> flow.nn.AvgPool2d(2)(flow.tensor([[[[1.0, 3.0], [2.0, 6.0]]]]))
     tensor([[[[3.]]]])
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.avg_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    divisor_override: int | None = None
 
 
-class AdaptiveAvgPool2d(Module):
-    """Means over as many windows as the output has places, whatever the input's size.
+@layer("avg_pool3d")
+class AvgPool3d(_AvgPoolNd):
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W); options as in `AvgPool2d`.
 
-    Parameters
-    ----------
-    output_size : int or tuple of two
-        Height and width of the output; None keeps the input's.
+    >>> flow.nn.AvgPool3d(2)(flow.ones(1, 2, 4, 4)).flatten()
+    tensor([1., 1., 1., 1.])
+    """
 
-    Examples
-    --------
-    >>> import oneflow_lite as flow
+    divisor_override: int | None = None
+
+
+@layer()
+class _LPPoolNd(Module):
+    norm_type: float
+    kernel_size: Any
+    stride: Any = None
+    ceil_mode: bool = False
+
+
+@layer("lp_pool1d")
+class LPPool1d(_LPPoolNd):
+    """(Σ xᵖ)^(1/p) of each window of (N, C, L) or (C, L), p being `norm_type`.
+
+    >>> flow.nn.LPPool1d(2, 2)(flow.tensor([[3.0, 4.0, 6.0, 8.0]]))
+    tensor([[ 5., 10.]])
+    """
+
+
+@layer("lp_pool2d")
+class LPPool2d(_LPPoolNd):
+    """(Σ xᵖ)^(1/p) of each window of (N, C, H, W) or (C, H, W), p being `norm_type`.
+
+    >>> flow.nn.LPPool2d(1, 2)(flow.ones(1, 2, 4))
+    tensor([[[4., 4.]]])
+    """
+
+
+@layer("lp_pool3d")
+class LPPool3d(_LPPoolNd):
+    """(Σ xᵖ)^(1/p) of each window of (N, C, D, H, W) or (C, D, H, W), p being `norm_type`.
+
+    >>> flow.nn.LPPool3d(1, 2)(flow.ones(1, 2, 2, 4))
+    tensor([[[[8., 8.]]]])
+    """
+
+
+@layer(shows="")
+class _FractionalMaxPoolNd(Module):
+    kernel_size: Any
+    output_size: Any = None
+    output_ratio: Any = None
+    return_indices: bool = False
+    _random_samples: Tensor | None = None
+    _spatial: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        op, repeated = type(self).__name__, _ntuple(self._spatial)
+        size, ratio = self.output_size, self.output_ratio
+        if (size is None) == (ratio is None):
+            raise bad_argument(
+                ArgumentError,
+                op,
+                "output_size",
+                expected="this or output_ratio",
+                got="neither" if size is None else "both",
+                mend="give one of them",
+            )
+        self.kernel_size = repeated(self.kernel_size)
+        if not all(n > 0 for n in self.kernel_size):
+            mend = "give the size of the window"
+            expected, got = "numbers above 0", self.kernel_size
+            raise bad_argument(ArgumentError, op, "kernel_size", expected, got, mend)
+        if size is not None:
+            self.output_size = repeated(size)
+            return
+        self.output_ratio = repeated(ratio)
+        if not all(0 < n < 1 for n in self.output_ratio):
+            mend = "give the output's size over the input's"
+            raise bad_argument(ArgumentError, op, "output_ratio", "between 0 and 1", ratio, mend)
+
+
+@layer("fractional_max_pool2d")
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """The maximum of windows at random places of (N, C, H, W) or (C, H, W) (Graham, 2014).
+
+    output_size, output_ratio: the size of the result, or that over the size of the input.
+    _random_samples: (N, C, 2), from 0 to 1, where the windows are; drawn at each call by default.
+
+    >>> flow.nn.FractionalMaxPool2d(2, output_ratio=0.5)(flow.ones(1, 4, 6)).shape
+    (1, 2, 3)
+    """
+
+    _spatial = 2
+
+
+@layer("fractional_max_pool3d")
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """The maximum of windows at random places of volumes; options as in `FractionalMaxPool2d`.
+
+    >>> flow.nn.FractionalMaxPool3d(2, output_size=2)(flow.ones(1, 4, 6, 5)).shape
+    (1, 2, 2, 2)
+    """
+
+    _spatial = 3
+
+
+@layer(shows="output_size={output_size}")
+class _AdaptiveMaxPoolNd(Module):
+    output_size: Any
+    return_indices: bool = False
+
+
+@layer("adaptive_max_pool1d")
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of (N, C, L) or (C, L) as the output has places.
+
+    >>> flow.nn.AdaptiveMaxPool1d(2)(flow.tensor([[1.0, 4.0, 2.0]]))
+    tensor([[4., 4.]])
+    """
+
+
+@layer("adaptive_max_pool2d")
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of images as the output has places; None keeps a size.
+
+    >>> flow.nn.AdaptiveMaxPool2d((1, None))(flow.ones(2, 3, 5, 7)).shape
+    (2, 3, 1, 7)
+    """
+
+
+@layer("adaptive_max_pool3d")
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of volumes as the output has places; None keeps a size.
+
+    >>> flow.nn.AdaptiveMaxPool3d((1, None, 2))(flow.ones(2, 5, 7, 3)).shape
+    (2, 1, 7, 2)
+    """
+
+
+@layer()
+class _AdaptiveAvgPoolNd(Module):
+    output_size: Any
+
+
+@layer("adaptive_avg_pool1d")
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of (N, C, L) or (C, L) as the output has places.
+
+    >>> flow.nn.AdaptiveAvgPool1d(2)(flow.tensor([[1.0, 2.0, 6.0]]))
+    tensor([[1.5000, 4.0000]])
+    """
+
+
+@layer("adaptive_avg_pool2d")
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of images as the output has places; None keeps a size.
+
     >>> flow.nn.AdaptiveAvgPool2d((1, None))(flow.ones(2, 3, 5, 7)).shape
     (2, 3, 1, 7)
     """
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.adaptive_avg_pool2d(input, self.output_size)
+@layer("adaptive_avg_pool3d")
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of volumes as the output has places; None keeps a size.
 
-    def extra_repr(self) -> str:
-        """Return the output's size."""
-        return f"output_size={self.output_size}"
-
-
-def _single(value: Any) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    >>> flow.nn.AdaptiveAvgPool3d((1, None, 2))(flow.ones(2, 5, 7, 3)).shape
+    (2, 1, 7, 2)
+    """
