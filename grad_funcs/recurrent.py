@@ -46,7 +46,8 @@ def _run(F, step, x, states, weights, sizes, reverse):
         found = step(F, parts[t], [F.narrow(s, 0, 0, n) for s in states], *weights)
         ys[t] = found[0]
         resting = [F.narrow(s, 0, n, count - n) for s in states]
-        states = [F.cat(pair, 0) if n < count else pair[0] for pair in zip(found, resting)]
+        pairs = zip(found, resting, strict=True)
+        states = [F.cat(pair, 0) if n < count else pair[0] for pair in pairs]
     return F.cat(ys, 0), *states
 
 
@@ -56,12 +57,14 @@ def _step_by_step(F, ctx, step, inputs, count, douts):
     copies = [x if x is None or x.dtype.kind not in "fc" else F.clone(x) for x in inputs]
     x, states, weights = copies[0], copies[1 : 1 + count], copies[1 + count : -1]
     results = _run(F, step, x, states, weights, inputs[-1], ctx.reverse)
-    wanted = [c for c, needed in zip(copies, ctx.needs_input_grad) if needed]
+    needs = ctx.needs_input_grad
+    wanted = [c for c, needed in zip(copies, needs, strict=True) if needed]
+    pairs = [(y, dy) for y, dy in zip(results, douts, strict=True) if dy is not None]
     # A rule gives plain derivatives, but `grad` conjugate ones.
     plain = F.conj if x.dtype.kind == "c" else lambda dx: dx
-    roots, given = zip(*[(y, plain(dy)) for y, dy in zip(results, douts) if dy is not None])
+    roots, given = [y for y, _ in pairs], [plain(dy) for _, dy in pairs]
     found = iter(grad(roots, wanted, given, create_graph=True, materialize_grads=True))
-    return tuple([plain(next(found)) if needed else None for needed in ctx.needs_input_grad])
+    return tuple([plain(next(found)) if needed else None for needed in needs])
 
 
 @register_grad_func(
@@ -76,9 +79,7 @@ def lstm_layer_grad(F, ctx, dy, dh, dc, dgates, dcells):
     return *found, *(None,) * (6 - len(found))
 
 
-@register_grad_func(
-    "gru_layer", saves="x, h0, weight, bias, sizes, y0, y2, y3", materialize=False
-)
+@register_grad_func("gru_layer", saves="x, h0, weight, bias, sizes, y0, y2, y3", materialize=False)
 def gru_layer_grad(F, ctx, dy, dh, dgates, dinner):
     inputs = (ctx.h0, ctx.weight, ctx.bias, ctx.sizes)
     if is_grad_enabled():

@@ -113,9 +113,7 @@ def lstm_layer(xp, x, h0, c0, weight, projection, sizes, *, reverse):
 
 @register_kernel("lstm_layer_grad")
 @in_float32
-def lstm_layer_grad(
-    xp, h0, c0, weight, projection, sizes, y, gates, cells, dy, dh, dc, *, reverse
-):
+def lstm_layer_grad(xp, h0, c0, weight, projection, sizes, y, gates, cells, dy, dh, dc, *, reverse):
     """Return the gradients of x, h0, c0 and weight, and of the projection if there is one.
 
     dy, dh, dc are those of y and of the last states, or None.
@@ -127,7 +125,7 @@ def lstm_layer_grad(
     dx = xp.empty_like(gates)
     _, shift, square = _scales(xp, y, count, hidden)
     room, wide = xp.empty((count, hidden), y.dtype), xp.empty((count, 4 * hidden), y.dtype)
-    projected = None if projection is None else xp.empty_like(y)
+    projected = xp.empty_like(y)
     for rows, n in reversed(steps):
         d, t, dcell, dstate, part = dx[rows], bent[rows], dc[:n], dh[:n], room[:n]
         i, f, g, o = _parts(gates[rows], hidden)
