@@ -24,6 +24,7 @@ from oneflow_lite.nn.modules.activation_piecewise import (
     ReLU,
     ReLU6,
 )
+from oneflow_lite.nn.modules.attention import MultiheadAttention
 from oneflow_lite.nn.modules.conv import Conv1d, Conv2d
 from oneflow_lite.nn.modules.dropout import Dropout
 from oneflow_lite.nn.modules.embedding import Embedding
@@ -64,6 +65,13 @@ from oneflow_lite.nn.modules.recurrent import (
     RNNBase,
     RNNCell,
     RNNCellBase,
+)
+from oneflow_lite.nn.modules.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
 )
 
 __all__ = [
@@ -107,6 +115,7 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "Mish",
+    "MultiheadAttention",
     "NLLLoss",
     "RMSNorm",
     "RNNBase",
@@ -122,5 +131,10 @@ __all__ = [
     "Softsign",
     "Tanh",
     "Tanhshrink",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
 ]

@@ -10,13 +10,14 @@ from typing import Any
 from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
 from oneflow_lite.functors.checks import check_choice, check_int, check_number, wrong
-from oneflow_lite.functors.recurrent import KINDS
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.rnn import PackedSequence
 from oneflow_lite.tensor import Tensor
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
@@ -66,7 +67,7 @@ class RNNBase(Module):
     ) -> None:
         super().__init__()
         op = type(self).__name__
-        self.mode = check_choice(op, "mode", mode, tuple(map(str.upper, KINDS)))
+        self.mode = check_choice(op, "mode", mode, tuple(_GATES))
         self.input_size = check_int(op, "input_size", input_size, 0)
         self.hidden_size = check_int(op, "hidden_size", hidden_size, 1)
         self.num_layers = check_int(op, "num_layers", num_layers, 1)
@@ -87,7 +88,7 @@ class RNNBase(Module):
             expected = f"less than hidden_size = {hidden_size}, and that for an LSTM"
             raise wrong(op, "proj_size", expected, proj_size, "leave it out", ArgumentError)
         self._all_weights: list[list[str]] = []
-        rows, directions = KINDS[mode.lower()][1] * hidden_size, 2 if bidirectional else 1
+        rows, directions = _GATES[mode] * hidden_size, 2 if bidirectional else 1
         size = proj_size or hidden_size
         for layer in range(num_layers):
             for suffix in (f"_l{layer}", f"_l{layer}_reverse")[:directions]:
@@ -181,7 +182,7 @@ class RNNBase(Module):
         """Check the first states, and return them as the functions want them."""
         lines = self.num_layers * (2 if self.bidirectional else 1)
         widths = [self.proj_size or self.hidden_size, self.hidden_size]
-        shapes = [(lines, count, width) for width in widths[: KINDS[self.mode.lower()][2]]]
+        shapes = [(lines, count, width) for width in widths[: 1 + (self.mode == "LSTM")]]
         if hx is None:
             return [FUNCTORS_F.zeros(s, dtype=x.dtype, device=x.device) for s in shapes]
         pair = len(shapes) > 1
@@ -339,7 +340,7 @@ class RNNCellBase(Module):
 
     def _step(self, kind: str, input: Tensor, hx: Any) -> Any:
         """Run a step of this kind, on a batch or on one sample."""
-        op, count = type(self).__name__, KINDS[kind][2]
+        op, count = type(self).__name__, 1 + (kind == "lstm")
         if input.ndim not in (1, 2):
             mend = "unsqueeze or reshape it"
             raise wrong(op, "input", "1 or 2 dimensions", input, mend, ArgumentError)
