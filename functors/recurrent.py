@@ -125,9 +125,8 @@ def _declare(kind: str) -> None:
 
     hx, rows = "[unit({0}), unit({0})]" if count > 1 else "unit({0})", gates * 2
     one = f"unit({rows}, 3), unit({rows}, 2), unit({rows}), unit({rows})"
-    two = f"{one}, {one}, " + f"{one}, {one}".replace(", 3)", ", 4)")
     samples = f"""unit(3, 2, 3), {hx.format("1, 2, 2")}, [{one}], True, 1, 0.0, False, False, False
-        unit(2, 3, 3), {hx.format("4, 2, 2")}, [{two}], True, 2, 0.0, True, True, True
+        unit(2, 2, 3), {hx.format("2, 2, 2")}, [{one}, {one}], True, 1, 0.0, True, True, True
         unit(5, 3), fixed([2, 2, 1]), {hx.format("1, 2, 2")}, [{one}], True, 1, 0.0, False, False"""
     network.__name__, network.__doc__ = kind, _NETWORK.format(says)
     functor("flow", samples=samples)(network)

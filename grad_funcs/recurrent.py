@@ -46,25 +46,23 @@ def _run(F, step, x, states, weights, sizes, reverse):
         found = step(F, parts[t], [F.narrow(s, 0, 0, n) for s in states], *weights)
         ys[t] = found[0]
         resting = [F.narrow(s, 0, n, count - n) for s in states]
-        pairs = zip(found, resting, strict=True)
-        states = [F.cat(pair, 0) if n < count else pair[0] for pair in pairs]
+        states = [F.cat(pair, 0) for pair in zip(found, resting, strict=True)]
     return F.cat(ys, 0), *states
 
 
 def _step_by_step(F, ctx, step, inputs, count, douts):
     """Return the gradients of all inputs, recorded; the first of them are x and `count` states."""
     # Copies, because one input may have been computed from another.
-    copies = [x if x is None or x.dtype.kind not in "fc" else F.clone(x) for x in inputs]
+    copies = [x if x is None else F.clone(x) for x in inputs]
     x, states, weights = copies[0], copies[1 : 1 + count], copies[1 + count : -1]
     results = _run(F, step, x, states, weights, inputs[-1], ctx.reverse)
     needs = ctx.needs_input_grad
     wanted = [c for c, needed in zip(copies, needs, strict=True) if needed]
     pairs = [(y, dy) for y, dy in zip(results, douts, strict=True) if dy is not None]
     # A rule gives plain derivatives, but `grad` conjugate ones.
-    plain = F.conj if x.dtype.kind == "c" else lambda dx: dx
-    roots, given = [y for y, _ in pairs], [plain(dy) for _, dy in pairs]
+    roots, given = [y for y, _ in pairs], [F.conj(dy) for _, dy in pairs]
     found = iter(grad(roots, wanted, given, create_graph=True, materialize_grads=True))
-    return tuple([plain(next(found)) if needed else None for needed in needs])
+    return tuple([F.conj(next(found)) if needed else None for needed in needs])
 
 
 @register_grad_func(

@@ -43,16 +43,16 @@ def test_networks_as_in_pytorch(torch, name, options, form, given):
     """Values, states, and derivatives by all of them and all weights, to second order."""
     modules = pair(torch, name, 3, 4, **options)
     first = options["batch_first"]
-    shape = (5, 3) if form == "unbatched" else (2, 5, 3) if first else (5, 2, 3)
+    shape = (5, 3) if form == "unbatched" else (3, 5, 3) if first else (5, 3, 3)
     lines = options["num_layers"] * (1 + options["bidirectional"])
     widths = [options.get("proj_size", 4), 4][: 1 + (name == "LSTM")]
-    batch = () if form == "unbatched" else (2,)
+    batch = () if form == "unbatched" else (3,)
     states = [numbers(lines, *batch, n, seed=i) for i, n in enumerate(widths)] if given else []
 
     def call(lib, module, x, *hx):
         tools = lib.nn.utils.rnn
         if form in ("packed", "sorted"):
-            lengths = [5, 3] if form == "sorted" else [3, 5]
+            lengths = [5, 2, 1] if form == "sorted" else [2, 5, 1]
             x = tools.pack_padded_sequence(x, lengths, first, enforce_sorted=form == "sorted")
         y, last = module(x, (hx if len(hx) > 1 else hx[0]) if hx else None)
         return (tools.pad_packed_sequence(y, first) if form in ("packed", "sorted") else y), last
@@ -117,6 +117,18 @@ def test_text_and_state(torch):
     assert net.flatten_parameters() is None
     assert [len(weights) for weights in net.all_weights] == [4] * 4
     assert net.all_weights[1][0] is net.weight_ih_l0_reverse
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_inputs_that_depend_on_one_another(torch, name):
+    """Each derivative is that by one input alone; the rest goes through the graph."""
+    modules = pair(torch, name, 3, 3)
+
+    def call(lib, module, x):
+        h = x[:1] * module.weight_hh_l0[0]
+        return module(x, (h, h * h) if name == "LSTM" else h)
+
+    agree(torch, modules, call, numbers(4, 2, 3))
 
 
 def test_dropout_between_layers():
