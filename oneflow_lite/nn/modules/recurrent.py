@@ -49,6 +49,10 @@ class RNNBase(Module):
     The parameters of layer 0 are `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0` and
     `weight_hr_l0`, with `_reverse` behind them for the other direction; they start uniformly
     between -1/sqrt(hidden_size) and 1/sqrt(hidden_size).
+
+    A layer is one op for each direction, and so is its gradient. Where that is to be differentiated
+    again (`create_graph=True`), the layer is run once more, step by step. `flow.compile` and
+    Programs take both; with packed sequences, whose sizes are read, compiled code stays eager.
     """
 
     def __init__(
