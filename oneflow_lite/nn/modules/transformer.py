@@ -335,8 +335,8 @@ class Transformer(Module):
     ) -> None:
         super().__init__()
         options: Any = {"bias": bias, "device": device, "dtype": dtype}
-        given = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        given = (*given, batch_first, norm_first)
+        sizes = (d_model, nhead, dim_feedforward)
+        given: Any = (*sizes, dropout, activation, layer_norm_eps, batch_first, norm_first)
         if custom_encoder is None:
             layer: Module = TransformerEncoderLayer(*given, **options)
             norm = LayerNorm(d_model, layer_norm_eps, **options)
