@@ -635,6 +635,25 @@ def group_norm(
     bias: Tensor | None = ...,
     eps: float = ...,
 ) -> Tensor: ...
+def gru(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, ...]: ...
+def gru_cell(
+    input: Tensor,
+    hx: Any,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = ...,
+    b_hh: Tensor | None = ...,
+) -> Any: ...
 def gt(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
 def hamming_window(
     window_length: int,
@@ -880,6 +899,25 @@ def logsumexp(
     *,
     out: Any = ...,
 ) -> Tensor: ...
+def lstm(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, ...]: ...
+def lstm_cell(
+    input: Tensor,
+    hx: Any,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = ...,
+    b_hh: Tensor | None = ...,
+) -> Any: ...
 def lt(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
 def lu(A: Tensor, pivot: bool = ..., get_infos: bool = ..., *, out: Any = ...) -> Any: ...
 def lu_solve(
@@ -1291,6 +1329,44 @@ def rms_norm(
     weight: Tensor | None = ...,
     eps: float | None = ...,
 ) -> Tensor: ...
+def rnn_relu(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, ...]: ...
+def rnn_relu_cell(
+    input: Tensor,
+    hx: Any,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = ...,
+    b_hh: Tensor | None = ...,
+) -> Any: ...
+def rnn_tanh(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, ...]: ...
+def rnn_tanh_cell(
+    input: Tensor,
+    hx: Any,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = ...,
+    b_hh: Tensor | None = ...,
+) -> Any: ...
 def roll(input: Tensor, shifts: int | Sequence[int], dims: Any = ...) -> Tensor: ...
 def rot90(input: Tensor, k: int = ..., dims: Sequence[int] = ...) -> Tensor: ...
 def round(input: Tensor, *, decimals: int = ..., out: Any = ...) -> Tensor: ...

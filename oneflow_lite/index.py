@@ -118,6 +118,7 @@ FUNCTORS = {
         pixel_shuffle pixel_unshuffle repeat repeat_interleave roll rot90 tile trace tril tril_
         tril_indices triu triu_ triu_indices unravel_index
     """,
+    "recurrent": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "reduce": """
         all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumprod_
         cumsum cumsum_ logcumsumexp logsumexp max mean min nanmean nansum prod segment_reduce sum
@@ -233,6 +234,7 @@ KERNELS = {
         random_permutation random_uniform trunc_normal_ uniform_
     """,
     "rearranging": "diag_embed diagonal diagonal_grad flip repeat repeat_index roll tril triu",
+    "recurrent": "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer rnn_layer_grad",
     "reduce": """
         all amax amin any argmax argmin count_nonzero cummax cummin cumprod cumsum cumsum_grad
         logcumsumexp logsumexp max mean min prod recurrence segment_ids shift sum tie_weights
@@ -328,6 +330,7 @@ GRAD_FUNCS = {
         normal_ poisson random_ uniform_
     """,
     "rearranging": "diag_embed diagonal diagonal_grad flip repeat roll tril triu",
+    "recurrent": "gru_layer lstm_layer rnn_layer",
     "reduce": """
         amax amin cummax cummin cumprod cumsum cumsum_grad logcumsumexp logsumexp max mean min
         prod recurrence shift sum tie_weights
@@ -446,26 +449,27 @@ PLACES = {
         feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill
         fix=trunc fix_=trunc_ flatten flip fliplr flipud float_power floor floor_ floor_divide
         fmax fmin fmod frac frac_ frexp full full_like gather gcd gcd_ ge geqrf ger=outer gradient
-        greater=gt greater_equal=ge grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt
-        hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc histogram
-        histogramdd hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill
-        index_put index_put_ index_reduce index_select inner instance_norm inverse=linalg_inv
-        is_complex is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf isposinf
-        isreal istft kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp
-        less=lt less_equal=le lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_
-        log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or
-        logical_xor logit logit_ logspace logsumexp lt lu lu_solve lu_unpack margin_ranking_loss
-        masked_fill masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d
-        max_pool1d_with_indices max_pool2d max_pool3d maximum mean median meshgrid min minimum mm
-        mode moveaxis=movedim movedim msort mul multinomial multiply=mul mv mvlgamma nan_to_num
-        nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm
-        native_group_norm native_layer_norm ne neg neg_ negative=neg negative_=neg_ nextafter
-        nonzero norm normal not_equal=ne numel ones ones_like orgqr=linalg_householder_product
-        ormqr outer pairwise_distance pca_lowrank pdist permute permute_copy pinverse
-        pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu
-        prod put qr quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like
-        randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave
-        reshape resolve_conj resolve_neg=resolve_conj result_type rms_norm roll rot90 round round_
+        greater=gt greater_equal=ge grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru
+        gru_cell gt hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc
+        histogram histogramdd hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy
+        index_fill index_put index_put_ index_reduce index_select inner instance_norm
+        inverse=linalg_inv is_complex is_floating_point is_tensor isclose isfinite isin isinf
+        isnan isneginf isposinf isreal istft kaiser_window kl_div kron kthvalue layer_norm lcm
+        lcm_ ldexp ldexp_ le lerp less=lt less_equal=le lgamma linspace log log10 log10_ log1p
+        log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and
+        logical_not logical_or logical_xor logit logit_ logspace logsumexp lstm lstm_cell lt lu
+        lu_solve lu_unpack margin_ranking_loss masked_fill masked_scatter masked_select matmul
+        matrix_exp matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d
+        maximum mean median meshgrid min minimum mm mode moveaxis=movedim movedim msort mul
+        multinomial multiply=mul mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile
+        nansum narrow narrow_copy native_batch_norm native_group_norm native_layer_norm ne neg
+        neg_ negative=neg negative_=neg_ nextafter nonzero norm normal not_equal=ne numel ones
+        ones_like orgqr=linalg_householder_product ormqr outer pairwise_distance pca_lowrank pdist
+        permute permute_copy pinverse pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar
+        polygamma positive pow prelu prod put qr quantile rad2deg rad2deg_ rand rand_like randint
+        randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_
+        remainder renorm repeat_interleave reshape resolve_conj resolve_neg=resolve_conj
+        result_type rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_
         row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub scatter scatter_add scatter_reduce
         searchsorted segment_reduce select select_copy select_scatter selu selu_ sgn sigmoid
         sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet

@@ -98,6 +98,31 @@ def _batch_norm(x: flow.Tensor, weight: flow.Tensor, bias: flow.Tensor) -> Any:
 
 _add("update_running", _batch_norm, X, ROW, Y[0])
 
+# --- Recurrent layers: their gradients are ops where nobody differentiates them again -------------
+
+
+def _last_gradient(forward: Call) -> Call:
+    """Return a call of the gradients of `forward`, which cannot be differentiated, and of x."""
+
+    def call(x: flow.Tensor, *others: flow.Tensor) -> tuple[flow.Tensor, ...]:
+        inputs = [y for y in (x, *others) if y.requires_grad]
+        total = sum(part.square().sum() for part in floats(forward(x, *others)))
+        return *flow.autograd.grad(total, inputs), x * 2
+
+    return call
+
+
+_STATE, _RECURRENT = np.array([[0.5, -0.25], [0.75, 0.125]]), np.sin(np.arange(40.0)).reshape(8, 5)
+for _kind, _rows in (("lstm", 8), ("gru", 6), ("rnn_tanh", 2)):
+    _cell, _pair = getattr(flow, f"{_kind}_cell"), _kind == "lstm"
+    _add(
+        f"{_kind.partition('_')[0]}_layer_grad",
+        _last_gradient(
+            lambda x, h, w, u, cell=_cell, pair=_pair: cell(x, (h, h * 2) if pair else h, w, u)
+        ),
+        *(X, _STATE, _RECURRENT[:_rows, :3], _RECURRENT[:_rows, 3:]),
+    )
+
 # --- Indexing with brackets -----------------------------------------------------------------------
 
 _add("getitem", lambda x: x[:, 1:] * 2, X)

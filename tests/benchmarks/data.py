@@ -114,6 +114,47 @@ def transformer() -> Arrays:
     }
 
 
+def _recurrent(seed: int, gates: int) -> Arrays:
+    rng, width = np.random.default_rng(seed), 128
+    bound = 1.0 / np.sqrt(width)
+    shapes = {"weight_ih": (gates * width, width), "weight_hh": (gates * width, width)}
+    shapes |= {"bias_ih": (gates * width,), "bias_hh": (gates * width,)}
+    return {
+        **{
+            f"0.{name}_l{layer}": rng.uniform(-bound, bound, shape).astype(np.float32)
+            for layer in range(2)
+            for name, shape in shapes.items()
+        },
+        "x": _normal(rng, 64, 32, width),
+        "dy": _normal(rng, 64, 32, width),
+    }
+
+
+def lstm_layers() -> Arrays:
+    return _recurrent(8, 4)
+
+
+def gru_layers() -> Arrays:
+    return _recurrent(9, 3)
+
+
+def encoder() -> Arrays:
+    rng, width, wide = np.random.default_rng(10), 128, 512
+    arrays: Arrays = {}
+    for i in range(4):
+        name = f"layers.{i}"
+        inner = _layer(rng, "", 3 * width, width)
+        arrays[f"{name}.self_attn.in_proj_weight"] = inner[".weight"]
+        arrays[f"{name}.self_attn.in_proj_bias"] = inner[".bias"]
+        arrays |= _layer(rng, f"{name}.self_attn.out_proj", width, width)
+        arrays |= _layer(rng, f"{name}.linear1", wide, width)
+        arrays |= _layer(rng, f"{name}.linear2", width, wide)
+        for norm in ("norm1", "norm2"):
+            arrays[f"{name}.{norm}.weight"] = 1 + 0.1 * _normal(rng, width)
+            arrays[f"{name}.{norm}.bias"] = 0.1 * _normal(rng, width)
+    return {**arrays, "x": _normal(rng, 64, 16, width), "dy": _normal(rng, 64, 16, width)}
+
+
 def parameters(arrays: Arrays) -> Arrays:
     """Return the entries of ``arrays`` that are a network's parameters, in their order."""
     return {name: array for name, array in arrays.items() if "." in name}

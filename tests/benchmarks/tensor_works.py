@@ -233,3 +233,35 @@ def transformer(lib: Any) -> Step:
         return [y, x.grad, *[p.grad for p in parameters]]
 
     return step
+
+
+def _training(lib: Any, arrays: data.Arrays, model: Any, run: Callable[[Any], Any]) -> Step:
+    """Return a training step of a model; `run` computes what it gives for the input."""
+    parameters = _load(lib, model, arrays)
+    optimizer = lib.optim.SGD(parameters, lr=0.01)
+    x, dy = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["dy"])
+
+    def step() -> list[Any]:
+        optimizer.zero_grad()
+        y = run(x)
+        y.backward(dy)
+        optimizer.step()
+        return [y, *[p.grad for p in parameters]]
+
+    return step
+
+
+def lstm_layers(lib: Any) -> Step:
+    model = lib.nn.Sequential(lib.nn.LSTM(128, 128, num_layers=2))
+    return _training(lib, data.lstm_layers(), model, lambda x: model(x)[0])
+
+
+def gru_layers(lib: Any) -> Step:
+    model = lib.nn.Sequential(lib.nn.GRU(128, 128, num_layers=2))
+    return _training(lib, data.gru_layers(), model, lambda x: model(x)[0])
+
+
+def encoder(lib: Any) -> Step:
+    layer = lib.nn.TransformerEncoderLayer(128, 4, dim_feedforward=512, dropout=0.0)
+    model = lib.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    return _training(lib, data.encoder(), model, model)

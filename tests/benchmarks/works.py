@@ -96,6 +96,20 @@ WORKS = {
             3.0,
             bytes_target=0.7,
         ),
+        # A layer is one op, compiled or not.
+        Work(
+            "lstm_layers",
+            "LSTM of 2 layers, 128 units, 64 steps, batch 32, training step",
+            1.5,
+            compiled={OURS: 1.1},
+        ),
+        Work(
+            "gru_layers",
+            "GRU of 2 layers, 128 units, 64 steps, batch 32, training step",
+            1.5,
+            compiled={OURS: 1.1},
+        ),
+        Work("encoder", "transformer encoder of 4 layers, d 128, 16 x 64, training step", 1.5),
     )
 }
 LARGE = ("demo_step", "gelu", "transformer")

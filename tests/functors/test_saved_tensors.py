@@ -293,6 +293,11 @@ DECLARED_KEEP_MORE: dict[str, str] = {
     "layer_norm": RESULT,
     "group_norm": RESULT,
     "ndtr": "PyTorch keeps the argument of erf, a copy",
+    **{
+        f"{kind}{cell}": "a layer is one op, which keeps its inputs to run again, step by step"
+        for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+        for cell in ("", "_cell")
+    },
 }
 DECLARED = {
     call.declaration.name: call

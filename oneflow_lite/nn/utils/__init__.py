@@ -1,5 +1,6 @@
 """Helpers around parameters and their gradients."""
 
+from oneflow_lite.nn.utils import rnn
 from oneflow_lite.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
 from oneflow_lite.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 
@@ -8,5 +9,6 @@ __all__ = [
     "clip_grad_value_",
     "get_total_norm",
     "parameters_to_vector",
+    "rnn",
     "vector_to_parameters",
 ]

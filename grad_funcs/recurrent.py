@@ -1,0 +1,96 @@
+"""Gradients of recurrent layers: a kernel goes back through the sequence.
+
+Where the backward pass is itself to be differentiated, the layer is run once more, step by step, in
+ops that have derivatives of any order, and that is what the gradient is taken of.
+"""
+
+from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.autograd.mode import is_grad_enabled
+
+
+def _lstm_step(F, x, states, weight, projection):
+    h, c = states
+    i, f, g, o = F.chunk(x + F.matmul_nt(h, weight), 4, -1)
+    c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
+    h = F.sigmoid(o) * F.tanh(c)
+    return h if projection is None else F.matmul_nt(h, projection), c
+
+
+def _gru_step(F, x, states, weight, bias):
+    (h,) = states
+    a = F.linear(h, weight, bias)
+    xr, xz, xn = F.chunk(x, 3, -1)
+    r, z, n = F.chunk(a, 3, -1)
+    n = F.tanh(xn + F.sigmoid(xr + r) * n)
+    return (n + F.sigmoid(xz + z) * (h - n),)
+
+
+def _tanh_step(F, x, states, weight):
+    return (F.tanh(x + F.matmul_nt(states[0], weight)),)
+
+
+def _relu_step(F, x, states, weight):
+    return (F.relu(x + F.matmul_nt(states[0], weight)),)
+
+
+def _run(F, step, x, states, weights, sizes, reverse):
+    """Return y and the last states of a layer; see the kernels for what `sizes` does."""
+    count = states[0].shape[0]
+    counts = [count] * (x.shape[0] // max(count, 1)) if sizes is None else sizes.tolist()
+    parts = F.split(x, counts, 0)
+    ys = [None] * len(parts)
+    order = range(len(parts))
+    for t in reversed(order) if reverse else order:
+        n = counts[t]
+        found = step(F, parts[t], [F.narrow(s, 0, 0, n) for s in states], *weights)
+        ys[t] = found[0]
+        resting = [F.narrow(s, 0, n, count - n) for s in states]
+        states = [F.cat(pair, 0) for pair in zip(found, resting, strict=True)]
+    return F.cat(ys, 0), *states
+
+
+def _step_by_step(F, ctx, step, inputs, count, douts):
+    """Return the gradients of all inputs, recorded; the first of them are x and `count` states."""
+    # Copies, because one input may have been computed from another.
+    copies = [x if x is None else F.clone(x) for x in inputs]
+    x, states, weights = copies[0], copies[1 : 1 + count], copies[1 + count : -1]
+    results = _run(F, step, x, states, weights, inputs[-1], ctx.reverse)
+    needs = ctx.needs_input_grad
+    wanted = [c for c, needed in zip(copies, needs, strict=True) if needed]
+    pairs = [(y, dy) for y, dy in zip(results, douts, strict=True) if dy is not None]
+    # A rule gives plain derivatives, but `grad` conjugate ones.
+    roots, given = [y for y, _ in pairs], [F.conj(dy) for _, dy in pairs]
+    found = iter(grad(roots, wanted, given, create_graph=True, materialize_grads=True))
+    return tuple([F.conj(next(found)) if needed else None for needed in needs])
+
+
+@register_grad_func(
+    "lstm_layer", saves="x, h0, c0, weight, projection, sizes, y0, y3, y4", materialize=False
+)
+def lstm_layer_grad(F, ctx, dy, dh, dc, dgates, dcells):
+    inputs = (ctx.h0, ctx.c0, ctx.weight, ctx.projection, ctx.sizes)
+    if is_grad_enabled():
+        return _step_by_step(F, ctx, _lstm_step, (ctx.x, *inputs), 2, (dy, dh, dc))
+    saved = (ctx.y0, ctx.y3, ctx.y4)
+    found = F.lstm_layer_grad(*inputs, *saved, dy, dh, dc, reverse=ctx.reverse)
+    return *found, *(None,) * (6 - len(found))
+
+
+@register_grad_func("gru_layer", saves="x, h0, weight, bias, sizes, y0, y2, y3", materialize=False)
+def gru_layer_grad(F, ctx, dy, dh, dgates, dinner):
+    inputs = (ctx.h0, ctx.weight, ctx.bias, ctx.sizes)
+    if is_grad_enabled():
+        return _step_by_step(F, ctx, _gru_step, (ctx.x, *inputs), 1, (dy, dh))
+    found = F.gru_layer_grad(*inputs, ctx.y0, ctx.y2, ctx.y3, dy, dh, reverse=ctx.reverse)
+    return *found, *(None,) * (5 - len(found))
+
+
+@register_grad_func("rnn_layer", saves="x, h0, weight, sizes, y0", materialize=False)
+def rnn_layer_grad(F, ctx, dy, dh):
+    inputs = (ctx.h0, ctx.weight, ctx.sizes)
+    if is_grad_enabled():
+        step = _tanh_step if ctx.nonlinearity == "tanh" else _relu_step
+        return _step_by_step(F, ctx, step, (ctx.x, *inputs), 1, (dy, dh))
+    attrs = {"reverse": ctx.reverse, "nonlinearity": ctx.nonlinearity}
+    return *F.rnn_layer_grad(*inputs, ctx.y0, dy, dh, **attrs), None
