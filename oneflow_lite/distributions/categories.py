@@ -76,7 +76,7 @@ class Categorical(ByLogits):
         return self._listed(flow.arange(self._num_events, device=self._param.device), expand)
 
 
-class _OfCategorical(Distribution):
+class OfCategorical(Distribution):
     """Vectors that draws of a Categorical are turned into."""
 
     arg_constraints: Any = _OF_VECTORS
@@ -88,7 +88,7 @@ class _OfCategorical(Distribution):
     _param = property(lambda self: self._categorical._param)
 
 
-class OneHotCategorical(_OfCategorical):
+class OneHotCategorical(OfCategorical):
     """Vectors with a 1 at the place that `Categorical` draws.
 
     >>> import oneflow_lite as flow
@@ -142,7 +142,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return self.sample(sample_shape) + (probs - probs.detach())  # type: ignore[no-any-return]
 
 
-class Multinomial(_OfCategorical):
+class Multinomial(OfCategorical):
     """How often each category is drawn in `total_count` draws.
 
     MissingMethodError: when `total_count` is not one int for the whole batch.

@@ -10,7 +10,7 @@ from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.distribution import ExponentialFamily
-from oneflow_lite.distributions.half_line import Gamma
+from oneflow_lite.distributions.gammas import Gamma
 from oneflow_lite.distributions.utils import broadcast_all, lazy_property, tiny
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.nn.functional import (

@@ -181,18 +181,23 @@ class ExponentialFamily(Distribution):
     _mean_carrier_measure: Any = property(missing("_mean_carrier_measure"))
     _log_normalizer: Callable[..., Any] = missing("_log_normalizer")
 
-    def entropy(self) -> Tensor:
-        """Return F(θ) - θ·∇F(θ) - E k(x); Nielsen and Nock, Entropies and cross-entropies of
-        exponential families, 2010."""
+    def _at_natural(self) -> tuple[Tensor, list[Tensor], Any]:
+        """Return F(θ), θ and ∇F(θ)."""
         with flow.enable_grad():
             given = self._natural_params
             natural = [p if p.requires_grad else p.detach().requires_grad_() for p in given]
             normalizer = self._log_normalizer(*natural)
         slopes = flow.autograd.grad(normalizer.sum(), natural, create_graph=True)
-        result = normalizer - self._mean_carrier_measure
+        return normalizer, natural, slopes
+
+    def entropy(self) -> Tensor:
+        """Return F(θ) - θ·∇F(θ) - E k(x).
+
+        Nielsen and Nock, Entropies and cross-entropies of exponential families, 2010.
+        """
+        result, natural, slopes = self._at_natural()
+        result = result - self._mean_carrier_measure
         for parameter, slope in zip(natural, slopes, strict=True):
             inner = parameter * slope
             result = result - inner.reshape((*self._batch_shape, -1)).sum(-1)
         return result
-
-
