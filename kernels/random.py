@@ -14,6 +14,7 @@ from oneflow_lite.kernels.infer_rules import (
     like_input,
     made,
     made_list,
+    scalar_bool,
     written,
 )
 from oneflow_lite.kernels.numerics import check_probabilities, copied, quiet_overflow
@@ -268,6 +269,13 @@ def _check_values(xp, op, argument, values, valid, expected):
             got=values[~valid].reshape(-1)[0],
             mend="look for what gave this value",
         )
+
+
+@register_kernel("check_values", random=True, infer=scalar_bool)
+def check_values(xp, x, valid, *, name, argument, expected, generator):
+    """Raise unless all values are valid; marked as random, so that passes leave it where it is."""
+    _check_values(xp, name, argument, x, valid, expected)
+    return xp.ones((), np.bool_)
 
 
 def _wide(x):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, OptionError
 from oneflow_lite.tensor import Tensor
 
@@ -34,9 +34,19 @@ class Constraint:
         """Return a tensor of bools, one per value: whether it is in the set."""
         raise NotImplementedError
 
+    def says(self) -> str:
+        """Return the text for an error, for which no value of a bound has to be read."""
+        bounds = {k: v for k, v in vars(self).items() if k.endswith("bound")}
+        bounds = {k: "tensor" if isinstance(v, Tensor) else v for k, v in bounds.items()}
+        return f"values in {_name(self)}({', '.join(f'{k}={v}' for k, v in bounds.items())})"
+
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{k}={v}" for k, v in vars(self).items() if k.endswith("bound"))
-        return f"{type(self).__name__.removeprefix('_')}({bounds})"
+        bounds = (f"{k}={v}" for k, v in vars(self).items() if k.endswith("bound"))
+        return f"{_name(self)}({', '.join(bounds)})"
+
+
+def _name(constraint: Constraint) -> str:
+    return type(constraint).__name__.removeprefix("_")
 
 
 class _Dependent(Constraint):
@@ -115,7 +125,10 @@ class _Derived(Constraint):
     event_dim = property(lambda self: self.base_constraint.event_dim)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__.removeprefix('_')}({self.base_constraint!r})"
+        return f"{_name(self)}({self.base_constraint!r})"
+
+    def says(self) -> str:
+        return self.base_constraint.says()
 
 
 class _IndependentConstraint(_Derived):
@@ -287,7 +300,7 @@ class _CorrCholesky(_LowerCholesky):
 
     def check(self, value: Tensor) -> Tensor:
         error = (value.detach().square().sum(-1).sqrt() - 1).abs()
-        tolerance = 10 * F.finfo_eps(value) * value.shape[-1]
+        tolerance = 10 * float(flow.finfo(value.dtype).eps) * value.shape[-1]
         return super().check(value) & (error <= tolerance).all(-1)
 
 
@@ -296,7 +309,7 @@ class _Square(_Matrix):
 
     def check(self, value: Tensor) -> Tensor:
         square = value.shape[-2] == value.shape[-1]
-        return F.full(value.shape[:-2], square, dtype=bool, device=value.device)
+        return flow.full(value.shape[:-2], square, dtype=bool, device=value.device)
 
 
 class _Symmetric(_Square):
@@ -305,7 +318,7 @@ class _Symmetric(_Square):
     def check(self, value: Tensor) -> Tensor:
         if value.shape[-2] != value.shape[-1]:
             return super().check(value)
-        return _all_of_last(F.isclose(value, value.mT, atol=1e-6), 2, 2)
+        return _all_of_last(flow.isclose(value, value.mT, atol=1e-6), 2, 2)
 
 
 class _PositiveSemidefinite(_Symmetric):
@@ -313,9 +326,9 @@ class _PositiveSemidefinite(_Symmetric):
 
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not symmetric.all():
+        if value.shape[-2] != value.shape[-1]:
             return symmetric
-        return (F.linalg_eigvalsh(value.detach()) >= 0).all(-1)
+        return symmetric & (flow.linalg.eigvalsh(value.detach()) >= 0).all(-1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -323,9 +336,9 @@ class _PositiveDefinite(_Symmetric):
 
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not symmetric.all():
+        if value.shape[-2] != value.shape[-1]:
             return symmetric
-        return F.linalg_cholesky_ex(value.detach()).info == 0
+        return symmetric & (flow.linalg.cholesky_ex(value.detach()).info == 0)
 
 
 class _Several(Constraint):
@@ -340,7 +353,7 @@ class _Several(Constraint):
     event_dim = property(lambda self: max(c.event_dim for c in self.cseq))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__[1:]}()"
+        return f"{_name(self)}()"
 
 
 class _Cat(_Several):
@@ -357,7 +370,7 @@ class _Cat(_Several):
     def check(self, value: Tensor) -> Tensor:
         check_dim_of(value, self.dim)
         parts = value.split(self.lengths, self.dim)
-        return F.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+        return flow.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
 class _Stack(_Several):
@@ -371,7 +384,7 @@ class _Stack(_Several):
     def check(self, value: Tensor) -> Tensor:
         check_dim_of(value, self.dim)
         parts = value.unbind(self.dim)
-        return F.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=False)], self.dim)
+        return flow.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=False)], self.dim)
 
 
 def check_dim_of(value: Tensor, dim: int) -> None:

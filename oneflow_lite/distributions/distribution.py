@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import oneflow_lite as flow
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError
+from oneflow_lite.functors.random import default_generator
 from oneflow_lite.tensor import Tensor
 
 __all__ = ["Distribution", "ExponentialFamily"]
@@ -95,12 +97,9 @@ class Distribution:
             return None
 
     def _check(self, name: str, value: Tensor, constraint: Constraint) -> None:
-        if not constraint.check(value).all():
-            raise ArgumentError(
-                f"{type(self).__name__}: argument '{name}' of shape {tuple(value.shape)}: expected "
-                f"values in {constraint!r}, got {value}; look for what gave it, or pass "
-                "validate_args=False"
-            )
+        value = value.detach()
+        says = {"name": type(self).__name__, "argument": name, "expected": constraint.says()}
+        F.check_values(value, constraint.check(value), **says, generator=default_generator)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return the distribution with its parameters expanded to `batch_shape`."""
