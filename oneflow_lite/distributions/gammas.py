@@ -179,20 +179,21 @@ class FisherSnedecor(Distribution):
     @property
     def mean(self) -> Tensor:
         """df2 / (df2 - 2); nan up to df2 = 2."""
-        b = flow.where(self.df2 <= 2, math.nan, self.df2)
-        return b / (b - 2)
+        b = flow.where(self.df2 > 2, self.df2, 3.0)
+        return flow.where(self.df2 > 2, b / (b - 2), math.nan)
 
     @property
     def mode(self) -> Tensor:
         """(df1 - 2) / df1 * df2 / (df2 + 2); nan up to df1 = 2."""
-        a, b = flow.where(self.df1 <= 2, math.nan, self.df1), self.df2
-        return (a - 2) / a * b / (b + 2)
+        a, b = self.df1, self.df2
+        return flow.where(a > 2, (a - 2) / a * b / (b + 2), math.nan)
 
     @property
     def variance(self) -> Tensor:
         """2 df2² (df1 + df2 - 2) / (df1 (df2 - 2)² (df2 - 4)); nan up to df2 = 4."""
-        a, b = self.df1, flow.where(self.df2 <= 4, math.nan, self.df2)
-        return 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4))
+        a, b = self.df1, flow.where(self.df2 > 4, self.df2, 5.0)
+        variance = 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4))
+        return flow.where(self.df2 > 4, variance, math.nan)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         first, second = (Gamma(df / 2, df, False).rsample(sample_shape) for df in (self.df1, self.df2))

@@ -12,7 +12,13 @@ import oneflow_lite as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily
 from oneflow_lite.distributions.gammas import Beta, Chi2
-from oneflow_lite.distributions.utils import broadcast_all, eps, lazy_property, tiny
+from oneflow_lite.distributions.utils import (
+    broadcast_all,
+    eps,
+    lazy_property,
+    tiny,
+    vec_to_tril_matrix,
+)
 from oneflow_lite.errors import ArgumentError, OptionError
 from oneflow_lite.tensor import Tensor
 
@@ -312,8 +318,9 @@ class Wishart(_OfCovariance, ExponentialFamily):
         tril, n = self._scale_tril, self._n
         steps = flow.arange(n, dtype=tril.dtype, device=tril.device)
         chi = Chi2(self.df.unsqueeze(-1) - steps, False).rsample(sample_shape).sqrt()
-        noise = flow.randn(self._extended_shape(sample_shape), dtype=tril.dtype, device=tril.device)
-        factor = tril @ (noise.tril(-1) + chi.clamp(eps(tril)).diag_embed())
+        shape = (*sample_shape, *self._batch_shape, n * (n - 1) // 2)
+        noise = flow.randn(shape, dtype=tril.dtype, device=tril.device)
+        factor = tril @ (vec_to_tril_matrix(noise, -1) + chi.clamp(eps(tril)).diag_embed())
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
