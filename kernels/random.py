@@ -274,6 +274,8 @@ def _check_values(xp, op, argument, values, valid, expected):
 @register_kernel("check_values", random=True, infer=scalar_bool)
 def check_values(xp, x, valid, *, name, argument, expected, generator):
     """Raise unless all values are valid; marked as random, so that passes leave it where it is."""
+    if valid.shape != x.shape[: valid.ndim]:  # it is about x together with bounds
+        x = xp.broadcast_to(x, valid.shape)
     _check_values(xp, name, argument, x, valid, expected)
     return xp.ones((), np.bool_)
 

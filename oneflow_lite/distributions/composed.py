@@ -214,7 +214,7 @@ class MixtureSameFamily(Distribution):
                 f"mixture_distribution: its batch_shape {mixture_shape} does not broadcast with "
                 f"{tuple(batch_shape)}, that of the components"
             ) from None
-        if (own := mixture_distribution._num_events) != count:
+        if (own := mixture_distribution.logits.shape[-1]) != count:
             expected = f"{own} components, as the mixture has, in the last dimension of the batch"
             raise ArgumentError(f"component_distribution: expected {expected}, got {count}")
         self._mixture_distribution = mixture_distribution

@@ -210,7 +210,8 @@ def _family(p: Any, q: Any) -> Tensor:
     others = q._natural_params
     result = q._log_normalizer(*others) - normalizer
     for one, other, slope in zip(natural, others, slopes, strict=True):
-        result = result - sum_rightmost((other - one) * slope, len(q.event_shape))
+        inner = (other - one) * slope
+        result = result - inner.reshape((*result.shape, -1)).sum(-1)
     return result
 
 

@@ -244,11 +244,11 @@ class GeneralizedPareto(_LocationScale):
         end = self.loc - self.scale / flow.where(short, self.concentration, -1.0)
         return constraints.interval(self.loc, flow.where(short, end, math.inf))
 
-    def _with_limit(self, formula: Any, limit: Tensor) -> Tensor:
-        """Return a formula of the concentration, and its limit where that is 0."""
+    def _or_series(self, formula: Any, series: Any) -> Tensor:
+        """Return a formula of c, and near 0, where it divides by 0, the first terms of its series."""
         c = self.concentration
-        none = flow.isclose(c, flow.zeros_like(c))
-        return flow.where(none, limit, formula(flow.where(none, 1.0, c)))
+        small = flow.isclose(c, flow.zeros_like(c))
+        return flow.where(small, series(c), formula(flow.where(small, 1.0, c)))
 
     def _below(self, most: float, formula: Any) -> Tensor:
         """Return a moment, which exists for concentrations below `most`."""
@@ -273,14 +273,18 @@ class GeneralizedPareto(_LocationScale):
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._z(value)
-        return -self.scale.log() - self._with_limit(
-            lambda c: flow.special.xlog1py(1 / c + 1, c * z), z
+        return -self.scale.log() - self._or_series(
+            lambda c: flow.special.xlog1py(1 / c + 1, c * z),
+            lambda c: z + c * (z - z.square() / 2 + c * (z.pow(3) / 3 - z.square() / 2)),
         )
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """Return the logarithm of the share above a value."""
         z = self._z(value)
-        return self._with_limit(lambda c: -(c * z).log1p() / c, -z)
+        return self._or_series(
+            lambda c: -(c * z).log1p() / c,
+            lambda c: -z + c * (z.square() / 2 - c * z.pow(3) / 3),
+        )
 
     def log_cdf(self, value: Tensor) -> Tensor:
         """Return the logarithm of the share below a value."""
@@ -290,8 +294,10 @@ class GeneralizedPareto(_LocationScale):
         return -self.log_survival_function(value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        log_rest = (-value).log1p()
-        z = self._with_limit(lambda c: (-c * log_rest).expm1() / c, -log_rest)
+        t = -(-value).log1p()
+        z = self._or_series(
+            lambda c: (c * t).expm1() / c, lambda c: t + c * (t.square() / 2 + c * t.pow(3) / 6)
+        )
         return self.loc + self.scale * z
 
     def entropy(self) -> Tensor:
