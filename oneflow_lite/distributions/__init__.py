@@ -8,7 +8,7 @@ import sys as _sys
 from oneflow_lite.distributions import (
     categories as _categories,
     composed as _composed,
-    constraint_registry,
+    constraint_registry as constraint_registry,
     constraints as constraints,
     counts as _counts,
     distribution as _distribution,
@@ -23,11 +23,14 @@ from oneflow_lite.distributions import (
 )
 from oneflow_lite.distributions.categories import *  # noqa: F403
 from oneflow_lite.distributions.composed import *  # noqa: F403
-from oneflow_lite.distributions.constraint_registry import biject_to, transform_to
+from oneflow_lite.distributions.constraint_registry import (
+    biject_to as biject_to,
+    transform_to as transform_to,
+)
 from oneflow_lite.distributions.counts import *  # noqa: F403
 from oneflow_lite.distributions.distribution import *  # noqa: F403
 from oneflow_lite.distributions.gammas import *  # noqa: F403
-from oneflow_lite.distributions.kl import kl_divergence, register_kl
+from oneflow_lite.distributions.kl import kl_divergence as kl_divergence, register_kl as register_kl
 from oneflow_lite.distributions.location_scale import *  # noqa: F403
 from oneflow_lite.distributions.multivariate import *  # noqa: F403
 from oneflow_lite.distributions.relaxed import *  # noqa: F403

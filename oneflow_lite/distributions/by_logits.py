@@ -6,7 +6,7 @@ from typing import Any
 
 import oneflow_lite as flow
 from oneflow_lite.distributions import constraints
-from oneflow_lite.distributions.distribution import Distribution
+from oneflow_lite.distributions.distribution import Distribution, parameters
 from oneflow_lite.distributions.utils import (
     broadcast_all,
     lazy_property,
@@ -25,7 +25,7 @@ class ByLogits(Distribution):
     ArgumentError: unless one of the two is given.
     """
 
-    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    arg_constraints = parameters(probs=constraints.unit_interval, logits=constraints.real)
     _is_binary = True
 
     def __init__(
@@ -54,7 +54,7 @@ class ByLogits(Distribution):
     param_shape = property(lambda self: self._param.shape)
 
     def _listed(self, values: Tensor, expand: bool) -> Tensor:
-        """Return values (n, *event) as (n, *batch, *event), or with 1 for each size of the batch."""
+        """Return values (n, *event) as (n, *batch, *event), or with sizes of 1 for the batch."""
         n, *event = values.shape
         batch = self._batch_shape
         values = values.reshape((n, *(1 for _ in batch), *event))

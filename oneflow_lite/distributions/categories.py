@@ -1,4 +1,4 @@
-"""Distributions over categories: as an index, as a vector with one 1, as counts of several draws."""
+"""Distributions over categories: as an index, a vector with one 1, or counts of draws."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Categorical(ByLogits):
     (tensor([0.2500, 0.2500, 0.5000]), tensor(0.5000))
     """
 
-    arg_constraints: Any = _OF_VECTORS
+    arg_constraints = _OF_VECTORS
     has_enumerate_support = True
     _is_binary = False
 
@@ -79,7 +79,7 @@ class Categorical(ByLogits):
 class OfCategorical(Distribution):
     """Vectors that draws of a Categorical are turned into."""
 
-    arg_constraints: Any = _OF_VECTORS
+    arg_constraints = _OF_VECTORS
     _categorical: Categorical
 
     probs = property(lambda self: self._categorical.probs)
@@ -131,15 +131,15 @@ class OneHotCategorical(OfCategorical):
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """`OneHotCategorical` whose draws have the gradient of the probabilities.
 
-    Bengio, Léonard and Courville, Estimating or Propagating Gradients Through Stochastic Neurons for
-    Conditional Computation, 2013.
+    Bengio, Léonard and Courville, Estimating or Propagating Gradients Through Stochastic Neurons
+    for Conditional Computation, 2013.
     """
 
     has_rsample = True
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         probs = self.probs
-        return self.sample(sample_shape) + (probs - probs.detach())  # type: ignore[no-any-return]
+        return self.sample(sample_shape) + (probs - probs.detach())
 
 
 class Multinomial(OfCategorical):
@@ -177,7 +177,9 @@ class Multinomial(OfCategorical):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape)).movedim(0, -1)
-        counts = flow.zeros(self._extended_shape(sample_shape), dtype=drawn.dtype, device=drawn.device)
+        counts = flow.zeros(
+            self._extended_shape(sample_shape), dtype=drawn.dtype, device=drawn.device
+        )
         return counts.scatter_add(-1, drawn, flow.ones_like(drawn)).to(self._param.dtype)
 
     def entropy(self) -> Tensor:

@@ -12,7 +12,7 @@ import oneflow_lite as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.categories import Categorical
 from oneflow_lite.distributions.constraints import dependent_property
-from oneflow_lite.distributions.distribution import Distribution
+from oneflow_lite.distributions.distribution import Distribution, parameters
 from oneflow_lite.distributions.transforms import ComposeTransform, Transform
 from oneflow_lite.distributions.utils import sum_rightmost
 from oneflow_lite.errors import ArgumentError, MissingMethodError
@@ -33,7 +33,7 @@ class Independent(Distribution):
     ((3,), (2,))
     """
 
-    arg_constraints: Any = {}
+    arg_constraints = parameters()
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Independent(Distribution):
         return self.base_dist.sample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.base_dist.rsample(sample_shape)  # type: ignore[no-any-return]
+        return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
@@ -79,7 +79,7 @@ class Independent(Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:
             raise MissingMethodError("Independent: the product of several supports is not listed")
-        return self.base_dist.enumerate_support(expand)  # type: ignore[no-any-return]
+        return self.base_dist.enumerate_support(expand)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"
@@ -97,7 +97,7 @@ class TransformedDistribution(Distribution):
     tensor(-0.9189)
     """
 
-    arg_constraints: Any = {}
+    arg_constraints = parameters()
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class MixtureSameFamily(Distribution):
     tensor(1.)
     """
 
-    arg_constraints: Any = {}
+    arg_constraints = parameters()
     has_rsample = False
 
     def __init__(
@@ -267,4 +267,6 @@ class MixtureSameFamily(Distribution):
             return drawn.gather(dim, index).squeeze(dim)
 
     def __repr__(self) -> str:
-        return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
+        return (
+            f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
+        )

@@ -56,9 +56,9 @@ transform_to = ConstraintRegistry()
 
 def _interval(constraint: Any) -> Any:
     low, high = constraint.lower_bound, constraint.upper_bound
-    if isinstance(low, numbers.Number) and isinstance(high, numbers.Number):
-        if low == 0 and high == 1:
-            return t.SigmoidTransform()
+    plain = isinstance(low, numbers.Number) and isinstance(high, numbers.Number)
+    if plain and low == 0 and high == 1:
+        return t.SigmoidTransform()
     return t.ComposeTransform([t.SigmoidTransform(), t.AffineTransform(low, high - low)])
 
 
@@ -92,20 +92,18 @@ transform_to.register(c.positive_semidefinite, lambda _: t.PositiveDefiniteTrans
 
 
 def _of_parts(registry: ConstraintRegistry) -> None:
-    """Register what is made of the transforms that the same registry has for its parts."""
+    """Register what is made of the transforms that the same registry has for the parts."""
 
-    @registry.register(c.independent)
-    def independent(one: Any) -> Any:
-        base = registry(one.base_constraint)
-        return t.IndependentTransform(base, one.reinterpreted_batch_ndims)
+    def independent(whole: Any) -> Any:
+        base = registry(whole.base_constraint)
+        return t.IndependentTransform(base, whole.reinterpreted_batch_ndims)
 
-    @registry.register(c.cat)
-    def cat(one: Any) -> Any:
-        return t.CatTransform([registry(part) for part in one.cseq], one.dim, one.lengths)
+    def parts(whole: Any) -> list[Any]:
+        return [registry(part) for part in whole.cseq]
 
-    @registry.register(c.stack)
-    def stack(one: Any) -> Any:
-        return t.StackTransform([registry(part) for part in one.cseq], one.dim)
+    registry.register(c.independent, independent)
+    registry.register(c.cat, lambda w: t.CatTransform(parts(w), w.dim, w.lengths))
+    registry.register(c.stack, lambda w: t.StackTransform(parts(w), w.dim))
 
 
 _of_parts(biject_to)

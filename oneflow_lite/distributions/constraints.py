@@ -136,12 +136,14 @@ class _IndependentConstraint(_Derived):
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         super().__init__(base_constraint)
-        count = reinterpreted_batch_ndims
+        count: Any = reinterpreted_batch_ndims
         if not isinstance(count, int) or count < 0:
             raise OptionError(f"reinterpreted_batch_ndims: expected an int from 0 on, got {count}")
         self.reinterpreted_batch_ndims = count
 
-    event_dim = property(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
+    event_dim = property(
+        lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    )
 
     def check(self, value: Tensor) -> Tensor:
         valid = self.base_constraint.check(value)
@@ -182,7 +184,7 @@ class _Real(Constraint):
     """All numbers, the infinite ones too, but nan."""
 
     def check(self, value: Tensor) -> Tensor:
-        return value == value  # noqa: PLR0124
+        return value == value
 
 
 class _GreaterThan(Constraint):
@@ -377,14 +379,16 @@ class _Stack(_Several):
     """Slices, as `flow.stack` joins them."""
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         most: int = max(c.event_dim for c in self.cseq)
         return most + (self.dim + most < 0)
 
     def check(self, value: Tensor) -> Tensor:
         check_dim_of(value, self.dim)
         parts = value.unbind(self.dim)
-        return flow.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=False)], self.dim)
+        return flow.stack(
+            [c.check(part) for c, part in zip(self.cseq, parts, strict=False)], self.dim
+        )
 
 
 def check_dim_of(value: Tensor, dim: int) -> None:

@@ -9,10 +9,10 @@ import oneflow_lite as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
-from oneflow_lite.distributions.distribution import ExponentialFamily
+from oneflow_lite.distributions.distribution import ExponentialFamily, parameters
 from oneflow_lite.distributions.gammas import Gamma
 from oneflow_lite.distributions.utils import broadcast_all, lazy_property, tiny
-from oneflow_lite.errors import ArgumentError, MissingMethodError
+from oneflow_lite.errors import MissingMethodError
 from oneflow_lite.nn.functional import (
     binary_cross_entropy_with_logits,
     logsigmoid,
@@ -69,10 +69,9 @@ class Binomial(ByLogits):
     tensor([0.3750])
     """
 
-    arg_constraints: Any = {
-        "total_count": constraints.nonnegative_integer,
-        **ByLogits.arg_constraints,
-    }
+    arg_constraints = parameters(
+        total_count=constraints.nonnegative_integer, **ByLogits.arg_constraints
+    )
     has_enumerate_support = True
     total_count: Any
 
@@ -108,7 +107,7 @@ class Binomial(ByLogits):
     def log_prob(self, value: Tensor) -> Tensor:
         k, n = self._checked(value), self.total_count
         ways = (n + 1).lgamma() - (k + 1).lgamma() - (n - k + 1).lgamma()
-        return ways + k * self.logits - n * softplus(self.logits)  # type: ignore[no-any-return]
+        return ways + k * self.logits - n * softplus(self.logits)
 
     def _one_count(self) -> int:
         count = int(self.total_count.max())
@@ -169,11 +168,11 @@ class NegativeBinomial(ByLogits):
     tensor([3.])
     """
 
-    arg_constraints: Any = {
-        "total_count": constraints.greater_than_eq(0),
-        "probs": constraints.half_open_interval(0.0, 1.0),
-        "logits": constraints.real,
-    }
+    arg_constraints = parameters(
+        total_count=constraints.greater_than_eq(0),
+        probs=constraints.half_open_interval(0.0, 1.0),
+        logits=constraints.real,
+    )
     support = constraints.nonnegative_integer
     total_count: Any
 
@@ -213,7 +212,7 @@ class Poisson(ExponentialFamily):
     tensor([-2.])
     """
 
-    arg_constraints: Any = {"rate": constraints.nonnegative}
+    arg_constraints = parameters(rate=constraints.nonnegative)
     support = constraints.nonnegative_integer
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:

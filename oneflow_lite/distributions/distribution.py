@@ -17,20 +17,25 @@ from oneflow_lite.tensor import Tensor
 __all__ = ["Distribution", "ExponentialFamily"]
 
 
+def parameters(**named: Constraint) -> Any:
+    """Return `arg_constraints`: what each parameter may be."""
+    return named
+
+
 class Distribution:
     """The base of all distributions.
 
-    `batch_shape` is the shape of the parameters together, `event_shape` that of one draw. A subclass
-    names its parameters and what they may be in `arg_constraints`, and what may be drawn in `support`.
-    Tensors and distributions among its attributes that begin with the batch shape are expanded by
-    `expand`.
+    `batch_shape` is the shape of the parameters together, `event_shape` that of one draw. A
+    subclass says in `arg_constraints` what its parameters may be, and in `support` what may be
+    drawn. Attributes that are tensors or distributions, and whose shapes begin with that of the
+    batch, are expanded by `expand`.
 
     Parameters
     ----------
     batch_shape, event_shape : tuple of int
     validate_args : bool, optional
-        Whether values of parameters and samples are looked at; by default as
-        `set_default_validate_args` says, which is yes unless Python runs with `-O`.
+        Whether values of parameters and samples are looked at (on the CPU; shapes are everywhere).
+        By default as `set_default_validate_args` says: yes, unless Python runs with `-O`.
 
     Raises
     ------
@@ -125,7 +130,7 @@ class Distribution:
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Return draws of shape `sample_shape + batch_shape + event_shape`, without gradient."""
         with flow.no_grad():
-            return self.rsample(sample_shape)  # type: ignore[no-any-return]
+            return self.rsample(sample_shape)
 
     def sample_n(self, n: int) -> Tensor:
         """Return n draws; deprecated."""
@@ -134,7 +139,7 @@ class Distribution:
 
     def perplexity(self) -> Tensor:
         """Return the exponential of the entropy."""
-        return self.entropy().exp()  # type: ignore[no-any-return]
+        return self.entropy().exp()
 
     def _extended_shape(self, sample_shape: Any = ()) -> tuple[int, ...]:
         """Return the shape of draws."""
@@ -151,8 +156,8 @@ class Distribution:
             fits = fits and (size == wanted or 1 in (size, wanted))
         if not fits:
             raise ArgumentError(
-                f"value: expected a shape that broadcasts with batch_shape + event_shape = {expected} "
-                f"and ends with the event_shape {self._event_shape}, got {shape}"
+                f"value: expected a shape that broadcasts with {expected}, the batch_shape and the "
+                f"event_shape, and ends with the event_shape {self._event_shape}, got {shape}"
             )
         if (support := self._said("support")) is not None:
             self._check("value", value, support)

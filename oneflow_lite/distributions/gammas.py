@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import oneflow_lite as flow
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
-from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily
+from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, tiny
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.nn.functional import one_hot
@@ -26,7 +27,7 @@ class Gamma(ExponentialFamily):
     tensor(1.5000)
     """
 
-    arg_constraints: Any = {"concentration": constraints.positive, "rate": constraints.positive}
+    arg_constraints = parameters(concentration=constraints.positive, rate=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
 
@@ -40,7 +41,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
-        return (flow._standard_gamma(concentration) / self.rate).clamp(tiny(concentration))
+        return (F._standard_gamma(concentration) / self.rate).clamp(tiny(concentration))
 
     def log_prob(self, value: Any) -> Tensor:
         c, rate = self.concentration, self.rate
@@ -63,7 +64,7 @@ class Chi2(Gamma):
     tensor(4.)
     """
 
-    arg_constraints: Any = {"df": constraints.positive}
+    arg_constraints = parameters(df=constraints.positive)
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args)
@@ -79,7 +80,7 @@ class Dirichlet(ExponentialFamily):
     tensor([0.2500, 0.7500])
     """
 
-    arg_constraints: Any = {"concentration": constraints.independent(constraints.positive, 1)}
+    arg_constraints = parameters(concentration=constraints.independent(constraints.positive, 1))
     support = constraints.simplex
     has_rsample = True
 
@@ -104,7 +105,7 @@ class Dirichlet(ExponentialFamily):
         return flow.where(none, corner, mode)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return flow._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        return F._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def _log_beta(self) -> Tensor:
         """Return the logarithm of what the density is divided by."""
@@ -129,10 +130,9 @@ class Beta(ExponentialFamily):
     tensor(0.2500)
     """
 
-    arg_constraints: Any = {
-        "concentration1": constraints.positive,
-        "concentration0": constraints.positive,
-    }
+    arg_constraints = parameters(
+        concentration1=constraints.positive, concentration0=constraints.positive
+    )
     support = constraints.unit_interval
     has_rsample = True
 
@@ -168,7 +168,7 @@ class FisherSnedecor(Distribution):
     tensor(2.)
     """
 
-    arg_constraints: Any = {"df1": constraints.positive, "df2": constraints.positive}
+    arg_constraints = parameters(df1=constraints.positive, df2=constraints.positive)
     support = constraints.positive
     has_rsample = True
 
@@ -196,7 +196,9 @@ class FisherSnedecor(Distribution):
         return flow.where(self.df2 > 4, variance, math.nan)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        first, second = (Gamma(df / 2, df, False).rsample(sample_shape) for df in (self.df1, self.df2))
+        first, second = (
+            Gamma(df / 2, df, False).rsample(sample_shape) for df in (self.df1, self.df2)
+        )
         return (first / second).clamp(tiny(first))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -215,11 +217,9 @@ class StudentT(Distribution):
     tensor(3.)
     """
 
-    arg_constraints: Any = {
-        "df": constraints.positive,
-        "loc": constraints.real,
-        "scale": constraints.positive,
-    }
+    arg_constraints = parameters(
+        df=constraints.positive, loc=constraints.real, scale=constraints.positive
+    )
     support = constraints.real
     has_rsample = True
 

@@ -264,7 +264,7 @@ _MEAN_EXP: dict[type, Callable[[Any, Tensor], Tensor]] = {
 
 def _moment(table: dict[type, Any], p: Any, *args: Any) -> Tensor:
     formula = next(table[kind] for kind in type(p).__mro__ if kind in table)
-    return formula(p, *args)  # type: ignore[no-any-return]
+    return formula(p, *args)
 
 
 def _of_beta(p: Any, q: Any) -> Tensor:
@@ -378,8 +378,7 @@ _INFINITE: dict[Any, str] = {
     counts.Binomial: "Poisson",
 }
 _KINDS = {
-    kind.__name__: kind
-    for kind in (*_BY_MOMENTS, *_INFINITE, counts.Bernoulli, counts.Poisson)
+    kind.__name__: kind for kind in (*_BY_MOMENTS, *_INFINITE, counts.Bernoulli, counts.Poisson)
 }
 for _q, (_mean_log_q, _names) in _BY_MOMENTS.items():
     for _name in _names.split():

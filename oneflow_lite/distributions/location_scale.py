@@ -9,7 +9,7 @@ import oneflow_lite as flow
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import dependent_property
-from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily
+from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, eps
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.tensor import Tensor
@@ -20,7 +20,7 @@ __all__ = "Cauchy Exponential GeneralizedPareto Laplace Normal Uniform VonMises"
 class _LocationScale(Distribution):
     """loc + scale z, z drawn from the standard distribution."""
 
-    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
+    arg_constraints = parameters(loc=constraints.real, scale=constraints.positive)
     support: Any = constraints.real
     has_rsample = True
 
@@ -32,7 +32,7 @@ class _LocationScale(Distribution):
     mode = property(lambda self: self.loc)
 
     def _z(self, value: Any) -> Tensor:
-        return (self._checked(value) - self.loc) / self.scale  # type: ignore[no-any-return]
+        return (self._checked(value) - self.loc) / self.scale
 
     def _standard(self, **like: Any) -> Tensor:
         """Return standard draws of a shape, dtype and device."""
@@ -62,10 +62,10 @@ class Normal(_LocationScale, ExponentialFamily):
         return -self._z(value).square() / 2 - self.scale.log() - math.log(2 * math.pi) / 2
 
     def cdf(self, value: Tensor) -> Tensor:
-        return flow.special.ndtr(self._z(value))  # type: ignore[no-any-return]
+        return flow.special.ndtr(self._z(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * flow.special.ndtri(value)  # type: ignore[no-any-return]
+        return self.loc + self.scale * flow.special.ndtri(value)
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (1 + math.log(2 * math.pi)) / 2
@@ -175,10 +175,10 @@ class Uniform(Distribution):
         return share.clamp(0, 1)
 
     def icdf(self, value: Tensor) -> Tensor:
-        return value * self._width + self.low  # type: ignore[no-any-return]
+        return value * self._width + self.low
 
     def entropy(self) -> Tensor:
-        return self._width.log()  # type: ignore[no-any-return]
+        return self._width.log()
 
 
 class Exponential(ExponentialFamily):
@@ -189,7 +189,7 @@ class Exponential(ExponentialFamily):
     tensor(0.2500)
     """
 
-    arg_constraints: Any = {"rate": constraints.positive}
+    arg_constraints = parameters(rate=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
 
@@ -229,7 +229,7 @@ class GeneralizedPareto(_LocationScale):
     tensor(0.5000)
     """
 
-    arg_constraints: Any = {**_LocationScale.arg_constraints, "concentration": constraints.real}
+    arg_constraints = parameters(**_LocationScale.arg_constraints, concentration=constraints.real)
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
@@ -245,7 +245,7 @@ class GeneralizedPareto(_LocationScale):
         return constraints.interval(self.loc, flow.where(short, end, math.inf))
 
     def _or_series(self, formula: Any, series: Any) -> Tensor:
-        """Return a formula of c, and near 0, where it divides by 0, the first terms of its series."""
+        """Return a formula of c, and near 0, by which it divides, the first terms of its series."""
         c = self.concentration
         small = flow.isclose(c, flow.zeros_like(c))
         return flow.where(small, series(c), formula(flow.where(small, 1.0, c)))
@@ -312,7 +312,7 @@ class VonMises(Distribution):
     tensor(-1.0738)
     """
 
-    arg_constraints: Any = {"loc": constraints.real, "concentration": constraints.positive}
+    arg_constraints = parameters(loc=constraints.real, concentration=constraints.positive)
     support = constraints.real
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
@@ -325,15 +325,15 @@ class VonMises(Distribution):
     def variance(self) -> Tensor:
         """The circular variance 1 - I₁(κ) / I₀(κ)."""
         kappa = self.concentration
-        return 1 - flow.special.i1e(kappa) / flow.special.i0e(kappa)  # type: ignore[no-any-return]
+        return 1 - flow.special.i1e(kappa) / flow.special.i0e(kappa)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with flow.no_grad():
             kappa = self.concentration.expand(self._extended_shape(sample_shape))
             drawn = F._von_mises(kappa.contiguous(), generator=default_generator)
-            return (drawn + math.pi + self.loc) % (2 * math.pi) - math.pi  # type: ignore[no-any-return]
+            return (drawn + math.pi + self.loc) % (2 * math.pi) - math.pi
 
     def log_prob(self, value: Tensor) -> Tensor:
         kappa, angle = self.concentration, self._checked(value) - self.loc
         scaled = flow.special.i0e(kappa).log()  # of I₀(κ) exp(-κ)
-        return kappa * (angle.cos() - 1) - math.log(2 * math.pi) - scaled  # type: ignore[no-any-return]
+        return kappa * (angle.cos() - 1) - math.log(2 * math.pi) - scaled

@@ -10,7 +10,7 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.distributions import constraints
-from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily
+from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.gammas import Beta, Chi2
 from oneflow_lite.distributions.utils import (
     broadcast_all,
@@ -99,12 +99,12 @@ class MultivariateNormal(_OfCovariance):
     tensor(-1.8379)
     """
 
-    arg_constraints: Any = {
-        "loc": constraints.real_vector,
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-    }
+    arg_constraints = parameters(
+        loc=constraints.real_vector,
+        covariance_matrix=constraints.positive_definite,
+        precision_matrix=constraints.positive_definite,
+        scale_tril=constraints.lower_cholesky,
+    )
     support = constraints.real_vector
     has_rsample = True
 
@@ -162,11 +162,11 @@ class LowRankMultivariateNormal(Distribution):
     tensor([2., 2.])
     """
 
-    arg_constraints: Any = {
-        "loc": constraints.real_vector,
-        "cov_factor": constraints.independent(constraints.real, 2),
-        "cov_diag": constraints.independent(constraints.positive, 1),
-    }
+    arg_constraints = parameters(
+        loc=constraints.real_vector,
+        cov_factor=constraints.independent(constraints.real, 2),
+        cov_diag=constraints.independent(constraints.positive, 1),
+    )
     support = constraints.real_vector
     has_rsample = True
 
@@ -183,9 +183,7 @@ class LowRankMultivariateNormal(Distribution):
             expected = f"expected (*, {n}, columns) and (*, {n})"
             raise ArgumentError(f"cov_factor, cov_diag: {expected}, got {shapes}")
         try:
-            shape = np.broadcast_shapes(
-                loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
-            )
+            shape = np.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         except ValueError:
             shapes = f"{loc.shape}, {cov_factor.shape} and {cov_diag.shape}"
             raise ArgumentError(f"the batches of {shapes} do not broadcast") from None
@@ -202,7 +200,7 @@ class LowRankMultivariateNormal(Distribution):
         """The Cholesky factor of C."""
         inner = self._scaled @ self.cov_factor
         one = flow.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device)
-        return flow.linalg.cholesky(inner + one)  # type: ignore[no-any-return]
+        return flow.linalg.cholesky(inner + one)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -210,7 +208,7 @@ class LowRankMultivariateNormal(Distribution):
         root = self.cov_diag.sqrt().unsqueeze(-1)
         scaled = self.cov_factor / root
         one = flow.eye(root.shape[-2], dtype=root.dtype, device=root.device)
-        return root * flow.linalg.cholesky(scaled @ scaled.mT + one)  # type: ignore[no-any-return]
+        return root * flow.linalg.cholesky(scaled @ scaled.mT + one)
 
     covariance_matrix = lazy_property(
         lambda self: self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()
@@ -224,7 +222,7 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         loc, shape = self.loc, self._extended_shape(sample_shape)
-        like = {"dtype": loc.dtype, "device": loc.device}
+        like: Any = {"dtype": loc.dtype, "device": loc.device}
         few = flow.randn((*shape[:-1], self.cov_factor.shape[-1]), **like)
         return loc + times(self.cov_factor, few) + self.cov_diag.sqrt() * flow.randn(shape, **like)
 
@@ -236,7 +234,7 @@ class LowRankMultivariateNormal(Distribution):
         inner = mahalanobis(self._capacitance_tril, times(self._scaled, off))
         square = (off.square() / self.cov_diag).sum(-1) - inner
         n = self._event_shape[0]
-        return -(n * math.log(2 * math.pi) + self._log_det() + square) / 2  # type: ignore[no-any-return]
+        return -(n * math.log(2 * math.pi) + self._log_det() + square) / 2
 
     def entropy(self) -> Tensor:
         return (self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det()) / 2
@@ -312,7 +310,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
         """df (Vᵢⱼ² + Vᵢᵢ Vⱼⱼ), V the covariance."""
         v = self.covariance_matrix
         diagonal = v.diagonal(0, -2, -1)
-        return self._df * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))  # type: ignore[no-any-return]
+        return self._df * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett(self, sample_shape: Any) -> Tensor:
         tril, n = self._scale_tril, self._n
@@ -336,13 +334,13 @@ class Wishart(_OfCovariance, ExponentialFamily):
     def _log_normalizer_of_density(self) -> Tensor:
         n = self._n
         volume = n * math.log(2) / 2 + log_diagonal(self._scale_tril)
-        return self.df * volume + flow.mvlgamma(self.df / 2, n)  # type: ignore[no-any-return]
+        return self.df * volume + flow.mvlgamma(self.df / 2, n)
 
     def log_prob(self, value: Tensor) -> Tensor:
         value, df, n = self._checked(value), self.df, self._n
         trace = (self.precision_matrix * value).sum((-2, -1))
         log_det = flow.linalg.slogdet(value)[1]
-        return (df - n - 1) / 2 * log_det - trace / 2 - self._log_normalizer_of_density()  # type: ignore[no-any-return]
+        return (df - n - 1) / 2 * log_det - trace / 2 - self._log_normalizer_of_density()
 
     def entropy(self) -> Tensor:
         df, n = self.df, self._n
@@ -351,7 +349,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices with a density proportional to det^(concentration - 1).
+    """Cholesky factors of correlation matrices of a density like det^(concentration - 1).
 
     Lewandowski, Kurowicka and Joe, Generating random correlation matrices based on vines and
     extended onion method, 2009. ArgumentError: when `dim` is below 2.
@@ -361,7 +359,7 @@ class LKJCholesky(Distribution):
     (3, 3)
     """
 
-    arg_constraints: Any = {"concentration": constraints.positive}
+    arg_constraints = parameters(concentration=constraints.positive)
     support = constraints.corr_cholesky
 
     def __init__(
@@ -378,7 +376,7 @@ class LKJCholesky(Distribution):
         return flow.arange(first, last, dtype=c.dtype, device=c.device)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Return draws by the onion method: the length of each row left of the diagonal is √Beta."""
+        """Return draws by the onion method: what is left of the diagonal has the length √Beta."""
         with flow.no_grad():
             c, n = self.concentration, self.dim
             rows = self._steps(0, n - 1)
@@ -398,4 +396,4 @@ class LKJCholesky(Distribution):
         alpha = c + (n - 1) / 2
         log_pi = (n - 1) / 2 * math.log(math.pi)
         log_norm = log_pi + flow.mvlgamma(alpha - 0.5, n - 1) - alpha.lgamma() * (n - 1)
-        return (order * diagonal.log()).sum(-1) - log_norm  # type: ignore[no-any-return]
+        return (order * diagonal.log()).sum(-1) - log_norm

@@ -1,4 +1,4 @@
-"""Distributions between 0 and 1 with `probs` or `logits`: continuous kin of Bernoulli's and others."""
+"""Distributions between 0 and 1 with `probs` or `logits`: continuous kin of the discrete ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = """
 class ContinuousBernoulli(ByLogits, ExponentialFamily):
     """The density C(p) p^x (1-p)^(1-x), p = `probs`, of x from 0 to 1.
 
-    Between the two `lims` around 1/2, where they lose digits, formulas are replaced by series in p - 1/2.
+    Between the two `lims` around 1/2, where formulas lose digits, series in p - 1/2 are taken.
     Loaiza-Ganem and Cunningham, The continuous Bernoulli, 2019.
 
     >>> import oneflow_lite as flow
@@ -112,6 +112,7 @@ class _Relaxed(Distribution):
     """A distribution with a temperature, which broadcasts and is not expanded."""
 
     has_rsample = True
+    temperature: Tensor
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)
@@ -169,7 +170,7 @@ class RelaxedBernoulli(_OfRelaxed):
     True
     """
 
-    arg_constraints: Any = ByLogits.arg_constraints
+    arg_constraints = ByLogits.arg_constraints
     support = constraints.unit_interval
 
     def __init__(
@@ -184,7 +185,10 @@ class RelaxedBernoulli(_OfRelaxed):
 
 
 class ExpRelaxedCategorical(_Relaxed, OfCategorical):
-    """The logarithms of `RelaxedOneHotCategorical`: log_softmax((logits + Gumbel noise) / temperature)."""
+    """The logarithms of `RelaxedOneHotCategorical`.
+
+    They are log_softmax((logits + Gumbel noise) / temperature).
+    """
 
     support = constraints.real_vector
 
@@ -202,7 +206,7 @@ class ExpRelaxedCategorical(_Relaxed, OfCategorical):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         gumbel = -(-self._noise(sample_shape).log()).log()
-        return ((self.logits + gumbel) / self.temperature).log_softmax(-1)  # type: ignore[no-any-return]
+        return ((self.logits + gumbel) / self.temperature).log_softmax(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, self._checked(value))
@@ -223,7 +227,7 @@ class RelaxedOneHotCategorical(_OfRelaxed):
     (3,)
     """
 
-    arg_constraints: Any = OfCategorical.arg_constraints
+    arg_constraints = OfCategorical.arg_constraints
     support = constraints.simplex
 
     def __init__(

@@ -9,6 +9,7 @@ import oneflow_lite as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.composed import TransformedDistribution
 from oneflow_lite.distributions.constraints import dependent_property
+from oneflow_lite.distributions.distribution import parameters
 from oneflow_lite.distributions.gammas import Gamma
 from oneflow_lite.distributions.location_scale import Cauchy, Exponential, Normal, Uniform
 from oneflow_lite.distributions.transforms import (
@@ -36,7 +37,7 @@ class LogNormal(TransformedDistribution):
     tensor(1.6487)
     """
 
-    arg_constraints: Any = _LOC_SCALE
+    arg_constraints = _LOC_SCALE
     support = constraints.positive
     has_rsample = True
 
@@ -50,7 +51,7 @@ class LogNormal(TransformedDistribution):
     variance = property(lambda self: self.scale.square().expm1() * self.mean.square())
 
     def entropy(self) -> Tensor:
-        return self.base_dist.entropy() + self.loc  # type: ignore[no-any-return]
+        return self.base_dist.entropy() + self.loc
 
 
 class LogisticNormal(TransformedDistribution):
@@ -61,7 +62,7 @@ class LogisticNormal(TransformedDistribution):
     (4,)
     """
 
-    arg_constraints: Any = _LOC_SCALE
+    arg_constraints = _LOC_SCALE
     support = constraints.simplex
     has_rsample = True
 
@@ -77,7 +78,7 @@ class LogisticNormal(TransformedDistribution):
 class _Half(TransformedDistribution):
     """The absolute value of draws that are symmetric around 0."""
 
-    arg_constraints: Any = {"scale": constraints.positive}
+    arg_constraints = parameters(scale=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
     _base: Any
@@ -94,13 +95,13 @@ class _Half(TransformedDistribution):
         return flow.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return 2 * self.base_dist.cdf(self._checked(value)) - 1  # type: ignore[no-any-return]
+        return 2 * self.base_dist.cdf(self._checked(value)) - 1
 
     def icdf(self, prob: Tensor) -> Tensor:
-        return self.base_dist.icdf((prob + 1) / 2)  # type: ignore[no-any-return]
+        return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)  # type: ignore[no-any-return]
+        return self.base_dist.entropy() - math.log(2)
 
 
 class HalfNormal(_Half):
@@ -137,7 +138,7 @@ class InverseGamma(TransformedDistribution):
     tensor(2.)
     """
 
-    arg_constraints: Any = Gamma.arg_constraints
+    arg_constraints = Gamma.arg_constraints
     support = constraints.positive
     has_rsample = True
 
@@ -165,7 +166,7 @@ class InverseGamma(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         c = self.concentration
-        return c + self.rate.log() + c.lgamma() - (1 + c) * c.digamma()  # type: ignore[no-any-return]
+        return c + self.rate.log() + c.lgamma() - (1 + c) * c.digamma()
 
 
 class Gumbel(TransformedDistribution):
@@ -176,7 +177,7 @@ class Gumbel(TransformedDistribution):
     tensor(0.5772)
     """
 
-    arg_constraints: Any = _LOC_SCALE
+    arg_constraints = _LOC_SCALE
     support = constraints.real
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
@@ -194,7 +195,7 @@ class Gumbel(TransformedDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = (self.loc - self._checked(value)) / self.scale
-        return z - z.exp() - self.scale.log()  # type: ignore[no-any-return]
+        return z - z.exp() - self.scale.log()
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (1 + euler_constant)
@@ -208,7 +209,7 @@ class Weibull(TransformedDistribution):
     tensor(2.)
     """
 
-    arg_constraints: Any = {"scale": constraints.positive, "concentration": constraints.positive}
+    arg_constraints = parameters(scale=constraints.positive, concentration=constraints.positive)
     support = constraints.positive
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
@@ -243,7 +244,7 @@ class Pareto(TransformedDistribution):
     tensor(1.5000)
     """
 
-    arg_constraints: Any = {"alpha": constraints.positive, "scale": constraints.positive}
+    arg_constraints = parameters(alpha=constraints.positive, scale=constraints.positive)
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
@@ -275,17 +276,18 @@ class Pareto(TransformedDistribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers from 0 to 1: (1 - x^a)^b is the share above x, a, b = `concentration1`, `concentration0`.
+    """Numbers from 0 to 1: (1 - x^a)^b is the share above x.
+
+    a is `concentration1`, b is `concentration0`.
 
     >>> import oneflow_lite as flow
     >>> flow.distributions.Kumaraswamy(1.0, 1.0).mean
     tensor(0.5000)
     """
 
-    arg_constraints: Any = {
-        "concentration1": constraints.positive,
-        "concentration0": constraints.positive,
-    }
+    arg_constraints = parameters(
+        concentration1=constraints.positive, concentration0=constraints.positive
+    )
     support = constraints.unit_interval
     has_rsample = True
 

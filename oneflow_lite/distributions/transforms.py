@@ -42,8 +42,8 @@ class Transform:
     """The base of all transforms.
 
     A subclass says its `domain` and `codomain`, whether it is `bijective`, for a monotone function
-    of one variable its `sign`, and defines `_call`, `_inverse` and `log_abs_det_jacobian`. `_options`
-    names the arguments of its constructor, which are attributes of the same names.
+    of one variable its `sign`, and defines `_call`, `_inverse` and `log_abs_det_jacobian`.
+    `_options` names the arguments of its constructor, which are attributes of the same names.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Transform:
 
     def _one_event_dim(self) -> int:
         if self.domain.event_dim == self.codomain.event_dim:
-            return self.domain.event_dim  # type: ignore[no-any-return]
+            return self.domain.event_dim
         raise ArgumentError("event_dim: that of .domain and .codomain differ; ask one of them")
 
     def _inverted(self) -> Transform:
@@ -100,14 +100,16 @@ class Transform:
         """Return the transform with that cache."""
         if self._cache_size == cache_size:
             return self
-        cls = type(self)
+        cls: Any = type(self)
         if cls.__init__ is not Transform.__init__ and not self._options:
-            raise MissingMethodError(f"{cls.__name__} has an __init__ of its own; define with_cache()")
+            raise MissingMethodError(
+                f"{cls.__name__} has an __init__ of its own; define with_cache()"
+            )
         options = [getattr(self, name) for name in self._options]
         return cls(*options, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one class, and their options are equal; identity where they say none."""
+        """Whether both are of one class and have equal options; identity where it names none."""
         if self is other or type(self) is not type(other):
             return self is other
         if type(self).__init__ is not Transform.__init__ and not self._options:
@@ -120,14 +122,14 @@ class Transform:
             return self._call(x)
         if x is not self._cached_x_y[0]:
             self._cached_x_y = x, self._call(x)
-        return self._cached_x_y[1]  # type: ignore[no-any-return]
+        return self._cached_x_y[1]
 
     def _inv_call(self, y: Tensor) -> Tensor:
         if not self._cache_size:
             return self._inverse(y)
         if y is not self._cached_x_y[1]:
             self._cached_x_y = self._inverse(y), y
-        return self._cached_x_y[0]  # type: ignore[no-any-return]
+        return self._cached_x_y[0]
 
     def forward_shape(self, shape: Shape) -> Shape:
         """Return the shape of the values of arguments of this shape."""
@@ -320,7 +322,9 @@ class IndependentTransform(Transform):
 
 def _check_dims(shape: Shape, least: int) -> None:
     if len(shape) < least:
-        raise ArgumentError(f"expected at least {least} dimensions, got {tuple(shape)}; unsqueeze it")
+        raise ArgumentError(
+            f"expected at least {least} dimensions, got {tuple(shape)}; unsqueeze it"
+        )
 
 
 class ReshapeTransform(Transform):
@@ -333,7 +337,9 @@ class ReshapeTransform(Transform):
         super().__init__(cache_size)
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
-            raise ArgumentError(f"out_shape: {self.out_shape} has not the elements of {self.in_shape}")
+            raise ArgumentError(
+                f"out_shape: {self.out_shape} has not the elements of {self.in_shape}"
+            )
 
     domain = dependent_property(
         lambda self: constraints.independent(constraints.real, len(self.in_shape))
@@ -515,10 +521,10 @@ class AffineTransform(Transform):
     sign = property(_sign)
 
     def _call(self, x: Tensor) -> Tensor:
-        return self.loc + self.scale * x  # type: ignore[no-any-return]
+        return self.loc + self.scale * x
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return (y - self.loc) / self.scale  # type: ignore[no-any-return]
+        return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, Tensor):
@@ -534,8 +540,8 @@ class CorrCholeskyTransform(Transform):
     """Map n (n - 1) / 2 numbers to the Cholesky factor of an n by n correlation matrix.
 
     In each row of the strict lower triangle tanh(x) is the share that an element has of the
-    length that is left, the sign included; Stan's reference manual, Cholesky factors of correlation matrices.
-    The Jacobian is that of the elements below the diagonal.
+    length that is left, sign included; Stan's reference manual, Cholesky factors of correlation
+    matrices. The Jacobian is that of the elements below the diagonal.
     """
 
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
@@ -775,10 +781,10 @@ class CumulativeDistributionTransform(Transform):
     domain = property(lambda self: self.distribution.support)
 
     def _call(self, x: Tensor) -> Tensor:
-        return self.distribution.cdf(x)  # type: ignore[no-any-return]
+        return self.distribution.cdf(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self.distribution.icdf(y)  # type: ignore[no-any-return]
+        return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.distribution.log_prob(x)  # type: ignore[no-any-return]
+        return self.distribution.log_prob(x)

@@ -54,8 +54,6 @@ def missing(name: str) -> Any:
     return raises
 
 
-
-
 def eps(value: Tensor) -> float:
     """Return the distance from 1 to the next number of the dtype."""
     return float(flow.finfo(value.dtype).eps)

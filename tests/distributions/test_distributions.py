@@ -96,7 +96,9 @@ def compare(
         np.testing.assert_allclose(ours, theirs, rtol=near, atol=near / 10)
 
 
-def same(ours: Any, theirs: Any, name: str, what: str, leaves: Any, their_leaves: Any, *args: Any) -> None:
+def same(
+    ours: Any, theirs: Any, name: str, what: str, leaves: Any, their_leaves: Any, *args: Any
+) -> None:
     """Compare an attribute, or what a method returns; both may be missing, too."""
     tolerance = OFF.get((name, what), 1e-9)
     if tolerance is None:
@@ -304,9 +306,7 @@ def test_reparameterized_draws(
 
     monkeypatch.setattr(torch, "rand", given)
     monkeypatch.setattr(torch, "_sample_dirichlet", given)
-    monkeypatch.setattr(
-        TD.gamma, "_standard_gamma", lambda c: _Gamma.apply(c, draws.pop(0))
-    )
+    monkeypatch.setattr(TD.gamma, "_standard_gamma", lambda c: _Gamma.apply(c, draws.pop(0)))
     for method in ("normal_", "exponential_", "cauchy_"):
         monkeypatch.setattr(torch.Tensor, method, filled)
     monkeypatch.setattr(torch.Tensor, "uniform_", uniform)
@@ -422,7 +422,9 @@ def test_second_derivatives(name: str, kwargs: dict[str, Any]) -> None:
     leaves = [x for x in leaves if x.shape[-2:] != (3, 3)]
 
     def of(*given: Any) -> Any:
-        named = dict(zip([k for k, v in kwargs.items() if isinstance(v, np.ndarray)], given, strict=True))
+        named = dict(
+            zip([k for k, v in kwargs.items() if isinstance(v, np.ndarray)], given, strict=True)
+        )
         return getattr(D, name)(**{**kwargs, **named}, validate_args=False).log_prob(value)
 
     arrays = [v for v in kwargs.values() if isinstance(v, np.ndarray)]
@@ -502,7 +504,9 @@ def _errors(module: Any) -> Iterator[Any]:
     )
     yield lambda: module.MixtureSameFamily(two, module.Normal(two, 1.0))
     yield lambda: module.MixtureSameFamily(module.Categorical(two), two)
-    yield lambda: module.MixtureSameFamily(module.Categorical(two), module.Normal(t([1.0] * 3), 1.0))
+    yield lambda: module.MixtureSameFamily(
+        module.Categorical(two), module.Normal(t([1.0] * 3), 1.0)
+    )
     yield lambda: module.MixtureSameFamily(
         module.Categorical(t([[1.0, 1.0]] * 3)), module.Normal(t([[1.0, 1.0]] * 2), 1.0)
     )
@@ -658,7 +662,10 @@ def test_composed_distributions() -> None:
         yield module.TransformedDistribution(normal, [affine, module.SigmoidTransform()]), leaves
         yield module.TransformedDistribution(normal, []), leaves
         yield module.TransformedDistribution(normal, [module.StickBreakingTransform()]), leaves
-        yield module.TransformedDistribution(normal, [module.SoftplusTransform(cache_size=1)]), leaves
+        yield (
+            module.TransformedDistribution(normal, [module.SoftplusTransform(cache_size=1)]),
+            leaves,
+        )
         yield (
             module.TransformedDistribution(
                 module.Normal(library.zeros(()), 1.0), [module.AffineTransform(loc, scale)]
@@ -706,7 +713,9 @@ def test_composed_distributions() -> None:
         flow.manual_seed(0)
         drawn, other = ours.sample((400,)), theirs.sample((400,))
         assert drawn.shape == other.shape
-        for x, y in zip(array(drawn).reshape(400, -1).T, array(other).reshape(400, -1).T):
+        for x, y in zip(
+            array(drawn).reshape(400, -1).T, array(other).reshape(400, -1).T, strict=True
+        ):
             assert stats.ks_2samp(x, y).pvalue > 1e-4
         wide = (3, *ours.batch_shape)
         if mixture is not None and mixture.batch_shape != theirs.batch_shape:
