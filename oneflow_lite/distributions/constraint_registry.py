@@ -20,8 +20,8 @@ class ConstraintRegistry:
 
     >>> import oneflow_lite as flow
     >>> D = flow.distributions
-    >>> D.biject_to(D.constraints.positive)
-    ExpTransform()
+    >>> D.biject_to(D.constraints.unit_interval)
+    SigmoidTransform()
     """
 
     def __init__(self) -> None:
@@ -72,9 +72,7 @@ def _below(constraint: Any) -> Any:
 
 _BOTH: dict[Any, Callable[[Any], Any]] = {
     c.real: lambda _: t.identity_transform,
-    c.positive: lambda _: t.ExpTransform(),
-    c.nonnegative: lambda _: t.ExpTransform(),
-    c.greater_than: _above,
+    c.greater_than: _above,  # `positive` and `nonnegative` are of these two classes
     c.greater_than_eq: _above,
     c.less_than: _below,
     c.interval: _interval,

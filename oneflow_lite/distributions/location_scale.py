@@ -75,8 +75,8 @@ class Laplace(_LocationScale):
     """The density exp(-|z|) / 2, z = (x - loc) / scale, over scale.
 
     >>> import oneflow_lite as flow
-    >>> flow.distributions.Laplace(0.0, 0.5).log_prob(flow.tensor(0.0))
-    tensor(0.)
+    >>> flow.distributions.Laplace(0.0, 1.0).log_prob(flow.tensor(0.0))
+    tensor(-0.6931)
     """
 
     stddev = property(lambda self: self.scale * math.sqrt(2))

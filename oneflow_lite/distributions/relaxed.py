@@ -114,6 +114,10 @@ class _Relaxed(Distribution):
     has_rsample = True
     temperature: Tensor
 
+    def _warm(self, temperature: Any) -> None:
+        param: Tensor = self._param  # type: ignore[attr-defined]
+        self.temperature = flow.as_tensor(temperature, dtype=param.dtype, device=param.device)
+
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)
         new.temperature = self.temperature
@@ -138,8 +142,8 @@ class LogitRelaxedBernoulli(_Relaxed, ByLogits):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.temperature = flow.as_tensor(temperature)
         super().__init__(probs, logits, validate_args)
+        self._warm(temperature)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         u = self._noise(sample_shape)
@@ -200,7 +204,7 @@ class ExpRelaxedCategorical(_Relaxed, OfCategorical):
         validate_args: bool | None = None,
     ) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
-        self.temperature = flow.as_tensor(temperature)
+        self._warm(temperature)
         *batch_shape, count = self.param_shape
         super().__init__(batch_shape, (count,), validate_args)
 

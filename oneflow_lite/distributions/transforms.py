@@ -61,7 +61,7 @@ class Transform:
     >>> t = flow.distributions.ExpTransform()
     >>> y = t(flow.tensor([0.0, 1.0]))
     >>> y, t.inv(y)
-    (tensor([1.0000, 2.7183]), tensor([0., 1.]))
+    (tensor([1.0000, 2.7183]), tensor([0.0000, 1.0000]))
     """
 
     domain: Any

@@ -413,6 +413,28 @@ def test_it_can_be_captured(name: str, kwargs: dict[str, Any]) -> None:
     np.testing.assert_allclose(first, again, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_on_devices(name: str, device: str) -> None:
+    """Draws, densities and gradients stay on the device of the parameters."""
+    several = [
+        case for case in CASES[name] if any(isinstance(v, np.ndarray) for v in case.values())
+    ]
+    kwargs = {
+        key: flow.tensor(value, device=device, requires_grad=True)
+        if isinstance(value, np.ndarray)
+        else value
+        for key, value in several[0].items()
+    }
+    leaves = [value for value in kwargs.values() if isinstance(value, flow.Tensor)]
+    ours = getattr(D, name)(**kwargs)
+    drawn = ours.rsample((2,)) if ours.has_rsample else ours.sample((2,))
+    assert drawn.device.type == device
+    density = ours.log_prob(drawn.detach()).sum() + drawn.sum()
+    assert density.device.type == device
+    for slope in grad(density, leaves, allow_unused=True):
+        assert slope is None or slope.device.type == device
+
+
 @each
 def test_second_derivatives(name: str, kwargs: dict[str, Any]) -> None:
     ours, leaves = make(D, name, kwargs, validate_args=False)
