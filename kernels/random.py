@@ -213,23 +213,24 @@ def beta_tail(xp, a, b, x, *, n, m):
 
 @register_kernel("_von_mises", random=True, infer=in_c_order(like_first))
 def _von_mises(xp, x, *, generator):
-    """Angles from -π to π around 0, of the concentrations x.
+    """Angles from -π to π around 0, of the concentrations x; nan where those are not above 0.
 
-    Best and Fisher, Efficient simulation of the von Mises distribution, 1979, in double precision.
+    Best and Fisher, Efficient simulation of the von Mises distribution, 1979, in double precision;
+    very concentrated, where that loses all digits, they are normal.
     """
     stream, kappa = generator.stream(xp), x.astype(np.float64).reshape(-1)
     root = xp.sqrt(1 + 4 * kappa * kappa)
     rho = 2 * kappa / (1 + root + xp.sqrt(2 + 2 * root))  # (τ - √2τ) / 2κ, τ = 1 + root
-    y = xp.zeros_like(kappa)
-    left = xp.arange(kappa.size)
+    y = stream.standard_normal(kappa.shape) / xp.sqrt(xp.where(kappa > 0, kappa, math.nan))
+    left = xp.flatnonzero((kappa > 0) & (kappa < 1e8))
     while left.size:
         k, r = kappa[left], rho[left]
         z, u, sign = stream.random((3, left.size))
         z = xp.cos(math.pi * z)
         f = (2 * r + (1 + r * r) * z) / (1 + r * r + 2 * r * z)
-        c = k * (1 + r * r - 2 * r * f) / xp.where(r > 0, 2 * r, 1)
+        c = k * ((1 + r * r) / (2 * r) - f)
         with np.errstate(divide="ignore"):
-            taken = (c * (2 - c) > u) | (xp.log(c) - xp.log(u) + 1 - c >= 0) | (r == 0)
+            taken = (c * (2 - c) > u) | (xp.log(c / u) + 1 - c >= 0)
         y[left[taken]] = (xp.sign(sign - 0.5) * xp.arccos(xp.clip(f, -1, 1)))[taken]
         left = left[~taken]
     return y.reshape(x.shape).astype(x.dtype)

@@ -228,9 +228,9 @@ KERNELS = {
     """,
     "random": """
         _sample_dirichlet _standard_gamma _von_mises bernoulli bernoulli_ beta_tail binomial
-        cauchy_ dropout_mask exponential_ gamma_tail geometric_ log_normal_ multinomial normal
-        normal_ orthogonal_ poisson random_ random_integers random_normal random_permutation
-        random_uniform trunc_normal_ uniform_
+        cauchy_ check_values dropout_mask exponential_ gamma_tail geometric_ log_normal_
+        multinomial normal normal_ orthogonal_ poisson random_ random_integers random_normal
+        random_permutation random_uniform trunc_normal_ uniform_
     """,
     "rearranging": "diag_embed diagonal diagonal_grad flip repeat repeat_index roll tril triu",
     "reduce": """

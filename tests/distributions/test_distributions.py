@@ -413,6 +413,20 @@ def test_it_can_be_captured(name: str, kwargs: dict[str, Any]) -> None:
     np.testing.assert_allclose(first, again, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kappa", [1e-7, 1e-2, 7.0, 1e6, 1e12])
+def test_angles_of_any_concentration(kappa: float) -> None:
+    flow.manual_seed(3)
+    drawn = array(D.VonMises(flow.tensor(1.0), flow.tensor(kappa)).sample((2000,))) - 1.0
+    drawn = (drawn + np.pi) % (2 * np.pi) - np.pi
+    if kappa > 1e5:
+        assert stats.kstest(drawn * np.sqrt(kappa), "norm").pvalue > 1e-3
+    else:
+        assert stats.kstest(drawn, stats.vonmises(max(kappa, 1e-5)).cdf).pvalue > 1e-3
+    for wrong in (-1.0, 0.0, math_nan):
+        one = D.VonMises(0.0, flow.tensor([wrong, 1.0]), validate_args=False)
+        np.testing.assert_array_equal(np.isnan(array(one.sample())), [True, False])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_on_devices(name: str, device: str) -> None:
     """Draws, densities and gradients stay on the device of the parameters."""
