@@ -265,6 +265,19 @@ def _normal_numbers(mean: Any, std: float, size: Any, options: dict[str, Any]) -
     return result.requires_grad_(requires_grad)
 
 
+@functor("flow", samples="pos(60)")
+def _standard_gamma(input: RealFloating, generator: Source = None) -> Tensor:
+    """Return gamma numbers of rate 1, whose concentrations `input` gives.
+
+    Their gradient is the implicit one: of a draw at a fixed value of its distribution function.
+    """
+
+
+@functor("flow", samples="pos(20, 3)")
+def _sample_dirichlet(input: RealFloating, generator: Source = None) -> Tensor:
+    """Return shares along the last dimension, drawn from Dirichlet distributions; see above."""
+
+
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), -2, 3")
 def uniform_(input: Inexact, from_: Finite = 0.0, to: Finite = 1.0, **source: Any) -> Tensor:
     """Fill a tensor, in place, with numbers drawn uniformly from [from_, to).

@@ -18,6 +18,62 @@ def poisson_grad(F, ctx, dy):
     return F.zeros_like(dy)
 
 
+# A draw with distribution function F and density f moves with a parameter a by -(∂F/∂a) / f;
+# Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018. ∂F/∂a is an integral of
+# f ∂(log f)/∂a over one tail, and so are the derivatives of that integral.
+
+
+@register_grad_func("_standard_gamma", saves="x, y")
+def standard_gamma_grad(F, ctx, dy):
+    a, z = ctx.x, ctx.y
+    log_t = F.log(z) - F.digamma(a)
+    return -(dy * (log_t * F.gamma_tail(a, z, n=0) + F.gamma_tail(a, z, n=1)))
+
+
+@register_grad_func("gamma_tail", wrt="a", saves="a, z")
+def gamma_tail_da(F, ctx, dy):
+    return dy * F.gamma_tail(ctx.a, ctx.z, n=ctx.n + 1)
+
+
+@register_grad_func("gamma_tail", wrt="z", saves="a, z, y")
+def gamma_tail_dz(F, ctx, dy):
+    a, z, n = ctx.a, ctx.z, ctx.n
+    before = F.gamma_tail(a, z, n=n - 1) * -n / z if n else 1
+    return dy * ((1 - (a - 1) / z) * ctx.y + before)
+
+
+@register_grad_func("_sample_dirichlet", saves="x, y")
+def sample_dirichlet_grad(F, ctx, dy):
+    # Each share is a Beta number of its concentration and the sum of the others, which moves, and
+    # the others give way in proportion.
+    a, x = ctx.x, ctx.y
+    total = F.sum(a, dim=(-1,), keepdim=True)
+    log_t, b = F.log(x) - F.digamma(a) + F.digamma(total), total - a
+    slope = log_t * F.beta_tail(a, b, x, n=0, m=0) + F.beta_tail(a, b, x, n=1, m=0)
+    return (F.sum(x * dy, dim=(-1,), keepdim=True) - dy) * slope / (1 - x)
+
+
+@register_grad_func("beta_tail", wrt="a", saves="a, b, x")
+def beta_tail_da(F, ctx, dy):
+    return dy * F.beta_tail(ctx.a, ctx.b, ctx.x, n=ctx.n + 1, m=ctx.m)
+
+
+@register_grad_func("beta_tail", wrt="b", saves="a, b, x")
+def beta_tail_db(F, ctx, dy):
+    return dy * F.beta_tail(ctx.a, ctx.b, ctx.x, n=ctx.n, m=ctx.m + 1)
+
+
+@register_grad_func("beta_tail", wrt="x", saves="a, b, x, y")
+def beta_tail_dx(F, ctx, dy):
+    a, b, x, n, m = ctx.a, ctx.b, ctx.x, ctx.n, ctx.m
+    slope = ((b - 1) / (1 - x) - (a - 1) / x) * ctx.y + (0 if n or m else 1)
+    if n:
+        slope = slope - F.beta_tail(a, b, x, n=n - 1, m=m) * n / x
+    if m:
+        slope = slope + F.beta_tail(a, b, x, n=n, m=m - 1) * m / (1 - x)
+    return dy * slope
+
+
 @register_grad_func("normal")
 def normal_of_grad(F, ctx, dy):
     return F.zeros_like(dy), F.zeros_like(dy)

@@ -14,6 +14,7 @@ from oneflow_lite.kernels.infer_rules import (
     like_input,
     made,
     made_list,
+    scalar_bool,
     written,
 )
 from oneflow_lite.kernels.numerics import check_probabilities, copied, quiet_overflow
@@ -122,6 +123,119 @@ def _places(x, *, num_samples, **attrs):
     return ArraySpec((*x.shape[:-1], num_samples), np.dtype(np.int64))
 
 
+@register_kernel("_standard_gamma", random=True, infer=in_c_order(like_first))
+def _standard_gamma(xp, x, *, generator):
+    """Gamma numbers of rate 1 and the concentrations x; never 0, which has probability 0."""
+    draws = generator.stream(xp).standard_gamma(x.astype(np.float64), x.shape).astype(x.dtype)
+    return xp.maximum(draws, np.finfo(x.dtype).tiny)
+
+
+@register_kernel("_sample_dirichlet", random=True, infer=in_c_order(like_first))
+def _sample_dirichlet(xp, x, *, generator):
+    """Shares of gamma numbers in their sums along the last dimension; neither 0 nor 1."""
+    draws = generator.stream(xp).standard_gamma(x.astype(np.float64), x.shape)
+    draws = xp.maximum(draws, np.finfo(np.float64).tiny)
+    info = np.finfo(x.dtype)
+    return xp.clip((draws / draws.sum(-1, keepdims=True)).astype(x.dtype), info.tiny, 1 - info.eps)
+
+
+# ∫₀^∞ f(v) dv of what falls exponentially, by the trapezoidal rule in t, v = exp(t - exp(-t));
+# Takahasi and Mori, Double exponential formulas for numerical integration, 1974.
+_T = np.arange(-4.0, 4.21, 0.1)
+_NODES = np.exp(_T - np.exp(-_T))
+_WEIGHTS = _NODES * (1 + np.exp(-_T)) * 0.1
+_ROWS = 4096  # that are integrated at a time, so that memory is bounded
+
+
+def _by_nodes(xp, integrand, *arrays):
+    """Integrate over v; `integrand(v, *columns)` returns values at rows of v, and a factor."""
+    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    columns = [xp.broadcast_to(x, shape).reshape(-1, 1).astype(np.float64) for x in arrays]
+    y = xp.empty(columns[0].shape[0], arrays[0].dtype)
+    nodes, weights = xp.asarray(_NODES), xp.asarray(_WEIGHTS)
+    with np.errstate(all="ignore"):
+        for i in range(0, y.size, _ROWS):
+            values, factor = integrand(nodes, *[x[i : i + _ROWS] for x in columns])
+            y[i : i + _ROWS] = (values @ weights) * factor[:, 0]
+    return y.reshape(shape)
+
+
+@register_kernel("gamma_tail", infer=broadcast)
+def gamma_tail(xp, a, z, *, n):
+    """∫₀ᶻ (t/z)^(a-1) exp(z-t) log(t/z)ⁿ dt, or minus that from z to ∞.
+
+    Of both tails it is the one in which ∂(log f)/∂a has one sign; where a is small, and the other
+    one has two scales, that from 0.
+    """
+
+    def integrand(v, a, z):
+        upper = z > xp.maximum(1, xp.exp(special(xp).digamma(a)))
+        sign = xp.where(upper, 1.0, -1.0)
+        falling = sign * (z - a)
+        scale = 2 / (falling + xp.sqrt(falling * falling + 2 * z))
+        scale = xp.where(upper, scale, xp.maximum(scale, 1 / a))
+        v = v * scale  # t/z is 1 + v above, exp(-v) below
+        log_t = xp.where(upper, xp.log1p(v), -v)
+        exponent = xp.where(upper, a - 1, a) * log_t - z * xp.where(upper, v, xp.expm1(-v))
+        return xp.exp(exponent) * log_t**n, -sign * z * scale
+
+    return _by_nodes(xp, integrand, a, z)
+
+
+@register_kernel("beta_tail", infer=broadcast)
+def beta_tail(xp, a, b, x, *, n, m):
+    """∫₀ˣ (t/x)^(a-1) ((1-t)/(1-x))^(b-1) log(t/x)ⁿ log((1-t)/(1-x))ᵐ dt, or minus that to 1.
+
+    The tail is chosen as in `gamma_tail`. The upper one is the lower one of 1 - x, which with
+    t/(1-t) = exp(-v) x/(1-x) falls as exp(-a v).
+    """
+    psi = special(xp).digamma
+
+    def integrand(v, a, b, x):
+        two_below = (a * (1 - x) < 1) & (-a * xp.log1p(-x) > 1)  # scales, in the tail from 0
+        two_above = (b * x < 1) & (-b * xp.log(x) > 1)
+        upper = xp.where(x > xp.exp(psi(a) - psi(a + b)), ~two_above, two_below)
+        a, b = xp.where(upper, b, a), xp.where(upper, a, b)
+        x, rest = xp.where(upper, 1 - x, x), xp.where(upper, x, 1 - x)
+        falling = a * rest - b * x
+        scale = 2 / (falling + xp.sqrt(falling * falling + 2 * (a + b) * x * rest))
+        scale = xp.minimum(xp.maximum(scale, 1 / a), 1 / a - xp.log(rest))
+        v = v * scale
+        near, far = xp.minimum(v, 1), v >= 1
+        log_rest = -xp.where(far, xp.log(rest + x * xp.exp(-v)), xp.log1p(x * xp.expm1(-near)))
+        log_t = xp.where(far, log_rest - v, -xp.log1p(rest * xp.expm1(near)))
+        values = xp.exp(a * log_t + b * log_rest)
+        values *= xp.where(upper, log_rest, log_t) ** n * xp.where(upper, log_t, log_rest) ** m
+        return values, xp.where(upper, -1.0, 1.0) * x * rest * scale
+
+    return _by_nodes(xp, integrand, a, b, x)
+
+
+@register_kernel("_von_mises", random=True, infer=in_c_order(like_first))
+def _von_mises(xp, x, *, generator):
+    """Angles from -π to π around 0, of the concentrations x; nan where those are not above 0.
+
+    Best and Fisher, Efficient simulation of the von Mises distribution, 1979, in double precision;
+    very concentrated, where that loses all digits, they are normal.
+    """
+    stream, kappa = generator.stream(xp), x.astype(np.float64).reshape(-1)
+    root = xp.sqrt(1 + 4 * kappa * kappa)
+    rho = 2 * kappa / (1 + root + xp.sqrt(2 + 2 * root))  # (τ - √2τ) / 2κ, τ = 1 + root
+    y = stream.standard_normal(kappa.shape) / xp.sqrt(xp.where(kappa > 0, kappa, math.nan))
+    left = xp.flatnonzero((kappa > 0) & (kappa < 1e8))
+    while left.size:
+        k, r = kappa[left], rho[left]
+        z, u, sign = stream.random((3, left.size))
+        z = xp.cos(math.pi * z)
+        f = (2 * r + (1 + r * r) * z) / (1 + r * r + 2 * r * z)
+        c = k * ((1 + r * r) / (2 * r) - f)
+        with np.errstate(divide="ignore"):
+            taken = (c * (2 - c) > u) | (xp.log(c / u) + 1 - c >= 0)
+        y[left[taken]] = (xp.sign(sign - 0.5) * xp.arccos(xp.clip(f, -1, 1)))[taken]
+        left = left[~taken]
+    return y.reshape(x.shape).astype(x.dtype)
+
+
 @register_kernel("multinomial", random=True, infer=_places)
 def multinomial(xp, x, *, num_samples, replacement, generator):
     """Draw places along the last dimension with the probabilities x / Σ x."""
@@ -156,6 +270,15 @@ def _check_values(xp, op, argument, values, valid, expected):
             got=values[~valid].reshape(-1)[0],
             mend="look for what gave this value",
         )
+
+
+@register_kernel("check_values", random=True, infer=scalar_bool)
+def check_values(xp, x, valid, *, name, argument, expected, generator):
+    """Raise unless all values are valid; marked as random, so that passes leave it where it is."""
+    if valid.shape != x.shape[: valid.ndim]:  # it is about x together with bounds
+        x = xp.broadcast_to(x, valid.shape)
+    _check_values(xp, name, argument, x, valid, expected)
+    return xp.ones((), np.bool_)
 
 
 def _wide(x):

@@ -110,6 +110,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from oneflow_lite import (
+        distributions as distributions,
         fft as fft,
         functors as functors,
         grad_funcs as grad_funcs,
@@ -151,7 +152,8 @@ if TYPE_CHECKING:
     from oneflow_lite.static.capture import compile as compile
 else:
     _MODULES = """
-        fft functors grad_funcs kernels linalg masked nn optim special static testing utils
+        distributions fft functors grad_funcs kernels linalg masked nn optim special static testing
+        utils
     """.split()
     _MEMBERS = {
         "extend": "register_op",

@@ -109,9 +109,9 @@ FUNCTORS = {
         max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d
     """,
     "random": """
-        bernoulli bernoulli_ binomial cauchy_ dropout_mask exponential_ geometric_ log_normal_
-        multinomial normal normal_ orthogonal_ poisson rand rand_like randint randint_like randn
-        randn_like random_ randperm trunc_normal_ uniform_
+        _sample_dirichlet _standard_gamma bernoulli bernoulli_ binomial cauchy_ dropout_mask
+        exponential_ geometric_ log_normal_ multinomial normal normal_ orthogonal_ poisson rand
+        rand_like randint randint_like randn randn_like random_ randperm trunc_normal_ uniform_
     """,
     "rearranging": """
         channel_shuffle constant_pad_nd diag diag_embed diagflat diagonal flip fliplr flipud
@@ -229,7 +229,8 @@ KERNELS = {
         fractional_max_pool max_pool max_unpool plane_put plane_take
     """,
     "random": """
-        bernoulli bernoulli_ binomial cauchy_ dropout_mask exponential_ geometric_ log_normal_
+        _sample_dirichlet _standard_gamma _von_mises bernoulli bernoulli_ beta_tail binomial
+        cauchy_ check_values dropout_mask exponential_ gamma_tail geometric_ log_normal_
         multinomial normal normal_ orthogonal_ poisson random_ random_integers random_normal
         random_permutation random_uniform trunc_normal_ uniform_
     """,
@@ -326,8 +327,8 @@ GRAD_FUNCS = {
         fractional_max_pool max_pool max_unpool plane_put plane_take
     """,
     "random": """
-        bernoulli bernoulli_ cauchy_ dropout_mask exponential_ geometric_ log_normal_ normal
-        normal_ poisson random_ uniform_
+        _sample_dirichlet _standard_gamma bernoulli bernoulli_ beta_tail cauchy_ dropout_mask
+        exponential_ gamma_tail geometric_ log_normal_ normal normal_ poisson random_ uniform_
     """,
     "rearranging": "diag_embed diagonal diagonal_grad flip repeat roll tril triu",
     "recurrent": "gru_layer lstm_layer rnn_layer",
@@ -425,25 +426,25 @@ PLACES = {
         rfft2=fft_rfft2 rfftfreq=fft_rfftfreq rfftn=fft_rfftn
     """,
     "flow": """
-        abs abs_ absolute=abs absolute_=abs_ acos acos_ acosh acosh_ adaptive_avg_pool1d
-        adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addr adjoint
-        affine_grid_generator=affine_grid alias_copy all allclose alpha_dropout alpha_dropout_
-        amax amin aminmax angle any arange arccos=acos arccos_=acos_ arccosh=acosh arccosh_=acosh_
-        arcsin=asin arcsin_=asin_ arcsinh=asinh arcsinh_=asinh_ arctan=atan arctan2=atan2
-        arctan_=atan_ arctanh=atanh arctanh_=atanh_ argmax argmin argsort argwhere as_strided
-        as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_
-        atanh atanh_ atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm bartlett_window
-        batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount binomial
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-        blackman_window block_diag bmm broadcast_tensors broadcast_to bucketize cartesian_prod cat
-        cdist ceil ceil_ celu celu_ chain_matmul channel_shuffle cholesky cholesky_inverse
-        cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip=clamp
-        clip_=clamp_ clone column_stack combinations complex concat=cat concatenate=cat conj
-        conj_physical conj_physical_ constant_pad_nd conv1d conv2d conv3d conv_tbc
-        conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cos_ cosh cosh_
-        cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin
-        cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy=alias_copy diag
-        diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div
+        _sample_dirichlet _standard_gamma abs abs_ absolute=abs absolute_=abs_ acos acos_ acosh
+        acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addr
+        adjoint affine_grid_generator=affine_grid alias_copy all allclose alpha_dropout
+        alpha_dropout_ amax amin aminmax angle any arange arccos=acos arccos_=acos_ arccosh=acosh
+        arccosh_=acosh_ arcsin=asin arcsin_=asin_ arcsinh=asinh arcsinh_=asinh_ arctan=atan
+        arctan2=atan2 arctan_=atan_ arctanh=atanh arctanh_=atanh_ argmax argmin argsort argwhere
+        as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan
+        atan2 atan_ atanh atanh_ atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm
+        bartlett_window batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount
+        binomial bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+        bitwise_xor blackman_window block_diag bmm broadcast_tensors broadcast_to bucketize
+        cartesian_prod cat cdist ceil ceil_ celu celu_ chain_matmul channel_shuffle cholesky
+        cholesky_inverse cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min
+        clamp_min_ clip=clamp clip_=clamp_ clone column_stack combinations complex concat=cat
+        concatenate=cat conj conj_physical conj_physical_ constant_pad_nd conv1d conv2d conv3d
+        conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cos_
+        cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax
+        cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach_copy=alias_copy
+        diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div
         divide=div dot dropout dropout_ dsplit dstack einsum embedding empty empty_like eq equal
         erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye
         feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill

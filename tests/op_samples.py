@@ -179,6 +179,20 @@ _add("random_uniform", _made(lambda **to: flow.rand(3, **to)), X)
 _add("random_normal", _made(lambda **to: flow.randn(3, **to)), X)
 _add("random_integers", _made(lambda **to: flow.randint(0, 9, (3,), **to)), X)
 _add("random_permutation", _made(lambda **to: flow.randperm(3, **to)), X)
+
+
+def _gamma_tail(*inputs: flow.Tensor) -> Any:
+    return dispatch(op_expr("gamma_tail"), inputs, {"n": 1})
+
+
+def _beta_tail(*inputs: flow.Tensor) -> Any:
+    return dispatch(op_expr("beta_tail"), inputs, {"n": 1, "m": 0})
+
+
+_add("gamma_tail", _gamma_tail, SHARE * 3, SHARE)
+_add("beta_tail", _beta_tail, SHARE * 3, SHARE + 1, SHARE)
+_add("_von_mises", lambda x: flow.distributions.VonMises(0 * x, x).sample(), SHARE, grads=())
+_add("check_values", lambda x: flow.distributions.Poisson(x).rate, SHARE)
 _add("dropout_mask", lambda x: F.dropout(x, 0.5), WIDE)
 _add("bernoulli", flow.bernoulli, SHARE, grads=())
 _add("bernoulli_", lambda x: (x * 1).bernoulli_(0.5) + x, WIDE)

@@ -1,0 +1,207 @@
+"""Distribution: what all distributions are, and how what they have in common is computed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import oneflow_lite as flow
+from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.distributions.constraints import Constraint, is_dependent
+from oneflow_lite.distributions.utils import lazy_property, missing
+from oneflow_lite.errors import ArgumentError, MissingMethodError
+from oneflow_lite.functors.random import default_generator
+from oneflow_lite.tensor import Tensor
+
+__all__ = ["Distribution", "ExponentialFamily"]
+
+
+def parameters(**named: Constraint) -> Any:
+    """Return `arg_constraints`: what each parameter may be."""
+    return named
+
+
+class Distribution:
+    """The base of all distributions.
+
+    `batch_shape` is the shape of the parameters together, `event_shape` that of one draw. A
+    subclass says in `arg_constraints` what its parameters may be, and in `support` what may be
+    drawn. Attributes that are tensors or distributions, and whose shapes begin with that of the
+    batch, are expanded by `expand`.
+
+    Parameters
+    ----------
+    batch_shape, event_shape : tuple of int
+    validate_args : bool, optional
+        Whether values of parameters and samples are looked at (on the CPU; shapes are everywhere).
+        By default as `set_default_validate_args` says: yes, unless Python runs with `-O`.
+
+    Raises
+    ------
+    ArgumentError
+        When a parameter is not what `arg_constraints` says.
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    _validate_args = __debug__
+
+    arg_constraints: Any = property(missing("arg_constraints"))
+    support: Any = property(missing("support"))
+    mean: Any = property(missing("mean"))
+    mode: Any = property(missing("mode"))
+    variance: Any = property(missing("variance"))
+    stddev: Any = property(lambda self: self.variance.sqrt())
+    batch_shape: Any = property(lambda self: self._batch_shape)
+    event_shape: Any = property(lambda self: self._event_shape)
+
+    rsample: Callable[..., Any] = missing("rsample")
+    log_prob: Callable[..., Any] = missing("log_prob")
+    cdf: Callable[..., Any] = missing("cdf")
+    icdf: Callable[..., Any] = missing("icdf")
+    entropy: Callable[..., Any] = missing("entropy")
+    enumerate_support: Callable[..., Any] = missing("enumerate_support")
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Say whether distributions look at the values of their arguments."""
+        if value not in (True, False):
+            raise ArgumentError(f"value: expected True or False, got {value!r}")
+        Distribution._validate_args = value
+
+    def __init__(
+        self,
+        batch_shape: Any = (),
+        event_shape: Any = (),
+        validate_args: bool | None = None,
+    ) -> None:
+        self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        constraints = self._said("arg_constraints") or {}
+        for name, constraint in constraints.items():
+            lazy = name not in vars(self) and isinstance(getattr(type(self), name), lazy_property)
+            if not lazy and not is_dependent(constraint):
+                self._check(name, getattr(self, name), constraint)
+
+    def _said(self, name: str) -> Any:
+        """Return what the subclass declares; None, with a warning, when it does not."""
+        try:
+            return getattr(self, name)
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self).__name__} declares no {name}, so values are not validated; "
+                "declare it, or pass validate_args=False",
+                stacklevel=4,
+            )
+            return None
+
+    def _check(self, name: str, value: Tensor, constraint: Constraint) -> None:
+        value = value.detach()
+        says = {"name": type(self).__name__, "argument": name, "expected": constraint.says()}
+        F.check_values(value, constraint.check(value), **says, generator=default_generator)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """Return the distribution with its parameters expanded to `batch_shape`."""
+        new = self._get_checked_instance(type(self), _instance)
+        batch_shape, n = tuple(batch_shape), len(self.batch_shape)
+        for name, value in vars(self).items():
+            inner = isinstance(value, Distribution)
+            if isinstance(value, Tensor) or inner:
+                shape = tuple(value.batch_shape if inner else value.shape)
+                if shape[:n] == self.batch_shape:
+                    value = value.expand(batch_shape + shape[n:])
+            new.__dict__[name] = value
+        new._batch_shape = batch_shape
+        return new
+
+    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
+        """Return the instance that `expand` is to fill: a bare one, or what a subclass made."""
+        if _instance is None and type(self).__init__ is not cls.__init__:
+            name = type(self).__name__
+            raise MissingMethodError(f"{name} has an __init__ of its own; define expand() as well")
+        return object.__new__(type(self)) if _instance is None else _instance
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Return draws of shape `sample_shape + batch_shape + event_shape`, without gradient."""
+        with flow.no_grad():
+            return self.rsample(sample_shape)
+
+    def sample_n(self, n: int) -> Tensor:
+        """Return n draws; deprecated."""
+        warnings.warn("sample_n(n): call sample((n,)) instead", FutureWarning, stacklevel=2)
+        return self.sample((n,))
+
+    def perplexity(self) -> Tensor:
+        """Return the exponential of the entropy."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Any = ()) -> tuple[int, ...]:
+        """Return the shape of draws."""
+        return (*sample_shape, *self._batch_shape, *self._event_shape)
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raise `ArgumentError` when `value` has not the shape of a draw, or is none."""
+        if not isinstance(value, Tensor):
+            raise ArgumentError(f"value: expected a Tensor, got {type(value).__name__}")
+        shape, expected = tuple(value.shape), self._batch_shape + self._event_shape
+        n = len(self._event_shape)
+        fits = len(shape) >= n and shape[len(shape) - n :] == self._event_shape
+        for size, wanted in zip(reversed(shape), reversed(expected), strict=False):
+            fits = fits and (size == wanted or 1 in (size, wanted))
+        if not fits:
+            raise ArgumentError(
+                f"value: expected a shape that broadcasts with {expected}, the batch_shape and the "
+                f"event_shape, and ends with the event_shape {self._event_shape}, got {shape}"
+            )
+        if (support := self._said("support")) is not None:
+            self._check("value", value, support)
+
+    def _checked(self, value: Any) -> Any:
+        """Return a value that was looked at, if values are."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return value
+
+    def __repr__(self) -> str:
+        shown = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
+        says = (f"{k}: {v if v.numel() == 1 else v.size()}" for k, v in shown.items())
+        return f"{type(self).__name__}({', '.join(says)})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions with densities exp(θ·t(x) - F(θ) + k(x)).
+
+    A subclass gives the natural parameters θ as `_natural_params`, the log normalizer F as
+    `_log_normalizer(*θ)`, and the mean of the carrier measure k as `_mean_carrier_measure`.
+    """
+
+    _natural_params: Any = property(missing("_natural_params"))
+    _mean_carrier_measure: Any = property(missing("_mean_carrier_measure"))
+    _log_normalizer: Callable[..., Any] = missing("_log_normalizer")
+
+    def _at_natural(self) -> tuple[Tensor, list[Tensor], Any]:
+        """Return F(θ), θ and ∇F(θ)."""
+        with flow.enable_grad():
+            given = self._natural_params
+            natural = [p if p.requires_grad else p.detach().requires_grad_() for p in given]
+            normalizer = self._log_normalizer(*natural)
+        slopes = flow.autograd.grad(normalizer.sum(), natural, create_graph=True)
+        return normalizer, natural, slopes
+
+    def entropy(self) -> Tensor:
+        """Return F(θ) - θ·∇F(θ) - E k(x).
+
+        Nielsen and Nock, Entropies and cross-entropies of exponential families, 2010.
+        """
+        result, natural, slopes = self._at_natural()
+        result = result - self._mean_carrier_measure
+        for parameter, slope in zip(natural, slopes, strict=True):
+            inner = parameter * slope
+            result = result - inner.reshape((*self._batch_shape, -1)).sum(-1)
+        return result
