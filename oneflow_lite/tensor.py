@@ -42,6 +42,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.locks import FREE_THREADED, make_lock
 from oneflow_lite.memory_format import check_memory_format, lies_in
+from oneflow_lite.size import SIZES, Size
 from oneflow_lite.storage import Layout, Storage, ViewInfo
 from oneflow_lite.tensor_repr import tensor_text
 
@@ -89,9 +90,9 @@ class Tensor(Methods):
     # The array
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """The sizes of the dimensions."""
-        return self._data.shape  # type: ignore[no-any-return]
+        return SIZES[self._data.shape]
 
     @property
     def dtype(self) -> DType:
@@ -134,7 +135,7 @@ class Tensor(Methods):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
-        return self._data.shape if dim is None else _entry("size", self._data.shape, dim)
+        return self.shape if dim is None else _entry("size", self._data.shape, dim)
 
     def numel(self) -> int:
         """Return the number of elements."""
@@ -499,7 +500,7 @@ class Tensor(Methods):
         """Return a tensor without history that shares storage and version; it is no view."""
         alias = Tensor.__new__(Tensor)
         alias._data = self._data
-        alias._storage = self.storage
+        alias._storage = self.memory
         if self._inference:
             alias._inference = True
         return alias
@@ -539,7 +540,7 @@ class Tensor(Methods):
                 mend="convert the value with .float()",
             )
         self._data = value._data
-        self._storage = value.storage
+        self._storage = value.memory
         self._view = None
         if self._edge is not None and self.is_leaf:
             meta = self._edge[0].meta
@@ -548,8 +549,8 @@ class Tensor(Methods):
     # Storage and views
 
     @property
-    def storage(self) -> Storage:
-        """The storage, made on first use."""
+    def memory(self) -> Storage:
+        """The Storage, made on first use; PyTorch's method `storage()` is among the old names."""
         if self._storage is None:
             made = Storage()  # two threads must keep the same one, or one would miss the writes
             if FREE_THREADED:

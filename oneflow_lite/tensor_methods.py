@@ -170,8 +170,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         array[:kept] = flat[:kept]
         version = self._version
         _take(self, make_tensor(array.reshape(shape)))
-        self.storage.version = version
-    self.storage.version += 1
+        self.memory.version = version
+    self.memory.version += 1
     return self
 
 
@@ -209,7 +209,7 @@ def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
 
 def _take(self: Tensor, other: Tensor) -> None:
     """Take over another tensor's memory; what a graph saved of the old counts as overwritten."""
-    before = self.storage
+    before = self.memory
     self.data = other
     before.version += 1
 

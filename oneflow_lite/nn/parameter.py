@@ -45,7 +45,7 @@ class Parameter(Tensor):
                 mend="wrap the values with flow.tensor(...)",
             )
         self._data = data._data
-        self._storage = data.storage
+        self._storage = data.memory
         self.requires_grad = requires_grad
 
     def __repr__(self) -> str:
