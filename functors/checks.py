@@ -33,6 +33,16 @@ def wrong(
     return bad_argument(kind, op, argument, expected, got, mend)
 
 
+NOTHING: Any = type("nothing", (), {"__repr__": lambda self: "nothing"})()  # was given
+
+
+def one_of(op: str, argument: str, value: Any, default: Any, other: str, given: Any) -> Any:
+    """Return what was given by another name of an argument; raise where both were given."""
+    if value is default or (not isinstance(value, Tensor) and value == default):
+        return given
+    raise wrong(op, other, f"one of {argument} and {other}", "both", "drop one", ArgumentTypeError)
+
+
 # --- Tensors: their dtypes ------------------------------------------------------------------------
 
 
