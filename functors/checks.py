@@ -20,6 +20,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.interpreter import dispatch1, promote
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.spellings import as_number
 from oneflow_lite.tensor import Tensor
 
 _CAST = op_expr("cast")
@@ -31,16 +32,6 @@ def wrong(
     """Return the error for an argument; of a tensor its shape is shown."""
     got = f"shape {got.shape}" if isinstance(got, Tensor) else got
     return bad_argument(kind, op, argument, expected, got, mend)
-
-
-NOTHING: Any = type("nothing", (), {"__repr__": lambda self: "nothing"})()  # was given
-
-
-def one_of(op: str, argument: str, value: Any, default: Any, other: str, given: Any) -> Any:
-    """Return what was given by another name of an argument; raise where both were given."""
-    if value is default or (not isinstance(value, Tensor) and value == default):
-        return given
-    raise wrong(op, other, f"one of {argument} and {other}", "both", "drop one", ArgumentTypeError)
 
 
 # --- Tensors: their dtypes ------------------------------------------------------------------------
@@ -224,7 +215,7 @@ def check_ints(op: str, argument: str, value: Any) -> int | tuple[int, ...]:
 
 def check_number(op: str, argument: str, value: Any) -> float:
     """Return `value` as a Python float; raise `ArgumentTypeError` when it is no real number."""
-    if isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (int, float)) or isinstance(as_number(value), (int, float)):
         return float(value)
     raise wrong(op, argument, "a number", repr(value), "pass a float", ArgumentTypeError)
 

@@ -17,21 +17,19 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
-from oneflow_lite.functors.checks import NOTHING, one_of
 from oneflow_lite.functors.domains import Domain
 from oneflow_lite.functors.out import out_dtype, write_out
 from oneflow_lite.functors.writes import take_view, write_result
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, Registry, register_functor
+from oneflow_lite.spellings import NOTHING, NUMPY_NAMES, one_of
 from oneflow_lite.tensor import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The namespaces whose prefix a functor's name carries: `linalg_norm` is exposed as `linalg.norm`.
 PREFIXED = ("linalg", "special", "fft", "masked", "functional")
-# NumPy's names of parameters, which PyTorch's functions take as well.
-NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
 
 
 class Parameter(NamedTuple):
@@ -104,10 +102,8 @@ class Declaration:
     @property
     def numpy_names(self) -> dict[str, str]:
         """The parameters that may be given by NumPy's name."""
-        names = {p.name for p in self.parameters}
-        if not any(place in ("flow", "Tensor", "linalg") for place, _ in self.places):
-            return {}
-        return {a: b for a, b in NUMPY_NAMES.items() if a in names and b not in names}
+        names = {p.name for p in self.parameters if self.places}
+        return {a: b for a, b in NUMPY_NAMES.items() if a in names}
 
     @property
     def has_body(self) -> bool:
@@ -442,8 +438,7 @@ def _flat(
 ) -> Callable[..., Any]:
     """Make a function of these lines, with the author's signature, name and place in the file.
 
-    A needed parameter that has another name, and those after it, get NOTHING for a default, which
-    their checks refuse.
+    A needed one that has another name, and those after it, get NOTHING, which checks refuse.
     """
     renamed = renamed or {}
     keywords = [*keywords, *renamed.values()]

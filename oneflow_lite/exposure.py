@@ -59,6 +59,11 @@ def load_all(room: str) -> None:
         importlib.import_module(f"oneflow_lite.{room}.{family.name}")
 
 
+# Methods of Tensor that `compatibility.tensors` has: a fallback for absent names would make every
+# look-up of an attribute slower.
+OLD_METHODS = """
+    new pin_memory share_memory_ storage storage_type untyped_storage volatile
+""".split()
 _namespaces: list[tuple[str, dict[str, Any]]] = []
 
 
@@ -69,7 +74,7 @@ def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any],
     def __getattr__(name: str) -> Any:
         functor = names(place).get(name)
         if functor is None:
-            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+            return old_names(module["__name__"])(name)
         module[name] = FUNCTORS.get(functor)
         return module[name]
 
@@ -77,6 +82,15 @@ def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any],
         return sorted({*module, *names(place)})
 
     return __getattr__, __dir__
+
+
+def old_names(module: str) -> Callable[[str], Any]:
+    """Return `__getattr__` of a module whose names of older PyTorch are in `compatibility`."""
+
+    def __getattr__(name: str) -> Any:
+        return importlib.import_module("oneflow_lite.compatibility").find(module, name)
+
+    return __getattr__
 
 
 class LazyMethod:
@@ -89,7 +103,8 @@ class LazyMethod:
         """Put what the name stands for on the class."""
         functor = names("Tensor").get(self._name)
         if functor is None:
-            found = importlib.import_module("oneflow_lite.functors.methods").METHODS[self._name]
+            home = "compatibility.tensors" if self._name in OLD_METHODS else "functors.methods"
+            found = importlib.import_module(f"oneflow_lite.{home}").METHODS[self._name]
         else:
             found = FUNCTORS.get(functor)
         setattr(self._owner, self._name, found)
@@ -105,7 +120,7 @@ class LazyMethod:
 
 def attach_methods(cls: type) -> None:
     """Give Tensor its methods and operators."""
-    for name in (*names("Tensor"), *index.METHODS.split()):
+    for name in (*names("Tensor"), *index.METHODS.split(), *OLD_METHODS):
         setattr(cls, name, LazyMethod(cls, name))
     setattr(cls, "__hash__", object.__hash__)  # noqa: B010  (__eq__ would take it away)
 

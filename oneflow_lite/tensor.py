@@ -725,7 +725,7 @@ def _rebuild(
     cls: type[Tensor], array: Any, requires_grad: bool, device: str | None, extra: dict[str, Any]
 ) -> Tensor:
     """Make a tensor again from its pickled parts."""
-    target = as_device(device)
+    target = as_device(device or "cpu")
     # A dtype that was pickled is an equal object, not the same one; dispatch compares by identity.
     array = adopted(array.view(as_dtype("pickle", array.dtype)))
     tensor = make_tensor(array if target is CPU else to_device(array, target), cls)
