@@ -15,7 +15,6 @@ from oneflow_lite.functors import shape
 from oneflow_lite.functors.matmul import matmul
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.plain_functions import fill_diagonal_, nonzero_static, unsafe_split_with_sizes
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -157,7 +156,6 @@ METHODS: dict[str, Any] = {
     "backward": _backward,
     **{name: FUNCTORS.get(name) for name in ("copy_", "fill_", "zero_", "to")},
     **{method.__name__: method for method in (cpu, cuda, to_device, type_as)},
-    **{m.__name__: m for m in (fill_diagonal_, nonzero_static, unsafe_split_with_sizes)},
     "H": property(shape.conjugate_transpose),
     "T": property(reversed_dims),
     "mH": property(shape.adjoint),

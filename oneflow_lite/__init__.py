@@ -179,6 +179,7 @@ if TYPE_CHECKING:
     from oneflow_lite.sparse import (
         sparse_coo as sparse_coo,
         sparse_coo_tensor as sparse_coo_tensor,
+        spmm as spmm,
     )
     from oneflow_lite.static.capture import compile as compile
 else:
@@ -198,7 +199,7 @@ else:
         "plain_functions": "asarray broadcast_shapes empty_strided frombuffer nonzero_static "
         "norm_except_dim range scalar_tensor unsafe_split_with_sizes",
         "serialization": "load save",
-        "sparse": "sparse_coo sparse_coo_tensor",
+        "sparse": "sparse_coo sparse_coo_tensor spmm",
         "static.capture": "compile",
     }
     _ELSEWHERE = {name: module for module, names in _MEMBERS.items() for name in names.split()}

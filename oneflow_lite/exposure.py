@@ -59,11 +59,19 @@ def load_all(room: str) -> None:
         importlib.import_module(f"oneflow_lite.{room}.{family.name}")
 
 
-# Methods of Tensor that `compatibility.tensors` has: a fallback for absent names would make every
-# look-up of an attribute slower.
-OLD_METHODS = """
-    new pin_memory share_memory_ storage storage_type untyped_storage volatile
-""".split()
+# Methods of Tensor that are plain functions, and the modules that have them. Those of older PyTorch
+# are here, too: a fallback for absent names would make every look-up of an attribute slower.
+PLAIN_METHODS = {
+    name: module
+    for module, names in {
+        "compatibility.tensors": """
+            new pin_memory share_memory_ storage storage_type untyped_storage volatile
+        """,
+        "plain_functions": "fill_diagonal_ nonzero_static unsafe_split_with_sizes",
+        "sparse": "to_sparse",
+    }.items()
+    for name in names.split()
+}
 _namespaces: list[tuple[str, dict[str, Any]]] = []
 
 
@@ -102,9 +110,11 @@ class LazyMethod:
     def resolve(self) -> None:
         """Put what the name stands for on the class."""
         functor = names("Tensor").get(self._name)
-        if functor is None:
-            home = "compatibility.tensors" if self._name in OLD_METHODS else "functors.methods"
-            found = importlib.import_module(f"oneflow_lite.{home}").METHODS[self._name]
+        if self._name in PLAIN_METHODS:
+            module = importlib.import_module(f"oneflow_lite.{PLAIN_METHODS[self._name]}")
+            found = getattr(module, self._name)
+        elif functor is None:
+            found = importlib.import_module("oneflow_lite.functors.methods").METHODS[self._name]
         else:
             found = FUNCTORS.get(functor)
         setattr(self._owner, self._name, found)
@@ -120,7 +130,7 @@ class LazyMethod:
 
 def attach_methods(cls: type) -> None:
     """Give Tensor its methods and operators."""
-    for name in (*names("Tensor"), *index.METHODS.split(), *OLD_METHODS):
+    for name in (*names("Tensor"), *index.METHODS.split(), *PLAIN_METHODS):
         setattr(cls, name, LazyMethod(cls, name))
     setattr(cls, "__hash__", object.__hash__)  # noqa: B010  (__eq__ would take it away)
 

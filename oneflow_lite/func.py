@@ -54,10 +54,8 @@ class _Call:
     ) -> None:
         self.name, self.func, self.args, self.kwargs = name, func, list(args), kwargs
         self.several = isinstance(argnums, tuple)
-        self.places = [
-            n % len(args) if args else n for n in (argnums if self.several else [argnums])
-        ]
-        if not args or max(n if n >= 0 else -n - 1 for n in _tuple(argnums)) >= len(args):
+        self.places = argnums if self.several else (argnums,)
+        if any(not -len(args) <= n < len(args) for n in self.places):
             expected = f"the place of one of the {len(args)} arguments"
             mend = "count from 0"
             raise bad_argument(ArgumentError, name, "argnums", expected, argnums, mend)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -130,7 +131,8 @@ def _home(value: Any) -> str:
 def _change_world(names: set[str]) -> None:
     """Put modules of these names aside, and bring those back that were put aside."""
     global _put_aside
-    leaving = {name: sys.modules.pop(name) for name in names | set(_put_aside) if name in sys.modules}
+    names |= set(_put_aside)
+    leaving = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     sys.modules.update(_put_aside)
     _put_aside = leaving
 
@@ -167,7 +169,7 @@ def enable() -> Iterator[None]:
                 name: module
                 for name, module in list(sys.modules.items())
                 if (name not in before or _is_torch(name))
-                and isinstance(module, ModuleType)
+                and hasattr(module, "__dict__")
                 and name.partition(".")[0] != _OWN
             }
             importlib.invalidate_caches()
@@ -195,7 +197,7 @@ def main() -> None:
         if as_module:
             runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
         else:
-            sys.path[0] = str(importlib.import_module("pathlib").Path(arguments[0]).resolve().parent)
+            sys.path[0] = str(Path(arguments[0]).resolve().parent)
             runpy.run_path(arguments[0], run_name="__main__")
 
 

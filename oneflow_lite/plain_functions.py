@@ -101,7 +101,7 @@ def frombuffer(
         mend = "use flow.tensor(...)"
         raise bad_argument(ArgumentError, "frombuffer", "buffer", expected, got, mend) from None
     size, left = dtype.itemsize, length - offset
-    wrong = None
+    wrong: tuple[str, str, Any] | None = None
     if not length or not count:
         wrong = "buffer", "bytes, and a count that is not 0", f"{length} bytes, count {count}"
     elif not 0 <= offset < length:
@@ -232,7 +232,7 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
         return norm(v, pow)  # type: ignore[no-any-return]
     kept = dim % v.ndim
     others = tuple(d for d, _ in enumerate(v.shape) if d != kept)
-    return norm(v, pow, others, True) if others else v.abs()  # type: ignore[no-any-return]
+    return norm(v, pow, others, True) if others else v.abs()
 
 
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:

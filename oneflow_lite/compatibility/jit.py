@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any, Final as Final
 
@@ -39,7 +40,7 @@ is_tracing = is_scripting
 
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Return whether an object is of a type, or of one of several."""
-    return __builtins__["isinstance"](obj, target_type)  # type: ignore[index]
+    return builtins.isinstance(obj, target_type)
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -22,7 +22,8 @@ class DataParallel(Module):
     ) -> None:
         super().__init__()
         self.module = module
-        self.dim, self.device_ids, self.output_device = dim, [], None
+        self.dim, self.output_device = dim, None
+        self.device_ids: list[int] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""

@@ -1,4 +1,4 @@
-"""Typed tensors, `Variable`, `Tensor.new` and storages, as scripts of older PyTorch use them."""
+"""Typed tensors, `Variable`, and methods of Tensor, as scripts of older PyTorch use them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = typed(name, False)
         return globals()[name]
     if name.endswith("Storage") and f"{name.removesuffix('Storage')}Tensor" in TYPE_NAMES:
-        return storage_type(name)
+        return typed_storage(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -150,9 +150,19 @@ def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
     return construct("new", self.dtype, self.device if device is None else as_device(device), data)
 
 
-def _self(self: Tensor) -> Tensor:
-    """Return the tensor: memory is shared by threads, and pinned for transfers only."""
+def share_memory_(self: Tensor) -> Tensor:
+    """Return the tensor: threads share memory, and processes do not."""
     return self
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Return the tensor: memory is pinned for transfers only."""
+    return self
+
+
+def storage_type(self: Tensor) -> type[TypedStorage]:
+    """Return the class of the storage."""
+    return TypedStorage
 
 
 class TypedStorage:
@@ -285,7 +295,7 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, TypedStorage)
 
 
-def storage_type(name: str) -> Any:
+def typed_storage(name: str) -> Any:
     """Return the constructor of the storages of one dtype: of a size, or of numbers."""
     kind = typed(name.replace("Storage", "Tensor"), False)
 
@@ -301,15 +311,7 @@ def Storage(*data: Any) -> TypedStorage:
     return TypedStorage(Tensor(*data).reshape(-1))
 
 
-METHODS = {
-    "new": new,
-    "pin_memory": lambda self, device=None: self,
-    "share_memory_": _self,
-    "storage": storage,
-    "storage_type": lambda self: TypedStorage,
-    "untyped_storage": untyped_storage,
-    "volatile": property(lambda self: False, doc="Whether nothing is recorded: never."),
-}
+volatile = property(lambda self: False, doc="Whether nothing is recorded: never.")
 
 # --- Functions ------------------------------------------------------------------------------------
 
@@ -337,7 +339,7 @@ def detach_(input: Tensor) -> Tensor:
 
 def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return `input.addmv_(mat, vec)`."""
-    return input.addmv_(mat, vec, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
+    return input.addmv_(mat, vec, beta=beta, alpha=alpha)
 
 
 _MODES = ("sum", "mean", "max")

@@ -49,7 +49,8 @@ def functional_call(
         given.update(each)
     places: dict[str, tuple[dict[str, Any], str]] = {}
     for prefix, owner in module.named_modules(remove_duplicate=False):
-        for table in (owner._parameters, owner._buffers):
+        tables: tuple[dict[str, Any], ...] = (owner._parameters, owner._buffers)
+        for table in tables:
             for name in table:
                 places[f"{prefix}.{name}".lstrip(".")] = (table, name)
     unknown, missing = given.keys() - places.keys(), places.keys() - given.keys()
@@ -67,8 +68,7 @@ def functional_call(
     before = [(*places[name], places[name][0][places[name][1]]) for name in given]
     try:
         for name, value in given.items():
-            table, key = places[name]
-            table[key] = value
+            places[name][0][places[name][1]] = value
         positional = () if args is None else args if isinstance(args, tuple) else (args,)
         return module(*positional, **(kwargs or {}))
     finally:
