@@ -109,6 +109,13 @@ def _finished(results: Sequence[Any], inputs: Sequence[Tensor], roots: Sequence[
     return [r.detach() if isinstance(r, Tensor) else r for r in results]
 
 
+def _cut_off(tree: Any, inputs: Sequence[Tensor]) -> Any:
+    """Cut off the tensors of a tree that depend on nothing but the inputs of this call."""
+    leaves: list[Any] = []
+    build = _flatten(tree, leaves)
+    return build(iter(_finished(leaves, inputs, leaves)))
+
+
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -129,10 +136,8 @@ def grad_and_value(
                 found = _grad(value, inputs, create_graph=True, materialize_grads=True)
             else:
                 found = tuple(zeros_like(x) for x in inputs)
-        extra: list[Any] = []
-        rebuild = _flatten(aux, extra)
         *found, value = _finished([*found, value], inputs, [value])  # type: ignore[assignment]
-        aux = rebuild(iter(_finished(extra, inputs, extra)))
+        aux = _cut_off(aux, inputs)
         return inner.like_arguments(found), ((value, aux) if has_aux else value)
 
     return call
@@ -175,7 +180,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         result = inner(*inputs)
     value, aux = result if has_aux else (result, None)
     outputs: list[Any] = []
-    rebuild = _flatten(value, outputs)
+    _flatten(value, outputs)
 
     def pull(cotangents: Any) -> Any:
         given: list[Any] = []
@@ -194,8 +199,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             )
         return inner.like_arguments(_finished(found, inputs, [*outputs, *given]))
 
-    shown = rebuild(iter(_finished(outputs, inputs, outputs)))
-    return (shown, pull, aux) if has_aux else (shown, pull)
+    shown = _cut_off(value, inputs)
+    return (shown, pull, _cut_off(aux, inputs)) if has_aux else (shown, pull)
 
 
 def _derivative(
@@ -221,7 +226,7 @@ def _derivative(
             rows = functional.jacobian(flat, tuple(inputs), create_graph=True, strategy=strategy)
         blocks = [inner.like_arguments(_finished(row, inputs, roots)) for row in rows]
         jacobian = rebuild(iter(blocks))
-        return (jacobian, aux) if has_aux else jacobian
+        return (jacobian, _cut_off(aux, inputs)) if has_aux else jacobian
 
     return call
 
@@ -298,7 +303,7 @@ def jvp(
     values, products = functional.jvp(flat, tuple(inputs), tuple(vectors), True, strict)
     parts = [_finished(found, inputs, [*roots, *vectors]) for found in (values, products)]
     shown = tuple(rebuild(iter(part)) for part in parts)
-    return (*shown, aux) if has_aux else shown
+    return (*shown, _cut_off(aux, inputs)) if has_aux else shown
 
 
 class _NoRandom(Interpreter):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -33,12 +34,18 @@ def as_number(value: Any) -> Any:
     return value
 
 
+def warn_caller(text: str) -> None:
+    """Give a UserWarning at the line outside the library that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(
+        "oneflow_lite"
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
+
+
 def byte_mask(op: str, mask: Tensor) -> Tensor:
     """Return a mask of dtype uint8 as one of bools, and say that PyTorch will drop them."""
-    warnings.warn(
-        f"{op}(): a mask of dtype uint8 is deprecated; use one of bools, as .bool() makes it",
-        UserWarning,
-        stacklevel=4,
-    )
+    warn_caller(f"{op}(): a mask of dtype uint8 is deprecated; use one of bools, as of .bool()")
     result: Tensor = mask.bool()
     return result

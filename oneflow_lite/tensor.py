@@ -6,6 +6,7 @@ No op is written here: operators and methods are attached from one table when th
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,7 +28,14 @@ from oneflow_lite.autograd.hooks import (
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
-from oneflow_lite.dtype import DType, as_dtype, default_float, to_complex
+from oneflow_lite.dtype import (
+    DType,
+    as_dtype,
+    default_float,
+    promote_types,
+    scalar_dtype,
+    to_complex,
+)
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -80,7 +88,9 @@ class Tensor(Methods):
 
     def __init__(self, *data: Any, device: Any = None) -> None:
         target = as_device(device)
-        if len(data) == 1 and not isinstance(data[0], (int, np.integer)):
+        if len(data) == 1 and type(data[0]) is Size:
+            array = np.empty(data[0], default_float())
+        elif len(data) == 1 and not isinstance(data[0], (int, np.integer)):
             array = to_array("Tensor", data[0], default_float())
         else:
             array = np.empty(data or (0,), default_float())
@@ -739,6 +749,8 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     if isinstance(data, Tensor):
         return adopted(np.array(data.numpy(), dtype=dtype))
     keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
+    if isinstance(data, (list, tuple)):
+        data, dtype = _without_tensors(data, dtype)
     try:
         array = np.array(data)
         if array.dtype.kind not in "biufcV" and not keep:
@@ -760,6 +772,39 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
         elif array.dtype.kind == "c":
             array = array.astype(to_complex(default_float()))
     return adopted(array.astype(as_dtype(op, array.dtype), copy=False))
+
+
+def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]:
+    """Return nested sequences with lists for the tensors in them, and the dtype that they meet in.
+
+    Data without tensors and the dtype are left as they are.
+    """
+    found: list[Any] = []
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [walk(each) for each in value]
+        found.append(value)
+        return value.detach().tolist() if isinstance(value, Tensor) else value
+
+    first = data
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if not isinstance(first, Tensor) and not any(isinstance(x, Tensor) for x in data):
+        return data, dtype
+    listed = walk(data)
+    if any(isinstance(x, Tensor) and x.requires_grad for x in found):
+        warnings.warn(
+            "tensor(): the data holds tensors that require a gradient, which will not flow there; "
+            "use flow.stack(), or detach() them",
+            UserWarning,
+            stacklevel=4,
+        )
+    if dtype is None:
+        for x in found:
+            own = x.dtype if hasattr(x, "dtype") else scalar_dtype(x)
+            dtype = own if dtype is None else promote_types(dtype, own)
+    return listed, dtype
 
 
 def _holds_numpy_scalars(data: Any) -> bool:

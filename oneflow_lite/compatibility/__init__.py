@@ -19,8 +19,10 @@ _TYPED = """
 # Per module: the file of this package that has the name. A file of the name itself is a submodule.
 NAMES = {
     "": {
-        "tensors": _TYPED + "typename is_storage UntypedStorage TypedStorage Storage FloatStorage "
-        "DoubleStorage LongStorage IntStorage ByteStorage detach detach_ embedding_bag addmv_",
+        "tensors": f"""
+            {_TYPED} {_TYPED.replace("Tensor", "Storage")} Storage TypedStorage UntypedStorage
+            addmv_ detach detach_ embedding_bag is_storage typename
+        """,
         "settings": """
             are_deterministic_algorithms_enabled get_deterministic_debug_mode
             get_float32_matmul_precision get_num_interop_threads get_num_threads

@@ -32,7 +32,8 @@ class _Rounding(Interpreter):
             x is None or (x.dtype is float32 and x.device.type == self.device_type) for x in inputs
         ):
             return super().apply(op_expr, inputs, attrs)
-        rounded = tuple([x and dispatch1(_CAST, x, {"dtype": self.dtype}) for x in inputs])
+        half = {"dtype": self.dtype}
+        rounded = tuple([None if x is None else dispatch1(_CAST, x, half) for x in inputs])
         return dispatch1(_CAST, super().apply(op_expr, rounded, attrs), {"dtype": float32})
 
 

@@ -26,6 +26,8 @@ def _reverse_repeat_tuple(t: Sequence[int], n: int) -> tuple[int, ...]:
 def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
     if isinstance(out_size, int):
         return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"expected an input of more than {len(out_size)} dimensions")
     known = defaults[-len(out_size) :]
     return [d if v is None else v for v, d in zip(out_size, known, strict=True)]
 

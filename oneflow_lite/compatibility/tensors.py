@@ -10,7 +10,7 @@ import numpy as np
 from oneflow_lite.array_spec import owner
 from oneflow_lite.device import CPU, Device, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
 from oneflow_lite.size import Size
 from oneflow_lite.spellings import as_number
 from oneflow_lite.tensor import Tensor, as_constant, make_tensor, to_array
@@ -384,7 +384,7 @@ def check_dtype(op: str, dtype: DType) -> None:
     """Raise where a dtype cannot be the default one."""
     if dtype.kind != "f":
         raise bad_argument(
-            DTypeError,
+            ArgumentTypeError,
             op,
             "t",
             expected="a type of floating point tensors",
