@@ -749,10 +749,15 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     if isinstance(data, Tensor):
         return adopted(np.array(data.numpy(), dtype=dtype))
     keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
-    if isinstance(data, (list, tuple)):
+    first = _first_of(data)
+    if isinstance(first, Tensor):
         data, dtype = _without_tensors(data, dtype)
     try:
-        array = np.array(data)
+        try:
+            array = np.array(data)
+        except GradientError:  # one of the tensors further on requires a gradient
+            data, dtype = _without_tensors(data, dtype)
+            array = np.array(data)
         if array.dtype.kind not in "biufcV" and not keep:
             raise TypeError("not a number")
         if dtype is not None:  # from the data once more: a number that overflows raises
@@ -766,7 +771,7 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
             got=f"{type(data).__name__} ({error})",
             mend="make all rows equally long and all elements numbers",
         ) from None
-    if dtype is None and not keep and not _holds_numpy_scalars(data):
+    if dtype is None and not keep and not isinstance(first, (np.generic, np.ndarray)):
         if array.dtype.kind == "f":
             array = array.astype(default_float())
         elif array.dtype.kind == "c":
@@ -775,24 +780,9 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
 
 
 def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]:
-    """Return nested sequences with lists for the tensors in them, and the dtype that they meet in.
-
-    Data without tensors and the dtype are left as they are.
-    """
+    """Return nested sequences with lists for the tensors in them, and the dtype of them all."""
     found: list[Any] = []
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [walk(each) for each in value]
-        found.append(value)
-        return value.detach().tolist() if isinstance(value, Tensor) else value
-
-    first = data
-    while isinstance(first, (list, tuple)) and first:
-        first = first[0]
-    if not isinstance(first, Tensor) and not any(isinstance(x, Tensor) for x in data):
-        return data, dtype
-    listed = walk(data)
+    listed = _listed(data, found)
     if any(isinstance(x, Tensor) and x.requires_grad for x in found):
         warnings.warn(
             "tensor(): the data holds tensors that require a gradient, which will not flow there; "
@@ -807,7 +797,15 @@ def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]
     return listed, dtype
 
 
-def _holds_numpy_scalars(data: Any) -> bool:
+def _listed(value: Any, found: list[Any]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_listed(each, found) for each in value]
+    found.append(value)
+    return value.detach().tolist() if isinstance(value, Tensor) else value
+
+
+def _first_of(data: Any) -> Any:
+    """Return the first element of nested sequences."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
-    return isinstance(data, (np.generic, np.ndarray, Tensor))
+    return data
