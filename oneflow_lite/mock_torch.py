@@ -154,10 +154,11 @@ def enable() -> Iterator[None]:
     """
     global _depth
     importlib.import_module(_OWN)
+    back = set() if _depth else set(_put_aside)
     if not _depth:
         _change_world({name for name in sys.modules if _is_torch(name)})
         sys.meta_path.insert(0, _finder)
-    before = set(sys.modules)
+    before = set(sys.modules) - back
     _depth += 1
     try:
         yield

@@ -125,8 +125,11 @@ class SparseTensor:
 
     @property
     def grad(self) -> SparseTensor | None:
-        """The gradient at the places of the values; None when there is none."""
-        return None if self._v.grad is None else self._like(self._v.grad)
+        """The gradient at the places of the values, each once; None when there is none."""
+        if self._v.grad is None:
+            return None
+        total, count = (self._like(x).coalesce() for x in (self._v.grad, self._v.grad * 0 + 1))
+        return total._like(total._v / count._v)  # values at one place have the same gradient
 
     @property
     def ndim(self) -> int:
