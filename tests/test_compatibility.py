@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -648,11 +649,30 @@ def test_numbers_may_be_0d_tensors_wherever_pytorch_takes_them(kind: str) -> Non
         x.float(memory_format=t.preserve_format)
         t.empty_like(x, memory_format=t.preserve_format).shape
         t.rand_like(x, memory_format=t.preserve_format).shape
+        t.empty(2, 3, 4, 5, memory_format=t.channels_last).shape
+        t.empty(2, 3, memory_format=t.contiguous_format, requires_grad=True).requires_grad
+        t.empty(2, 3, memory_format="any")
         """
     ),
 )
 def test_arguments_in_other_spellings(text: str) -> None:
     agree(text, x=x_)
+
+
+def test_memory_formats_are_taken_where_pytorch_takes_them() -> None:
+    taken = {
+        schema.name.partition("::")[2]
+        for schema in torch._C._jit_get_all_schemas()
+        if any(a.name == "memory_format" for a in schema.arguments)
+    }
+    found = {
+        (home, name): inspect.signature(function).parameters
+        for home in (flow, flow.Tensor)
+        for name in taken - {"to"}
+        if (function := getattr(home, name, None)) is not None
+    }
+    assert len(found) > 10
+    assert not [name for (_, name), given in found.items() if "memory_format" not in given]
 
 
 def test_a_tensor_of_tensors_keeps_their_dimensions() -> None:
