@@ -831,6 +831,28 @@ def test_the_diagonal_is_filled_in_the_graph() -> None:
     assert plain(run(flow)) == plain(run(torch))
 
 
+def test_functions_are_compiled() -> None:
+    def step(x: flow.Tensor) -> Any:
+        square = (x @ x.t()).fill_diagonal_(2.0)
+        first, second = flow.unsafe_split_with_sizes(x, (1, 1))
+        rows = flow.vmap(flow.dot)(x, x)
+        return (
+            square,
+            first * 2,
+            flow.norm_except_dim(x),
+            x.sum(axis=0, keepdims=True),
+            rows,
+            second,
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = flow.compile(step)
+        for k in range(3):
+            x = flow.arange(6.0).reshape(2, 3) + k
+            assert plain(compiled(x)) == plain(step(x))
+
+
 def test_fork_rng() -> None:
     flow.manual_seed(0)
     with flow.random.fork_rng():
