@@ -53,9 +53,7 @@ NAMES = {
     "autograd": {"tensors": "Variable"},
     "nn": {"parallel": "DataParallel"},
     "nn.modules": {"parallel": "DataParallel"},
-    "nn.functional": {},
     "optim.lr_scheduler": {"settings": "_LRScheduler"},
-    "utils": {},
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
@@ -63,7 +61,6 @@ MODULES = {
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": "variable=tensors grad_mode=.autograd.mode anomaly_mode=.autograd.anomaly",
     "nn": "parallel",
-    "nn.parallel": "data_parallel=parallel distributed=parallel",
     "nn.modules": """
         module=.nn.module container=.nn.containers utils=nn_utils
         batchnorm=.nn.modules.normalization instancenorm=.nn.modules.normalization
@@ -80,7 +77,7 @@ HINTS = {
     "export": "flow.compile and flow.static capture programs",
     "fx": "flow.compile and flow.static capture programs",
     "_dynamo": "flow.compile captures programs",
-    "distributed": "run one process; docs/ has what there is for several",
+    "distributed": "run one process, without DistributedDataParallel",
     "quantization": "there are no quantized dtypes",
     "ao": "there are no quantized dtypes",
     "profiler": "use cProfile, or push an Interpreter that measures",
@@ -95,7 +92,6 @@ HINTS = {
     "rfft": "use flow.fft.rfft",
     "ifft": "use flow.fft.ifft",
     "quantize_per_tensor": "there are no quantized dtypes",
-    "nn.parallel.DistributedDataParallel": "use nn.DataParallel, or the module itself",
 }
 
 
