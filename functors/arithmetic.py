@@ -19,6 +19,7 @@ from oneflow_lite.functors.operands import check_operands, is_bool, is_integer, 
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote, rounded_once
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.spellings import as_number, byte_mask
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _POW = op_expr("pow")
@@ -42,7 +43,7 @@ _WHOLE = "x(2, 3), pos(2, 3); x(2, 3), x(3); x(2, 3), -0.7"
 
 def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
     """Return value * factor in the dtype of the value, into which the factor has to fit."""
-    dtype, numbers = value._data.dtype, operands.NUMBERS
+    dtype, numbers, factor = value._data.dtype, operands.NUMBERS, as_number(factor)
     fits = {"c": numbers, "f": operands.REAL_NUMBERS}
     if isinstance(factor, fits.get(dtype.kind, (int, np.integer, np.bool_))):
         attrs = {"factor": fill_value(op, argument, factor, dtype)}
@@ -371,6 +372,8 @@ def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
+    if condition._data.dtype == np.uint8:
+        condition = byte_mask("where", condition)
     if condition._data.dtype.kind != "b":
         got, mend = condition.dtype, "compare, or convert it with .bool()"
         raise bad_argument(DTypeError, "where", "condition", "a bool tensor", got, mend)

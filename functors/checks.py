@@ -20,6 +20,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.interpreter import dispatch1, promote
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.spellings import as_number
 from oneflow_lite.tensor import Tensor
 
 _CAST = op_expr("cast")
@@ -214,7 +215,7 @@ def check_ints(op: str, argument: str, value: Any) -> int | tuple[int, ...]:
 
 def check_number(op: str, argument: str, value: Any) -> float:
     """Return `value` as a Python float; raise `ArgumentTypeError` when it is no real number."""
-    if isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (int, float)) or isinstance(as_number(value), (int, float)):
         return float(value)
     raise wrong(op, argument, "a number", repr(value), "pass a float", ArgumentTypeError)
 

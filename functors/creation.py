@@ -170,6 +170,7 @@ def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) ->
 
     @with_options("flow", (*more, *MADE), name, summary, samples=samples)
     def author(*sizes: Any, size: Any = None, **options: Any) -> Tensor:
+        check_memory_format(name, options.pop("memory_format", None))
         options.update(attrs, shape=check_sizes(name, sizes, size))
         return made(name, options, op)
 
@@ -222,7 +223,7 @@ _OF, _AS = "of a size, ints or one sequence", "in the shape, dtype and device of
 _NEW = "of a size, in the dtype and on the device of `input`"
 zeros = sized("zeros", f"Return zeros {_OF}.{_ZEROS}", "full", value=0)
 ones = sized("ones", f"Return ones {_OF}.", "full", value=1)
-empty = sized("empty", "Return an uninitialised tensor.", "empty")
+empty = sized("empty", "Return an uninitialised tensor.", "empty", LIKE[-1:])
 zeros_like = like("zeros_like", f"Return zeros {_AS}.", zeros, "zeros_like")
 ones_like = like("ones_like", f"Return ones {_AS}.", ones, "ones_like")
 empty_like = like("empty_like", f"Return an uninitialised tensor {_AS}.", empty)

@@ -23,6 +23,7 @@ from oneflow_lite.functors.writes import take_view, write_result
 from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, Registry, register_functor
+from oneflow_lite.spellings import NOTHING, NUMPY_NAMES, one_of
 from oneflow_lite.tensor import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -97,6 +98,12 @@ class Declaration:
         self.parameters = tuple(_parameters(author))
         self.result = _evaluated(author.__annotations__.get("return"), author)
         self.function: Callable[..., Any] = author
+
+    @property
+    def numpy_names(self) -> dict[str, str]:
+        """The parameters that may be given by NumPy's name."""
+        names = {p.name for p in self.parameters if self.places}
+        return {a: b for a, b in NUMPY_NAMES.items() if a in names}
 
     @property
     def has_body(self) -> bool:
@@ -303,11 +310,12 @@ _SCOPE: dict[str, Any] = {
     each.__name__: each
     for each in (Tensor, dispatch, dispatch1, dispatch2, promote, write_out, out_dtype)
 }
+_SCOPE |= {"nothing": NOTHING, "one_of": one_of}
 
 
 def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., Any]:
     """Make the function that users call; the author's own where there is nothing to add."""
-    d, lines = declaration, []
+    d, lines = declaration, _renaming(declaration)
     first = d.parameters[0].name if d.parameters else ""
     handed_on = ", ".join(p.handed_on for p in d.parameters)
     if d.out:
@@ -333,7 +341,20 @@ def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., A
     else:
         lines += _dispatching(d, scope)
     extra = (["inplace"] if d.inplace else [], ["out"] if d.out else [])
-    return _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, *extra)
+    return _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, *extra, d.numpy_names)
+
+
+def _renaming(declaration: Declaration) -> list[str]:
+    """Return the lines that take what was given by NumPy's name."""
+    author = declaration.author
+    optional = [p.name for p in declaration.parameters if p.kind == "positional" and not p.required]
+    known = dict(zip(optional, author.__defaults__ or (), strict=True))
+    known |= author.__kwdefaults__ or {}
+    return [
+        f"if {other} is not None: "
+        f"{name} = one_of(NAME, '{name}', {name}, {known.get(name, NOTHING)!r}, '{other}', {other})"
+        for name, other in declaration.numpy_names.items()
+    ]
 
 
 def _dispatching(declaration: Declaration, scope: dict[str, Any]) -> list[str]:
@@ -372,9 +393,9 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     first, *rest = d.parameters
     args = "".join(f"{p.handed_on}, " for p in rest if p.kind != "keyword")
     kwargs = ", ".join(f'"{p.name}": {p.name}' for p in rest if p.kind == "keyword")
-    line = f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}})"
+    lines = [*_renaming(d), f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}})"]
     scope = {"NAME": name, "FUNCTOR": functor, "RUN": take_view if d.reshapes else write_result}
-    twin = _flat(d.author, d.parameters, [line], scope)
+    twin = _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, renamed=d.numpy_names)
     twin.__name__ = twin.__qualname__ = name
     twin.__doc__ = (
         f"Do what `{d.name}` does to the tensor itself: same memory, another shape."
@@ -413,9 +434,18 @@ def _flat(
     scope: dict[str, Any],
     flags: Sequence[str] = (),
     keywords: Sequence[str] = (),
+    renamed: dict[str, str] | None = None,
 ) -> Callable[..., Any]:
-    """Make a function of these lines, with the author's signature, name and place in the file."""
-    listed = [p.name + ("" if p.required else "=0") for p in parameters if p.kind == "positional"]
+    """Make a function of these lines, with the author's signature, name and place in the file.
+
+    A needed one that has another name, and those after it, get NOTHING, which checks refuse.
+    """
+    renamed = renamed or {}
+    keywords = [*keywords, *renamed.values()]
+    places = [p for p in parameters if p.kind == "positional"]
+    needed = [p.name for p in places if p.required]
+    free = next((i for i, name in enumerate(needed) if name in renamed), len(needed))
+    listed = [p.name + ("" if i < free else "=0") for i, p in enumerate(places)]
     listed += [f"{name}=0" for name in flags]
     variadic = [f"*{p.name}" for p in parameters if p.kind == "variadic"]
     named = [p.name + ("" if p.required else "=0") for p in parameters if p.kind == "keyword"]
@@ -428,12 +458,14 @@ def _flat(
     code = code.replace(co_name=made, co_qualname=made, co_filename=own.co_filename)
     code = code.replace(co_firstlineno=own.co_firstlineno)
     cells = tuple(types.CellType(scope.get(name)) for name in code.co_freevars)
-    defaults = (*(author.__defaults__ or ()), *(False for _ in flags))
+    missing = (NOTHING,) * (len(needed) - free)
+    defaults = (*missing, *(author.__defaults__ or ()), *(False for _ in flags))
     function = types.FunctionType(code, author.__globals__, made, defaults, cells)
     kwdefaults = {**(author.__kwdefaults__ or {}), **dict.fromkeys(keywords)}
     function.__kwdefaults__ = kwdefaults or None
     hints = {p.name: p.hint for p in parameters}
     hints |= {**dict.fromkeys(flags, "bool"), **dict.fromkeys(keywords, "Tensor | None")}
+    hints |= {other: hints[name] for name, other in renamed.items()}
     result = _type_text(_evaluated(author.__annotations__.get("return"), author))
     function.__annotations__ = {**hints, "return": result}
     function.__module__ = author.__module__

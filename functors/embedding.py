@@ -56,7 +56,7 @@ def _checked(op: str, weight: Tensor, padding_idx: int | None, sparse: bool) -> 
     if padding_idx is None:
         return None
     if -rows <= check_int(op, "padding_idx", padding_idx) < rows:
-        return padding_idx % rows
+        return int(padding_idx) % rows
     expected = f"{-rows} to {rows - 1}"
     raise wrong(op, "padding_idx", expected, padding_idx, "name a row of weight", ArgumentError)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentTypeError, DTypeError
+from oneflow_lite.spellings import as_number
 
 
 def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -23,9 +24,7 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
     DTypeError
         When it overflows the dtype, or is complex and the dtype real.
     """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if not isinstance(value, (bool, int, float, complex)):
+    if not isinstance(value := as_number(value), (int, float, complex)):
         raise ArgumentTypeError(
             f"{op}(): argument '{argument}': expected a number, got {type(value).__name__}; "
             "pass a Python number or a tensor"

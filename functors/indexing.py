@@ -24,6 +24,7 @@ from oneflow_lite.functors.masking import check_same_dtype
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
+from oneflow_lite.spellings import byte_mask
 from oneflow_lite.tensor import Tensor, make_constant, to_array
 
 _GETITEM, _GETITEM_ADVANCED, _SETITEM = map(op_expr, ("getitem", "getitem_advanced", "setitem_"))
@@ -340,7 +341,9 @@ def _number(op: str, index: Tensor) -> Any:
     On CUDA and of a variable of a Program it is not: there the tensor chooses, and copies.
     """
     data, kind = index._data, index._data.dtype.kind
-    if kind not in "biu" or data.dtype == np.uint8:
+    if data.dtype == np.uint8:
+        return byte_mask("indexing", index)
+    if kind not in "biu":
         mend = "convert it with .bool() if it is a mask, else with .long()"
         raise _error(op, "an index of integer or bool dtype", data.dtype, mend)
     if type(data) is np.ndarray and not data.ndim and kind != "b":

@@ -43,12 +43,14 @@ def _without_ones(product: Tensor, shape: Shape) -> Tensor:
     return y
 
 
-def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> None:
-    """Raise when the dtypes differ: PyTorch's products do not promote either."""
+def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> bool:
+    """Raise when the dtypes differ: PyTorch's products do not promote; tell a sparse tensor."""
     try:
         if x._data.dtype == y._data.dtype:
-            return
+            return False
     except AttributeError:
+        if hasattr(x, "_nnz"):
+            return True
         check_tensor(op, "input", x)
         check_tensor(op, argument, y)
     expected = f"dtype {x.dtype}, that of the first argument"
@@ -81,6 +83,8 @@ Fits = Annotated[
         raises={"ShapeError": "When the shapes do not fit.", **_DTYPES},
     ),
 ]
+_CHECK = "if check_same_dtype(NAME, {first}, '{x}', {x}): return {first} @ {x}"
+FitsOrSparse = Annotated[Tensor, Fits.__metadata__[0]._replace(check=_CHECK)]
 Unchecked = Annotated[Tensor, Domain(tensor="operand")]
 
 _method = functools.partial(functor, "flow Tensor", out=True)
@@ -93,7 +97,7 @@ _written = functools.partial(_method, twin=True)
     samples="""x(2, 3), x(3, 2); x(2, 2, 3), x(3, 2); x(2, 3), x(2, 3, 2); x(2, 1, 2, 3), x(2, 3, 2)
         x(3), x(3, 2); x(2, 3), x(3); x(3), x(3)""",
 )
-def matmul(input: Tensor, other: Fits) -> Tensor:
+def matmul(input: Tensor, other: FitsOrSparse) -> Tensor:
     """Return the matrix product, `input @ other`.
 
     input, other: (K,) or (..., M, K), and (K,) or (..., K, N), of one dtype; batches broadcast.
@@ -140,6 +144,8 @@ Factor = Annotated[Tensor, Domain("Of exactly the rank named above.", raises=_RA
 
 def _product(op: str, ranks: tuple[int, int], x: Tensor, y: Tensor, names: Sequence[str]) -> Tensor:
     """Check factors, whose ranks are given, and return x @ y."""
+    if type(x) is not Tensor and hasattr(x, "_nnz"):
+        return x @ y
     check_ndim(op, x, ranks[:1], names[0])
     check_ndim(op, y, ranks[1:], names[1])
     check_same_dtype(op, x, names[1], y)

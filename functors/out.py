@@ -129,8 +129,8 @@ def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
 
 def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
     """Give a tensor new memory; what a graph saved of the old counts as overwritten."""
-    before = out.storage
+    before = out.memory
     attrs = {"shape": shape, "dtype": out.dtype, "device": out.device}
     out.data = dispatch(_EMPTY, (), attrs)
-    out.storage.version = before.version
+    out.memory.version = before.version
     before.version += 1

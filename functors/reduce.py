@@ -137,7 +137,7 @@ def filled_dims(op: str, argument: str, dim: Any, input: Tensor) -> tuple[int, .
     shape = input._data.shape
     dims = check_dims(op, dim, len(shape))
     if 0 in shape:
-        if dim is None or dim == ():
+        if dim is None or (isinstance(dim, tuple) and not dim):
             raise wrong(op, "input", "at least one element", input, _NAME_ONE)
         for each in dims:
             filled_dim(op, argument, each, input)

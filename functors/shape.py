@@ -151,7 +151,7 @@ def squeeze(input: AnyTensor, dim: Any = None) -> Tensor:
     DimError: when a dimension is out of range or given twice.
     """
     shape = input._data.shape
-    dims = check_dims("squeeze", dim, len(shape)) if dim != () else ()
+    dims = check_dims("squeeze", dim, len(shape)) if dim is None or np.size(dim) else ()
     return dispatch1(_SQUEEZE, input, {"dim": tuple(d for d in dims if shape[d] == 1)})
 
 
@@ -231,8 +231,8 @@ def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
     DimError: when a dimension is out of range or given twice.
     """
     rank = input._data.ndim
-    sources = check_dims("movedim", source, rank, "source") if source != () else ()
-    places = check_dims("movedim", destination, rank, "destination") if destination != () else ()
+    sources = check_dims("movedim", source, rank, "source") if np.size(source) else ()
+    places = check_dims("movedim", destination, rank, "destination") if np.size(destination) else ()
     if len(sources) != len(places):
         expected = f"{len(sources)} dimension(s), as many as in source"
         mend = "name one place per dimension"

@@ -18,6 +18,7 @@ from oneflow_lite.functors import checks
 from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import fill_cell, functor
 from oneflow_lite.functors.domains import Domain, attribute, tensor
+from oneflow_lite.spellings import as_number
 from oneflow_lite.tensor import Tensor
 
 Ints = tuple[int, ...]
@@ -89,7 +90,7 @@ def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: i
     spatial = spatial or number_of(op)
     if type(value) is int and value >= minimum:
         return (value,) * spatial
-    given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    given = tuple(map(as_number, value if isinstance(value, (tuple, list)) else (value,)))
     given = given * spatial if len(given) == 1 else given
     expected = f"an int of at least {minimum}" + f", or {spatial} of them" * (spatial > 1)
     for size in given:
@@ -151,7 +152,7 @@ _SHAPED = "of shape (N, C, *size), or (C, *size) for one sample alone."
 Planes = Annotated[Tensor, tensor(lone_planes, "", f"O{_SHAPED[1:]}")]
 RealPlanes = Annotated[Tensor, planes_of(checks.real, "Real")]
 FloatingPlanes = Annotated[Tensor, planes_of(checks.require_floating, "Floating or complex")]
-_OMITTED = "{x} is None or {x} in ((), [])"
+_OMITTED = "{x} is None or (type({x}) in (tuple, list) and not {x})"
 Sizes = Annotated[Any, sizes("One for each dimension, or one for all.")]
 Stride = Annotated[Any, sizes("The step of the window; its own size by default.", quick=_OMITTED)]
 Padding = Annotated[Any, sizes("How much is added on both sides.", ", 0")]

@@ -26,6 +26,7 @@ from oneflow_lite.functors.domains import (
     flag,
     tensor,
 )
+from oneflow_lite.spellings import as_number
 from oneflow_lite.tensor import Tensor
 
 
@@ -94,8 +95,7 @@ def _transform(op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: A
         mend = "take its .real and .imag"
         raise wrong(op, "input", "a real dtype", input.dtype, mend, DTypeError)
     rank = input._data.ndim
-    sizes = (sizes,) if isinstance(sizes, int) else sizes
-    dims = (dims,) if isinstance(dims, int) else dims
+    sizes, dims = [(n,) if isinstance(n := as_number(x), int) else x for x in (sizes, dims)]
     if dims is None:
         dims = range(0 if sizes is None else max(rank - len(sizes), 0), rank)
     elif not rank:
@@ -140,7 +140,7 @@ for _kind in _SAYS:
 def _shift(name: str, half: int, says: str) -> None:
     def author(input: AnyTensor, dim: Sizes = None) -> Tensor:
         shape = input._data.shape
-        dims = check_dims(f"fft.{name}", dim, len(shape)) if dim != () else ()
+        dims = check_dims(f"fft.{name}", dim, len(shape)) if dim is None or np.size(dim) else ()
         return input.roll([(shape[d] + half) // 2 for d in dims], dims) if dims else input
 
     author.__name__ = author.__qualname__ = f"fft_{name}"

@@ -12,6 +12,7 @@ from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, CastTo, Dims, FloatingOrComplex, KeepDim
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.spellings import as_number
 from oneflow_lite.tensor import Tensor
 
 NORM = op_expr("norm")
@@ -45,7 +46,7 @@ def _declare(name: str, summary: str, example: str = "") -> Any:
             correction = int(older)
         elif correction is None:
             correction = 1
-        elif not isinstance(correction, (int, float)):
+        elif not isinstance(correction := as_number(correction), (int, float)):
             mend = "pass 1 for the sample variance or 0 for that of the whole population"
             raise wrong(name, "correction", "a number", repr(correction), mend, ArgumentTypeError)
         dims = check_dims(name, dim, input._data.ndim)
@@ -107,7 +108,7 @@ def norm(
 
 def norm_for(op: str, input: Tensor, p: Any, dim: Any, keepdim: bool) -> Tensor:
     """Return the norm on behalf of an op, under whose name bad arguments are refused."""
-    order = 2 if p is None or p == "fro" else p
+    order = 2 if p is None or p == "fro" else as_number(p)
     if isinstance(order, bool) or not isinstance(order, (int, float)) or math.isnan(order):
         expected = "a number, inf, -inf or 'fro'"
         raise wrong(op, "p", expected, repr(p), "name one of them", ArgumentError)

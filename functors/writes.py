@@ -160,6 +160,6 @@ def _take_shape(input: Tensor, result: Tensor) -> None:
             undo = (_RESHAPE, {"shape": input.shape})
         input._layout = (input._layout, *undo)
     input._data = result._data
-    input.storage.version += 1
+    input.memory.version += 1
     if result._edge is not None:
         input.set_history(result._edge)

@@ -5,6 +5,7 @@ The public names, and nothing else; `import oneflow_lite as flow`. Functions of 
 """
 
 from importlib import import_module as _import_module
+from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import autograd as autograd, errors as errors
@@ -47,7 +48,11 @@ from oneflow_lite.dtype import (
     uint64 as uint64,
 )
 from oneflow_lite.einops_backend import watch as _watch_for_einops
-from oneflow_lite.exposure import attach_methods as _attach_methods, names as _names
+from oneflow_lite.exposure import (
+    attach_methods as _attach_methods,
+    names as _names,
+    old_names as _old_names,
+)
 from oneflow_lite.functors.creation import tensor as tensor  # a submodule has this name, too
 from oneflow_lite.host_memory import keep_freed_memory
 from oneflow_lite.interpreter import (
@@ -69,6 +74,7 @@ from oneflow_lite.registry import (
     register_functor as register_functor,
     register_kernel as register_kernel,
 )
+from oneflow_lite.size import Size as Size
 from oneflow_lite.tensor import Tensor as Tensor
 from oneflow_lite.tensor_methods import (
     get_device as get_device,
@@ -99,10 +105,12 @@ cfloat = complex64
 cdouble = complex128
 
 is_conj = is_neg = _never
+newaxis = None
 
 _attach_methods(Tensor)
 _ = autograd.gradcheck  # the function, before its module takes the name
 cuda = make_cuda_module()
+cuda.__getattr__ = _old_names(cuda.__name__)  # type: ignore[method-assign]
 keep_freed_memory()
 _watch_for_einops()
 
@@ -112,19 +120,28 @@ if TYPE_CHECKING:
     from oneflow_lite import (
         distributions as distributions,
         fft as fft,
+        func as func,
         functors as functors,
         grad_funcs as grad_funcs,
         kernels as kernels,
         linalg as linalg,
         masked as masked,
+        mock_torch as mock_torch,
         nn as nn,
         optim as optim,
+        random as random,
+        sparse as sparse,
         special as special,
         static as static,
         testing as testing,
         utils as utils,
     )
+    from oneflow_lite.device import (
+        get_default_device as get_default_device,
+        set_default_device as set_default_device,
+    )
     from oneflow_lite.extend import register_op as register_op
+    from oneflow_lite.func import vmap as vmap
     from oneflow_lite.functions import *  # noqa: F403
     from oneflow_lite.functors.creation import (
         as_tensor as as_tensor,
@@ -148,21 +165,42 @@ if TYPE_CHECKING:
         numel as numel,
         result_type as result_type,
     )
+    from oneflow_lite.plain_functions import (
+        asarray as asarray,
+        broadcast_shapes as broadcast_shapes,
+        empty_strided as empty_strided,
+        frombuffer as frombuffer,
+        nonzero_static as nonzero_static,
+        norm_except_dim as norm_except_dim,
+        range as range,
+        scalar_tensor as scalar_tensor,
+        unsafe_split_with_sizes as unsafe_split_with_sizes,
+    )
     from oneflow_lite.serialization import load as load, save as save
+    from oneflow_lite.sparse import (
+        sparse_coo as sparse_coo,
+        sparse_coo_tensor as sparse_coo_tensor,
+        spmm as spmm,
+    )
     from oneflow_lite.static.capture import compile as compile
 else:
     _MODULES = """
-        distributions fft functors grad_funcs kernels linalg masked nn optim special static testing
-        utils
+        distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim random
+        sparse special static testing utils
     """.split()
     _MEMBERS = {
+        "device": "get_default_device set_default_device",
         "extend": "register_op",
+        "func": "vmap",
         "functors.creation": "as_tensor from_dlpack from_numpy",
         "functors.inplace": "fill_ zero_",
         "functors.shape": "is_complex is_floating_point is_tensor numel result_type",
         "functors.random": "Generator default_generator get_rng_state initial_seed manual_seed "
         "seed set_rng_state",
+        "plain_functions": "asarray broadcast_shapes empty_strided frombuffer nonzero_static "
+        "norm_except_dim range scalar_tensor unsafe_split_with_sizes",
         "serialization": "load save",
+        "sparse": "sparse_coo sparse_coo_tensor spmm",
         "static.capture": "compile",
     }
     _ELSEWHERE = {name: module for module, names in _MEMBERS.items() for name in names.split()}
@@ -177,7 +215,7 @@ else:
         elif name == "bfloat16":
             value = _as_dtype("bfloat16", name)
         else:
-            raise AttributeError(f"module 'oneflow_lite' has no attribute {name!r}")
+            return _old_names("oneflow_lite")(name)
         globals()[name] = value
         return value
 

@@ -61,15 +61,27 @@ class Device:
 
 
 CPU = Device("cpu")
+_default: Device = CPU
+
+
+def get_default_device() -> Device:
+    """Return the device on which tensors are made when none is named."""
+    return _default
+
+
+def set_default_device(device: Any) -> None:
+    """Set the device on which tensors are made when none is named; None is the CPU."""
+    global _default
+    _default = as_device("cpu" if device is None else device)
 
 
 def as_device(value: Any) -> Device:
-    """Return a Device for a Device, a name, a CUDA index, or None (the CPU).
+    """Return a Device for a Device, a name, a CUDA index, or None (the default, first the CPU).
 
     A CUDA device is checked here: `DeviceError` when CuPy or the device is missing.
     """
     if value is None:
-        return CPU
+        return _default
     if isinstance(value, int) and not isinstance(value, bool):
         value = Device("cuda", value)
     elif isinstance(value, str):

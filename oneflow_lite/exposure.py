@@ -59,6 +59,19 @@ def load_all(room: str) -> None:
         importlib.import_module(f"oneflow_lite.{room}.{family.name}")
 
 
+# Methods of Tensor that are plain functions, and the modules that have them. Those of older PyTorch
+# are here, too: a fallback for absent names would make every look-up of an attribute slower.
+PLAIN_METHODS = {
+    name: module
+    for module, names in {
+        "compatibility.tensors": """
+            new pin_memory share_memory_ storage storage_type untyped_storage volatile
+        """,
+        "plain_functions": "fill_diagonal_ nonzero_static unsafe_split_with_sizes",
+        "sparse": "to_sparse",
+    }.items()
+    for name in names.split()
+}
 _namespaces: list[tuple[str, dict[str, Any]]] = []
 
 
@@ -69,7 +82,7 @@ def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any],
     def __getattr__(name: str) -> Any:
         functor = names(place).get(name)
         if functor is None:
-            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+            return old_names(module["__name__"])(name)
         module[name] = FUNCTORS.get(functor)
         return module[name]
 
@@ -77,6 +90,15 @@ def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any],
         return sorted({*module, *names(place)})
 
     return __getattr__, __dir__
+
+
+def old_names(module: str) -> Callable[[str], Any]:
+    """Return `__getattr__` of a module whose names of older PyTorch are in `compatibility`."""
+
+    def __getattr__(name: str) -> Any:
+        return importlib.import_module("oneflow_lite.compatibility").find(module, name)
+
+    return __getattr__
 
 
 class LazyMethod:
@@ -88,7 +110,10 @@ class LazyMethod:
     def resolve(self) -> None:
         """Put what the name stands for on the class."""
         functor = names("Tensor").get(self._name)
-        if functor is None:
+        if self._name in PLAIN_METHODS:
+            module = importlib.import_module(f"oneflow_lite.{PLAIN_METHODS[self._name]}")
+            found = getattr(module, self._name)
+        elif functor is None:
             found = importlib.import_module("oneflow_lite.functors.methods").METHODS[self._name]
         else:
             found = FUNCTORS.get(functor)
@@ -105,7 +130,7 @@ class LazyMethod:
 
 def attach_methods(cls: type) -> None:
     """Give Tensor its methods and operators."""
-    for name in (*names("Tensor"), *index.METHODS.split()):
+    for name in (*names("Tensor"), *index.METHODS.split(), *PLAIN_METHODS):
         setattr(cls, name, LazyMethod(cls, name))
     setattr(cls, "__hash__", object.__hash__)  # noqa: B010  (__eq__ would take it away)
 

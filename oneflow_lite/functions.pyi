@@ -507,6 +507,7 @@ def embedding(
 def empty(
     *sizes: Any,
     size: Any = ...,
+    memory_format: Any = ...,
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,

@@ -135,7 +135,7 @@ class EagerInterpreter(Interpreter):
         schema = op_expr.schema
         for i in schema.written:
             if inputs[i] is not None:
-                (inputs[i]._storage or inputs[i].storage).version += 1
+                (inputs[i]._storage or inputs[i].memory).version += 1
         origin = None if local.state.grad_enabled else NO_GRAD
         if type(result) is tuple:
             origin = origin or SPLIT
@@ -543,7 +543,7 @@ def replay_view(x: Tensor) -> None:
             f"{view.base.shape}, which was written in place; clone() the view first"
         )
     x.set_history(y._edge)
-    view.version = x.storage.version
+    view.version = x.memory.version
 
 
 Tensor.replay_view = replay_view

@@ -6,6 +6,7 @@ No op is written here: operators and methods are attached from one table when th
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,7 +28,14 @@ from oneflow_lite.autograd.hooks import (
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
-from oneflow_lite.dtype import DType, as_dtype, default_float, to_complex
+from oneflow_lite.dtype import (
+    DType,
+    as_dtype,
+    default_float,
+    promote_types,
+    scalar_dtype,
+    to_complex,
+)
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -42,6 +50,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.locks import FREE_THREADED, make_lock
 from oneflow_lite.memory_format import check_memory_format, lies_in
+from oneflow_lite.size import SIZES, Size
 from oneflow_lite.storage import Layout, Storage, ViewInfo
 from oneflow_lite.tensor_repr import tensor_text
 
@@ -79,7 +88,9 @@ class Tensor(Methods):
 
     def __init__(self, *data: Any, device: Any = None) -> None:
         target = as_device(device)
-        if len(data) == 1 and not isinstance(data[0], (int, np.integer)):
+        if len(data) == 1 and type(data[0]) is Size:
+            array = np.empty(data[0], default_float())
+        elif len(data) == 1 and not isinstance(data[0], (int, np.integer)):
             array = to_array("Tensor", data[0], default_float())
         else:
             array = np.empty(data or (0,), default_float())
@@ -89,9 +100,9 @@ class Tensor(Methods):
     # The array
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """The sizes of the dimensions."""
-        return self._data.shape  # type: ignore[no-any-return]
+        return SIZES[self._data.shape]
 
     @property
     def dtype(self) -> DType:
@@ -134,7 +145,7 @@ class Tensor(Methods):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
-        return self._data.shape if dim is None else _entry("size", self._data.shape, dim)
+        return self.shape if dim is None else _entry("size", self._data.shape, dim)
 
     def numel(self) -> int:
         """Return the number of elements."""
@@ -499,7 +510,7 @@ class Tensor(Methods):
         """Return a tensor without history that shares storage and version; it is no view."""
         alias = Tensor.__new__(Tensor)
         alias._data = self._data
-        alias._storage = self.storage
+        alias._storage = self.memory
         if self._inference:
             alias._inference = True
         return alias
@@ -539,7 +550,7 @@ class Tensor(Methods):
                 mend="convert the value with .float()",
             )
         self._data = value._data
-        self._storage = value.storage
+        self._storage = value.memory
         self._view = None
         if self._edge is not None and self.is_leaf:
             meta = self._edge[0].meta
@@ -548,8 +559,8 @@ class Tensor(Methods):
     # Storage and views
 
     @property
-    def storage(self) -> Storage:
-        """The storage, made on first use."""
+    def memory(self) -> Storage:
+        """The Storage, made on first use; PyTorch's method `storage()` is among the old names."""
         if self._storage is None:
             made = Storage()  # two threads must keep the same one, or one would miss the writes
             if FREE_THREADED:
@@ -724,7 +735,7 @@ def _rebuild(
     cls: type[Tensor], array: Any, requires_grad: bool, device: str | None, extra: dict[str, Any]
 ) -> Tensor:
     """Make a tensor again from its pickled parts."""
-    target = as_device(device)
+    target = as_device(device or "cpu")
     # A dtype that was pickled is an equal object, not the same one; dispatch compares by identity.
     array = adopted(array.view(as_dtype("pickle", array.dtype)))
     tensor = make_tensor(array if target is CPU else to_device(array, target), cls)
@@ -738,8 +749,15 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     if isinstance(data, Tensor):
         return adopted(np.array(data.numpy(), dtype=dtype))
     keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
+    first = _first_of(data)
+    if isinstance(first, Tensor):
+        data, dtype = _without_tensors(data, dtype)
     try:
-        array = np.array(data)
+        try:
+            array = np.array(data)
+        except GradientError:  # one of the tensors further on requires a gradient
+            data, dtype = _without_tensors(data, dtype)
+            array = np.array(data)
         if array.dtype.kind not in "biufcV" and not keep:
             raise TypeError("not a number")
         if dtype is not None:  # from the data once more: a number that overflows raises
@@ -753,7 +771,7 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
             got=f"{type(data).__name__} ({error})",
             mend="make all rows equally long and all elements numbers",
         ) from None
-    if dtype is None and not keep and not _holds_numpy_scalars(data):
+    if dtype is None and not keep and not isinstance(first, (np.generic, np.ndarray)):
         if array.dtype.kind == "f":
             array = array.astype(default_float())
         elif array.dtype.kind == "c":
@@ -761,7 +779,33 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     return adopted(array.astype(as_dtype(op, array.dtype), copy=False))
 
 
-def _holds_numpy_scalars(data: Any) -> bool:
+def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]:
+    """Return nested sequences with lists for the tensors in them, and the dtype of them all."""
+    found: list[Any] = []
+    listed = _listed(data, found)
+    if any(isinstance(x, Tensor) and x.requires_grad for x in found):
+        warnings.warn(
+            "tensor(): the data holds tensors that require a gradient, which will not flow there; "
+            "use flow.stack(), or detach() them",
+            UserWarning,
+            stacklevel=4,
+        )
+    if dtype is None:
+        for x in found:
+            own = x.dtype if hasattr(x, "dtype") else scalar_dtype(x)
+            dtype = own if dtype is None else promote_types(dtype, own)
+    return listed, dtype
+
+
+def _listed(value: Any, found: list[Any]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_listed(each, found) for each in value]
+    found.append(value)
+    return value.detach().tolist() if isinstance(value, Tensor) else value
+
+
+def _first_of(data: Any) -> Any:
+    """Return the first element of nested sequences."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
-    return isinstance(data, (np.generic, np.ndarray, Tensor))
+    return data

@@ -38,7 +38,7 @@ class layout:
 strided = layout("strided")
 
 # The class names that `type()` speaks, as PyTorch's.
-_TYPES = {
+TYPE_NAMES = {
     "BFloat16Tensor": "bfloat16",
     "BoolTensor": "bool",
     "ByteTensor": "uint8",
@@ -60,20 +60,22 @@ _TYPES = {
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return PyTorch's name of the type, such as "torch.FloatTensor", or the tensor as another."""
     if dtype is None:
-        names = {kind: name for name, kind in _TYPES.items()}
+        names = {kind: name for name, kind in TYPE_NAMES.items()}
         return f"torch.{'cuda.' if self.is_cuda else ''}{names[str(self.dtype)]}"
     if isinstance(dtype, str) and dtype.startswith("torch."):
         place, _, name = dtype.removeprefix("torch.").rpartition(".")
-        if name not in _TYPES or place not in ("", "cuda"):
+        if name not in TYPE_NAMES or place not in ("", "cuda"):
             raise bad_argument(
                 ArgumentError,
                 "type",
                 "dtype",
-                expected="a dtype, or one of " + ", ".join([f"'torch.{n}'" for n in _TYPES]),
+                expected="a dtype, or one of " + ", ".join([f"'torch.{n}'" for n in TYPE_NAMES]),
                 got=repr(dtype),
                 mend="pass flow.float32 or another dtype",
             )
-        return self.to(place or "cpu", _TYPES[name])
+        return self.to(place or "cpu", TYPE_NAMES[name])
+    if hasattr(dtype, "type_name"):
+        return type_(self, dtype.type_name)
     return self.to(as_dtype("type", dtype))
 
 
@@ -170,8 +172,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         array[:kept] = flat[:kept]
         version = self._version
         _take(self, make_tensor(array.reshape(shape)))
-        self.storage.version = version
-    self.storage.version += 1
+        self.memory.version = version
+    self.memory.version += 1
     return self
 
 
@@ -209,7 +211,7 @@ def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
 
 def _take(self: Tensor, other: Tensor) -> None:
     """Take over another tensor's memory; what a graph saved of the old counts as overwritten."""
-    before = self.storage
+    before = self.memory
     self.data = other
     before.version += 1
 

@@ -34,7 +34,7 @@ def link_view(
 
 def link(op: OpExpr, x: Tensor, y: Tensor, attrs: dict[str, Any], origin: Origin | None) -> None:
     """Make `y`, whose memory lies in that of `x`, a view of it."""
-    storage = y._storage = x._storage or x.storage
+    storage = y._storage = x._storage or x.memory
     parent = x._view
     if parent is None:
         base, layout = x, x._layout

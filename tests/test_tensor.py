@@ -762,8 +762,9 @@ def test_a_device_that_is_not_there():
 
 
 def test_alpha_that_is_a_tensor():
+    assert flow.ones(2).add_(flow.ones(2), alpha=flow.tensor(0.5)).tolist() == [1.5, 1.5]
     with pytest.raises(FlowError, match=r"'alpha'.*item\(\)"):
-        flow.ones(2).add_(flow.ones(2), alpha=flow.tensor(0.5))
+        flow.ones(2).add_(flow.ones(2), alpha=flow.tensor(0.5, requires_grad=True))
 
 
 class Stranger:

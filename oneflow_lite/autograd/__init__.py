@@ -72,7 +72,9 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"oneflow_lite.autograd.{name}")
     if name not in _HOME:
-        raise AttributeError(f"module 'oneflow_lite.autograd' has no attribute {name!r}")
+        from oneflow_lite.exposure import old_names
+
+        return old_names(__name__)(name)
     value = getattr(import_module(f"oneflow_lite.autograd.{_HOME[name]}"), name)
     globals()[name] = value
     return value

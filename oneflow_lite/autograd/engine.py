@@ -213,6 +213,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -229,6 +230,8 @@ def grad(
         Keep the saved tensors; None means `create_graph`.
     create_graph : bool
         Record the backward pass, so that the result can be differentiated again.
+    only_inputs : bool
+        True, which it always is: `backward` accumulates in all leaves.
     allow_unused : bool, optional
         Return None for an input that the outputs do not depend on, instead of raising; None
         means `materialize_grads`.
@@ -251,6 +254,12 @@ def grad(
     >>> first.item(), second.item()
     (27.0, 18.0)
     """
+    if not only_inputs:
+        warnings.warn(
+            "grad(): only_inputs=False is ignored; backward() accumulates in all leaves",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ArgumentError(
             "grad(): argument 'allow_unused': expected True or None with materialize_grads=True, "
@@ -323,7 +332,7 @@ def _batched(
             tuple(batch[k] for batch in batches),
             retain_graph or k < size - 1,
             create_graph,
-            allow_unused,
+            allow_unused=allow_unused,
             materialize_grads=materialize_grads,
         )
         for k in range(size)

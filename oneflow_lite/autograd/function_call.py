@@ -167,7 +167,7 @@ class FunctionCall:
         """Return the outputs, joined to a new node where they have a gradient."""
         self._check_dirty()
         for x in self.dirty.values():
-            x.storage.version += 1
+            x.memory.version += 1
         results = [
             self._result(y, has) for y, has in zip(self.outputs, self.differentiable, strict=True)
         ]

@@ -204,7 +204,7 @@ class GradientSums(TaskGraph):
                 except ValueError:  # it was transposed, or expanded: the op says what is wrong
                     FUNCTORS_F.add_(before, make_tensor(grad))
                     raise
-                (before._storage or before.storage).version += 1
+                (before._storage or before.memory).version += 1
 
     def _recorded_sum(self, node: FunctionNode, before: Tensor | None, grad: Tensor) -> Any:
         """Do the same in ops, which a pushed interpreter sees."""

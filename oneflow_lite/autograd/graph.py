@@ -227,7 +227,7 @@ class _CopyBeforeWrite(Interpreter):
     def pack(self, tensor: Tensor) -> _Kept:
         """Keep a tensor, and remember where its memory is."""
         kept = _Kept(tensor)
-        self.kept.setdefault(tensor.storage, weakref.WeakSet()).add(kept)
+        self.kept.setdefault(tensor.memory, weakref.WeakSet()).add(kept)
         return kept
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -311,7 +311,7 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     1
     """
     for x in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        x.storage.version += 1
+        x.memory.version += 1
 
 
 class _Gathered:

@@ -84,7 +84,7 @@ def _save_one_input(name: str, position: int, general: Saver) -> Saver:
         tensor = inputs[position]
         if tensor is None:
             return general(inputs, outputs, attrs)
-        storage = tensor._storage or tensor.storage
+        storage = tensor._storage or tensor.memory
         return ((name, tensor._data, storage, storage.version, tensor._edge),), attrs
 
     return save
@@ -97,7 +97,7 @@ def _save_two_inputs(first: tuple[str, int], second: tuple[str, int], general: S
         x, y = inputs[i], inputs[j]
         if x is None or y is None:
             return general(inputs, outputs, attrs)
-        one, two = x._storage or x.storage, y._storage or y.storage
+        one, two = x._storage or x.memory, y._storage or y.memory
         saved = (
             (name, x._data, one, one.version, x._edge),
             (other, y._data, two, two.version, y._edge),

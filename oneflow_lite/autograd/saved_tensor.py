@@ -26,7 +26,7 @@ SavedTensor = tuple[str, Any, Storage, int, Edge | None]
 
 def save_tensor(name: str, tensor: Tensor, edge: Edge | None) -> SavedTensor:
     """Save a tensor under the name that its gradient rule knows it by."""
-    storage = tensor._storage or tensor.storage
+    storage = tensor._storage or tensor.memory
     return (name, tensor._data, storage, storage.version, edge)
 
 

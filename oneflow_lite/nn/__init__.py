@@ -1,5 +1,6 @@
 """Networks: modules, parameters, containers, initialisation, and functions without state."""
 
+from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.nn import functional, init, modules, parameter, utils
 from oneflow_lite.nn.containers import (
     ModuleDict,
@@ -12,6 +13,8 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules import *  # noqa: F403  (exactly its __all__)
 from oneflow_lite.nn.modules import __all__ as _layers
 from oneflow_lite.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+__getattr__ = _old_names(__name__)
 
 __all__ = [
     "Buffer",

@@ -24,7 +24,7 @@ def _adopt(tensor: Tensor, data: Any, requires_grad: bool | None) -> None:
             mend="wrap the values with flow.tensor(...)",
         )
     tensor._data = data._data
-    tensor._storage = data.storage
+    tensor._storage = data.memory
     tensor.requires_grad = data.requires_grad if requires_grad is None else requires_grad
 
 

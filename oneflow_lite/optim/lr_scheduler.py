@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.optim.optimizer import Group, Optimizer
 from oneflow_lite.tensor import Tensor
+
+__getattr__ = _old_names(__name__)
 
 
 class LRScheduler:

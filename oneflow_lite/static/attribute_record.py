@@ -17,6 +17,7 @@ from oneflow_lite.errors import FlowError, SerializationError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import KERNELS
+from oneflow_lite.size import Size
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -33,8 +34,8 @@ def write_attribute(value: Any) -> Any:
     kind = type(value)
     if kind in _PLAIN:
         return value
-    if kind in (list, tuple):
-        return kind(write_attribute(item) for item in value)
+    if kind in (list, tuple, Size):
+        return (list if kind is list else tuple)(write_attribute(item) for item in value)
     if isinstance(value, dict):
         return {"dict": [[key, write_attribute(item)] for key, item in value.items()]}
     if kind is slice:

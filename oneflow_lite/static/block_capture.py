@@ -174,7 +174,7 @@ class BlockCapture(Interpreter):
         desc = tensor._data.var
         if desc.name not in self.block.vars:
             self.block.vars[desc.name] = desc
-            self.protected.append(tensor.storage)
+            self.protected.append(tensor.memory)
 
     # The interpreter
 
@@ -189,7 +189,7 @@ class BlockCapture(Interpreter):
         result = self.inner.apply(op_expr, taken, attrs)
         if schema.random or self._views_constant(op_expr, taken):
             outputs = result if type(result) is tuple else (result,)
-            self.protected += [y.storage for y in outputs]
+            self.protected += [y.memory for y in outputs]
         return result
 
     def _views_constant(self, op: OpExpr, inputs: tuple[Any, ...]) -> bool:
@@ -238,7 +238,7 @@ class BlockCapture(Interpreter):
     def _check_write(self, op: str, x: Tensor, random: bool) -> None:
         if not isinstance(x._data, SymbolicArray):
             what = "a constant"
-        elif any(x.storage is storage for storage in self.protected):
+        elif any(x.memory is storage for storage in self.protected):
             what = f"{x.name!r}, which comes from outside of the block or from a nested one,"
         elif random:
             raise CaptureError(
@@ -262,10 +262,10 @@ class BlockCapture(Interpreter):
             shared = (
                 not self._makes(x._data)
                 or x._view is not None
-                or any(x.storage is storage for storage in (*seen, *self.protected))
+                or any(x.memory is storage for storage in (*seen, *self.protected))
             )
             made: Tensor = dispatch(_CLONE, (x,)) if shared else x
-        seen.append(made.storage)
+        seen.append(made.memory)
         return made
 
     def _makes(self, data: Any) -> bool:

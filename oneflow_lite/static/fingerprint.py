@@ -10,6 +10,7 @@ import numpy as np
 from oneflow_lite.device import Device
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.size import Size
 
 if TYPE_CHECKING:
     from oneflow_lite.static.program import OpDesc, Program, VarDesc
@@ -50,8 +51,8 @@ def value_text(value: Any) -> str:
     kind = type(value)
     if kind in _PLAIN or isinstance(value, (np.dtype, np.generic)):
         return repr(value)
-    if kind in (tuple, list):
-        return f"{kind.__name__}({', '.join(map(value_text, value))})"
+    if kind in (tuple, list, Size):
+        return f"{'list' if kind is list else 'tuple'}({', '.join(map(value_text, value))})"
     if isinstance(value, dict):
         return f"dict({', '.join(f'{key!r}: {value_text(item)}' for key, item in value.items())})"
     if isinstance(value, np.ndarray):

@@ -269,7 +269,7 @@ class LazyInterpreter(Interpreter):
         return y
 
     def _note_write(self, block: Block, tensor: Tensor) -> None:
-        (tensor._storage or tensor.storage).version += 1
+        (tensor._storage or tensor.memory).version += 1
         if _is_symbolic(tensor) or not isinstance(tensor._data, ndarray):
             return
         desc = self.persistables.find(tensor)

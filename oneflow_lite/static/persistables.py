@@ -83,11 +83,11 @@ class Persistables:
 
     def note_viewed(self, tensor: Tensor) -> None:
         """Take note that a view of a tensor with values was captured."""
-        self._notes.viewed[id(tensor.storage)] = tensor
+        self._notes.viewed[id(tensor.memory)] = tensor
 
     def viewed(self, tensor: Tensor) -> Tensor | None:
         """Return the tensor with values in whose memory a captured view lies."""
-        base = self._notes.viewed.get(id(tensor.storage))
+        base = self._notes.viewed.get(id(tensor.memory))
         return None if base is None or isinstance(base._data, SymbolicArray) else base
 
     def find(self, tensor: Tensor) -> VarDesc | None:

@@ -125,7 +125,7 @@ class _Frame:
 
     def pack(self, tensor: Tensor) -> _Holder:
         """Keep the place of a tensor instead of the tensor."""
-        self.saved.append((_facts(tensor), tensor.storage, tensor._version))
+        self.saved.append((_facts(tensor), tensor.memory, tensor._version))
         return _Holder(self, len(self.saved) - 1)
 
     def unpack(self, index: int) -> Tensor:
@@ -189,7 +189,7 @@ class _Frame:
                 f"checkpoint(): the saved tensor {position} was of {facts} at first and is of "
                 f"{_facts(tensor)} when the function runs again; it has to do the same both times"
             )
-        if tensor.storage is storage and tensor._version != version:  # a parameter, say
+        if tensor.memory is storage and tensor._version != version:  # a parameter, say
             raise StaleTensorError(
                 f"checkpoint(): a tensor of shape {tensor.shape} that the function uses was "
                 f"modified in place: it is at version {tensor._version}, the gradient needs "

@@ -244,7 +244,7 @@ class TestDetach:
         assert not d.requires_grad and d.grad_fn is None and d.is_leaf
         assert not d.is_view()
         assert np.shares_memory(d.numpy(), y.numpy())
-        assert d.storage is y.storage
+        assert d.memory is y.memory
         d.zero_()
         assert y.tolist() == [0.0, 0.0]
         assert y._version == d._version == 1

@@ -101,8 +101,13 @@ ELSEWHERE = {
         "an optional package: tests/test_bfloat16.py": "bfloat16",
         "files and foreign memory: what ends a recording": "load save from_dlpack from_numpy",
         "a look at the graph, which ends a recording or has no captured form": """
-            autograd_meta grad_fn grad_fn_node output_nr name is_view storage retain_grad
-            retains_grad""",
+            autograd_meta grad_fn grad_fn_node output_nr name is_view memory storage
+            retain_grad retains_grad untyped_storage""",
+        "old names, and what is said in other functions: tests/test_compatibility.py": """
+            asarray broadcast_shapes empty_strided fill_diagonal_ frombuffer get_default_device
+            mock_torch new nonzero_static norm_except_dim pin_memory scalar_tensor
+            set_default_device share_memory_ storage_type unsafe_split_with_sizes vmap volatile""",
+        "sparse tensors: tests/test_sparse.py": "sparse_coo_tensor spmm to_sparse",
         "hooks: tests/static/capture": "register_hook register_post_accumulate_grad_hook",
         "the package's own: views follow writes, tests/test_views_written.py": """
             refresh_view replay_view set_history""",

@@ -1,5 +1,6 @@
 """The layers, by family."""
 
+from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.nn.modules.activation import (
     CELU,
     ELU,
@@ -171,6 +172,8 @@ from oneflow_lite.nn.modules.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+__getattr__ = _old_names(__name__)
 
 __all__ = [
     "CELU",

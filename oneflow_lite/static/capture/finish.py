@@ -39,7 +39,7 @@ def make_finish(
     for position, tensor, place, count in versions:
         given = f"x[{position}]" if tensor is None else writer.value(tensor)
         given += place
-        writer.lines.append(f"({given}._storage or {given}.storage).version += {count}")
+        writer.lines.append(f"({given}._storage or {given}.memory).version += {count}")
     entries = list(enumerate(results.entries))
     waiting = set()  # for their places in the graph
     for i, entry in entries:
@@ -53,7 +53,7 @@ def make_finish(
             writer.lines.append(f"y{i} = {given}")
     for i, entry in entries:
         if isinstance(entry, Made) and entry.shares is not None:
-            writer.lines.append(f"y{i}._storage = y{entry.shares}.storage")
+            writer.lines.append(f"y{i}._storage = y{entry.shares}.memory")
     # A view is recorded in the graph that its base has by then, and joins may look at views.
     there = {i for i, entry in entries if isinstance(entry, (Made, Given))} - waiting
     for outputs, others, join in (*joins, ((), (), None)):
@@ -90,7 +90,7 @@ class _Writer:
         if entry.inference:
             self.lines.append(f"y{position}._inference = True")
         if entry.version:
-            self.lines.append(f"y{position}.storage.version = {entry.version}")
+            self.lines.append(f"y{position}.memory.version = {entry.version}")
         if entry.requires_grad == "leaf":
             self.lines.append(f"y{position}.requires_grad = True")
 

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.device import Device
+from oneflow_lite.size import Size
 
 _GONE = (KeyError, IndexError, AttributeError, ValueError, TypeError)  # the value is not there
 _CHUNK = 200  # conditions in one expression
@@ -155,7 +156,7 @@ def same(a: Any, b: Any) -> bool:
         return same(a.real, b.real) and same(a.imag, b.imag)
     if kind in (bool, int, str, bytes, Device):
         return bool(a == b)
-    if kind is tuple:
+    if kind in (tuple, Size):
         return len(a) == len(b) and all(map(same, a, b))
     if kind in (slice, range):  # ranges of the same numbers may end elsewhere
         return same((a.start, a.stop, a.step), (b.start, b.stop, b.step))

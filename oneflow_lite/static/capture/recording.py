@@ -364,7 +364,7 @@ class Recording:
             owner = tensors[position] if tensor is None else tensor
             written = owner.grad if place else owner
             if written is not None:
-                written.storage.version += count
+                written.memory.version += count
 
     def _join(
         self,
@@ -430,7 +430,7 @@ class Recording:
                 tensor, storage = None, _NEVER_WRITTEN
             else:
                 tensor = self._keeper(part, keeper, tensors, others)
-                storage = tensor.storage
+                storage = tensor.memory
             if tensor is not None and (before or keeper == name):
                 saved.append((name, tensor._data, storage, storage.version, tensor._edge))
             else:
@@ -535,16 +535,16 @@ def _versions(
     before = {id(state.tensor): state.version for state in states}
     for tensor in (*[state.tensor for state in states], *late):
         count = tensor._version - before.get(id(tensor), 0)
-        if count and id(tensor.storage) not in found:
+        if count and id(tensor.memory) not in found:
             position = positions.get(id(tensor), -1)
-            found[id(tensor.storage)] = (position, None if position >= 0 else tensor, "", count)
+            found[id(tensor.memory)] = (position, None if position >= 0 else tensor, "", count)
     for state in states:
         tensor, grad = state.tensor, state.grad
-        if grad is None or tensor.grad is not grad or id(grad.storage) in found:
+        if grad is None or tensor.grad is not grad or id(grad.memory) in found:
             continue
         count = grad._version - state.grad_version
         if count:
             position = positions.get(id(tensor), -1)
             owner = None if position >= 0 else tensor
-            found[id(grad.storage)] = (position, owner, ".grad", count)
+            found[id(grad.memory)] = (position, owner, ".grad", count)
     return list(found.values())

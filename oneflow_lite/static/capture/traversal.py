@@ -32,6 +32,7 @@ import numpy as np
 from oneflow_lite.device import Device
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.size import Size
 from oneflow_lite.static.capture.code_walk import Path, nested_codes, walk
 from oneflow_lite.static.capture.holders import (
     CALLED,
@@ -62,7 +63,7 @@ LIMIT = 200_000  # objects; more than that is no state that a training step read
 _Named = namedtuple("_Named", "field")
 _LEAVES = {
     type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range,
-    slice, object, Device, CodeType, GetSetDescriptorType, MemberDescriptorType,
+    slice, object, Device, Size, CodeType, GetSetDescriptorType, MemberDescriptorType,
     WrapperDescriptorType, MethodDescriptorType, enum.property, type(_Named.field),
 }  # fmt: skip
 SCALARS = (bool, int, float, complex, str, bytes, type(None))

@@ -10,10 +10,11 @@ import attrs
 import numpy as np
 
 from oneflow_lite.device import Device
+from oneflow_lite.size import Size
 from oneflow_lite.tensor import Tensor
 
 # Of these types themselves: an object of a subclass may hold more than its value.
-PLAIN = {bool, int, float, complex, str, bytes, type(None), type(...), Device}
+PLAIN = {bool, int, float, complex, str, bytes, type(None), type(...), Device, Size}
 
 
 def is_plain(value: Any) -> bool:

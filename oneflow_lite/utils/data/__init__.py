@@ -1,5 +1,6 @@
 """Data sets, samplers, and the loader that makes batches of them."""
 
+from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.utils.data.collate import default_collate
 from oneflow_lite.utils.data.dataloader import DataLoader
 from oneflow_lite.utils.data.dataset import (
@@ -17,6 +18,8 @@ from oneflow_lite.utils.data.sampler import (
     SequentialSampler,
     SubsetRandomSampler,
 )
+
+__getattr__ = _old_names(__name__)
 
 __all__ = [
     "BatchSampler",

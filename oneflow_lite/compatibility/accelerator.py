@@ -1,0 +1,38 @@
+"""`accelerator`: the CUDA devices, where there are any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite.compatibility import cuda
+from oneflow_lite.compatibility.cuda import (
+    empty_cache as empty_cache,
+    is_available as is_available,
+    set_device,
+)
+from oneflow_lite.device import Device
+
+
+def current_accelerator(check_available: bool = False) -> Device | None:
+    """Return the type of device there is beside the CPU; None without one."""
+    return Device("cuda") if is_available() else None
+
+
+def device_count() -> int:
+    """Return the number of CUDA devices."""
+    return int(cuda.device_count())
+
+
+def current_device_index() -> int:
+    """Return the index of the current CUDA device."""
+    return int(cuda.current_device())
+
+
+def set_device_index(device: Any) -> None:
+    """Make a CUDA device the current one."""
+    set_device(device)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until all work on a device is done."""
+    cuda.synchronize(device)

@@ -1,0 +1,70 @@
+"""`backends`: switches that can be set and read, and change nothing here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+
+class Backend(ModuleType):
+    """One backend: a module of switches."""
+
+    def __init__(self, name: str, available: bool = False, **switches: Any) -> None:
+        super().__init__(f"{__name__}.{name}", f"Switches of {name}; they change nothing.")
+        self.__dict__.update(
+            switches, is_available=lambda: available, is_built=lambda: available, __path__=[]
+        )
+
+    @contextlib.contextmanager
+    def flags(self, *args: Any, **switches: Any) -> Iterator[None]:
+        """Set switches for a `with` block."""
+        before = {name: getattr(self, name, None) for name in switches}
+        self.__dict__.update(switches)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
+
+def _precision(name: str, **switches: Any) -> Backend:
+    return Backend(name, allow_tf32=False, fp32_precision="none", **switches)
+
+
+cudnn = Backend(
+    "cudnn",
+    allow_tf32=True,
+    benchmark=False,
+    benchmark_limit=10,
+    deterministic=False,
+    enabled=True,
+    fp32_precision="none",
+    version=lambda: None,
+    is_acceptable=lambda tensor: False,
+    conv=_precision("cudnn.conv"),
+    rnn=_precision("cudnn.rnn"),
+)
+cuda = Backend(
+    "cuda",
+    matmul=_precision(
+        "cuda.matmul",
+        allow_bf16_reduced_precision_reduction=True,
+        allow_fp16_reduced_precision_reduction=True,
+        allow_fp16_accumulation=False,
+    ),
+    flash_sdp_enabled=lambda: False,
+    mem_efficient_sdp_enabled=lambda: False,
+    math_sdp_enabled=lambda: True,
+    enable_flash_sdp=lambda enabled: None,
+    enable_mem_efficient_sdp=lambda enabled: None,
+    enable_math_sdp=lambda enabled: None,
+    preferred_linalg_library=lambda backend=None: "default",
+)
+cpu = Backend("cpu", True, get_cpu_capability=lambda: "NO AVX")
+mps = Backend("mps", is_macos_or_newer=lambda major, minor: False)
+mkl = Backend("mkl")
+mkldnn = Backend("mkldnn", enabled=False, deterministic=False, allow_tf32=True)
+openmp = Backend("openmp")
+opt_einsum = Backend("opt_einsum", enabled=False, strategy=None)
+xeon = Backend("xeon")

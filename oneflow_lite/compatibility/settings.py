@@ -1,0 +1,142 @@
+"""Switches of PyTorch: kept and told again; what they would change is said at each."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from oneflow_lite.compatibility.tensors import TensorType, check_dtype
+from oneflow_lite.device import set_default_device
+from oneflow_lite.dtype import as_dtype, set_default_dtype
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.optim.lr_scheduler import LRScheduler as _LRScheduler  # noqa: F401  its old name
+from oneflow_lite.tensor_methods import TYPE_NAMES
+
+_state: dict[str, Any] = {
+    "threads": None,
+    "interop_threads": None,
+    "deterministic": 0,
+    "precision": "highest",
+    "warn_always": False,
+}
+
+
+def _positive(op: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        kind: Any = ArgumentTypeError
+    elif value < 1:
+        kind = ArgumentError
+    else:
+        return value
+    raise bad_argument(kind, op, "int", "an int of at least 1", repr(value), "pass a larger one")
+
+
+def get_num_threads() -> int:
+    """Return what `set_num_threads` was given; at first OMP_NUM_THREADS or the number of cores."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    cores = int(given) if given.isdigit() and int(given) else os.cpu_count() or 1
+    return _state["threads"] or cores
+
+
+def set_num_threads(int: int) -> None:
+    """Keep a number; NumPy's libraries read theirs (OMP_NUM_THREADS) once, when they start."""
+    _state["threads"] = _positive("set_num_threads", int)
+
+
+def get_num_interop_threads() -> int:
+    """Return what `set_num_interop_threads` was given; at first 1, as ops run one by one."""
+    return _state["interop_threads"] or 1
+
+
+def set_num_interop_threads(int: int) -> None:
+    """Keep a number."""
+    _state["interop_threads"] = _positive("set_num_interop_threads", int)
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Keep the setting: the results on the CPU are the same in every run anyway."""
+    _state["deterministic"] = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return whether `use_deterministic_algorithms` was asked for."""
+    return bool(_state["deterministic"])
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return whether it was asked for with `warn_only`."""
+    return bool(_state["deterministic"] == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """Return the setting as a number: 0 off, 1 warnings, 2 errors."""
+    return int(_state["deterministic"])
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Keep the setting, given as a number or as "default", "warn" or "error"."""
+    levels: dict[Any, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
+    if debug_mode not in levels:
+        raise bad_argument(
+            ArgumentError,
+            "set_deterministic_debug_mode",
+            "debug_mode",
+            expected="0, 1, 2, 'default', 'warn' or 'error'",
+            got=repr(debug_mode),
+            mend="name one of these",
+        )
+    _state["deterministic"] = levels[debug_mode]
+
+
+def get_float32_matmul_precision() -> str:
+    """Return what `set_float32_matmul_precision` was given."""
+    return str(_state["precision"])
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Keep a word, "highest", "high" or "medium": float32 is always computed in full."""
+    if precision not in ("highest", "high", "medium"):
+        raise bad_argument(
+            ArgumentError,
+            "set_float32_matmul_precision",
+            "precision",
+            expected="'highest', 'high' or 'medium'",
+            got=repr(precision),
+            mend="name one of these",
+        )
+    _state["precision"] = precision
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Return False: the processor's mode is left as it is."""
+    return False
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Keep the setting: which warnings are repeated is for the module warnings to say."""
+    _state["warn_always"] = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """Return what `set_warn_always` was given."""
+    return bool(_state["warn_always"])
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Set the default dtype and device by a typed tensor or its name, "torch.DoubleTensor"."""
+    op = "set_default_tensor_type"
+    text = t.type_name if isinstance(t, TensorType) else t
+    place, _, name = str(text).removeprefix("torch.").rpartition(".")
+    if not isinstance(text, str) or name not in TYPE_NAMES or place not in ("", "cuda"):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            "t",
+            expected="a type of floating point tensors or its name",
+            got=repr(t),
+            mend="pass 'torch.FloatTensor' or 'torch.DoubleTensor'",
+        )
+    dtype = as_dtype(op, TYPE_NAMES[name])
+    check_dtype(op, dtype)
+    set_default_device(place or "cpu")
+    set_default_dtype(dtype)

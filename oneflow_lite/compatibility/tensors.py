@@ -1,0 +1,393 @@
+"""Typed tensors, `Variable`, and methods of Tensor, as scripts of older PyTorch use them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.array_spec import owner
+from oneflow_lite.device import CPU, Device, as_device, to_device
+from oneflow_lite.dtype import DType, as_dtype
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.size import Size
+from oneflow_lite.spellings import as_number
+from oneflow_lite.tensor import Tensor, as_constant, make_tensor, to_array
+from oneflow_lite.tensor_methods import TYPE_NAMES, type_
+
+
+def construct(op: str, dtype: DType, device: Device, data: tuple[Any, ...]) -> Tensor:
+    """Return what the old constructors do: sizes give uninitialised memory, all else is data.
+
+    A tensor is not copied, and has to be of the type itself.
+    """
+    first = data[0] if data else 0
+    if len(data) == 1 and isinstance(first, Tensor) and first.ndim:
+        if first.dtype != dtype or first.device != device:
+            raise bad_argument(
+                ArgumentTypeError,
+                op,
+                "data",
+                expected=f"a tensor of dtype {dtype} on {device}",
+                got=f"{first.dtype} on {first.device}",
+                mend="convert it with to()",
+            )
+        return first.view_as(first)
+    sizes = first if isinstance(first, Size) and len(data) == 1 else data
+    if isinstance(sizes, Size) or all(isinstance(as_number(n), int) for n in data):
+        array = np.empty([int(n) for n in sizes] if data else 0, dtype)
+    elif len(data) == 1 and not isinstance(as_number(first), (int, float, complex)):
+        array = to_array(op, first)
+        array = array if array.dtype == dtype else to_array(op, first, dtype)
+    else:
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            "data",
+            expected="sizes, or one sequence of numbers",
+            got=", ".join([type(x).__name__ for x in data]),
+            mend="wrap a number in a list",
+        )
+    return as_constant(make_tensor(array if device is CPU else to_device(array, device)))
+
+
+class TensorType(type):
+    """The type of the typed tensors: a tensor is an instance by its dtype and device."""
+
+    dtype: DType
+    is_cuda: bool
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return (
+            isinstance(value, Tensor) and value.dtype == cls.dtype and value.is_cuda == cls.is_cuda
+        )
+
+    def __call__(cls, *data: Any, device: Any = None) -> Tensor:
+        place = as_device("cuda" if cls.is_cuda else "cpu")
+        if device is not None and as_device(device).type != place.type:
+            raise bad_argument(
+                ArgumentError,
+                cls.__name__,
+                "device",
+                expected=f"a {place.type} device",
+                got=device,
+                mend=f"use flow.tensor(..., device={str(device)!r})",
+            )
+        place = place if device is None else as_device(device)
+        return construct(cls.__name__, cls.dtype, place, data)
+
+    def __repr__(cls) -> str:
+        return f"<class {cls.type_name!r}>"
+
+    @property
+    def type_name(cls) -> str:
+        """The name that `Tensor.type()` speaks."""
+        return f"torch.{'cuda.' if cls.is_cuda else ''}{cls.__name__}"
+
+
+def typed(name: str, on_cuda: bool) -> TensorType:
+    """Return the class of the tensors of one dtype on one kind of device."""
+    dtype = as_dtype(name, TYPE_NAMES[name])
+    body = {"dtype": dtype, "is_cuda": on_cuda, "__doc__": f"Tensors of dtype {dtype}."}
+    return TensorType(name, (), body)
+
+
+def __getattr__(name: str) -> Any:
+    if name in TYPE_NAMES:
+        globals()[name] = typed(name, False)
+        return globals()[name]
+    if name.endswith("Storage") and f"{name.removesuffix('Storage')}Tensor" in TYPE_NAMES:
+        return typed_storage(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """`Variable(tensor, requires_grad)` is the tensor itself, cut off from its history.
+
+    >>> import oneflow_lite as flow
+    >>> flow.autograd.Variable(flow.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    def __new__(  # type: ignore[misc]
+        cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool | None = None
+    ) -> Tensor:
+        if volatile is not None:
+            warnings.warn(
+                "Variable(): volatile has no effect; use `with flow.no_grad():`",
+                UserWarning,
+                stacklevel=2,
+            )
+        if volatile and requires_grad:
+            raise ArgumentError(
+                "Variable(): expected volatile or requires_grad, got both; leave volatile out"
+            )
+        if data is None:
+            data = Tensor()
+        if not isinstance(data, Tensor):
+            raise bad_argument(
+                ArgumentTypeError,
+                "Variable",
+                "data",
+                expected="a Tensor",
+                got=type(data).__name__,
+                mend="wrap the value with flow.tensor(...)",
+            )
+        return data.detach().requires_grad_(requires_grad)
+
+
+# --- Methods --------------------------------------------------------------------------------------
+
+
+def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
+    """Return a tensor of the dtype and device of this one, of sizes or of data."""
+    return construct("new", self.dtype, self.device if device is None else as_device(device), data)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Return the tensor: threads share memory, and processes do not."""
+    return self
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Return the tensor: memory is pinned for transfers only."""
+    return self
+
+
+def storage_type(self: Tensor) -> type[TypedStorage]:
+    """Return the class of the storage."""
+    return TypedStorage
+
+
+class TypedStorage:
+    """The memory behind a tensor, as one dimension; a write reaches all tensors that share it."""
+
+    def __init__(self, flat: Tensor) -> None:
+        self._flat = flat
+
+    def __len__(self) -> int:
+        return self._flat.numel()
+
+    size = __len__
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._flat[index]
+        return type(self)(found) if found.ndim else found.item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._flat[index] = value
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr()
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+    def __repr__(self) -> str:
+        kind = f"{type(self).__name__}(dtype={self.dtype}, device={self.device})"
+        return "\n".join([*(f" {x}" for x in self), f"[{kind} of size {len(self)}]"])
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self._flat.dtype
+
+    @property
+    def device(self) -> Device:
+        """Where the memory is."""
+        return self._flat.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is on a CUDA device."""
+        return self._flat.is_cuda
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self._flat.data_ptr()  # type: ignore[no-any-return]
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return self._flat.nbytes
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return self._flat.itemsize
+
+    def tolist(self) -> list[Any]:
+        """Return the elements as Python numbers."""
+        return self._flat.tolist()  # type: ignore[no-any-return]
+
+    def type(self) -> str:
+        """Return PyTorch's name of the type."""
+        return str(type_(self._flat)).replace("Tensor", "Storage")
+
+    def clone(self) -> TypedStorage:
+        """Return a copy."""
+        return TypedStorage(self._flat.clone())
+
+    def cpu(self) -> TypedStorage:
+        """Return a copy on the CPU; the storage itself when it is there."""
+        return TypedStorage(self._flat.cpu()) if self.is_cuda else self
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set all elements to a number."""
+        self._flat.fill_(value)
+        return self
+
+    def copy_(self, source: TypedStorage) -> TypedStorage:
+        """Copy the elements of another storage of the same length."""
+        self._flat.copy_(source._flat)
+        return self
+
+    def share_memory_(self) -> TypedStorage:
+        """Return the storage."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Return False: processes share no memory."""
+        return False
+
+    def untyped(self) -> UntypedStorage:
+        """Return the storage as bytes."""
+        return UntypedStorage(_seen_as(self._flat, np.dtype(np.uint8)))
+
+
+class UntypedStorage(TypedStorage):
+    """The memory behind a tensor, byte by byte."""
+
+    def untyped(self) -> UntypedStorage:
+        """Return the storage."""
+        return self
+
+
+def _seen_as(flat: Tensor, dtype: DType) -> Tensor:
+    seen = make_tensor(flat._data.view(dtype))
+    seen._storage = flat.memory
+    return seen
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """Return the memory that the tensor and its views share, as a one-dimensional storage."""
+    self._leave("storage")
+    array = owner(self._data)
+    flat = make_tensor(array.ravel("K"))
+    flat._storage = self.memory
+    return TypedStorage(flat)
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """Return the memory that the tensor and its views share, byte by byte."""
+    return storage(self).untyped()
+
+
+def is_storage(obj: Any) -> bool:
+    """Return whether an object is the storage of a tensor."""
+    return isinstance(obj, TypedStorage)
+
+
+def typed_storage(name: str) -> Any:
+    """Return the constructor of the storages of one dtype: of a size, or of numbers."""
+    kind = typed(name.replace("Storage", "Tensor"), False)
+
+    def make(*data: Any) -> TypedStorage:
+        return TypedStorage(kind(*data).reshape(-1))
+
+    make.__name__ = make.__qualname__ = name
+    return make
+
+
+def Storage(*data: Any) -> TypedStorage:
+    """Return a storage of the default dtype: of a size, or of numbers."""
+    return TypedStorage(Tensor(*data).reshape(-1))
+
+
+volatile = property(lambda self: False, doc="Whether nothing is recorded: never.")
+
+# --- Functions ------------------------------------------------------------------------------------
+
+
+def typename(obj: Any, /) -> str:
+    """Return PyTorch's name of the type of a tensor, or the dotted name of a type or object."""
+    if isinstance(obj, Tensor):
+        return str(type_(obj))
+    if isinstance(obj, TensorType):
+        return obj.type_name
+    kind = obj if hasattr(obj, "__qualname__") else type(obj)
+    home = getattr(kind, "__module__", "builtins")
+    return kind.__qualname__ if home == "builtins" else f"{home}.{kind.__qualname__}"
+
+
+def detach(input: Tensor) -> Tensor:
+    """Return `input.detach()`."""
+    return input.detach()
+
+
+def detach_(input: Tensor) -> Tensor:
+    """Return `input.detach_()`."""
+    return input.detach_()
+
+
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return `input.addmv_(mat, vec)`."""
+    return input.addmv_(mat, vec, beta=beta, alpha=alpha)
+
+
+_MODES = ("sum", "mean", "max")
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return `nn.functional.embedding_bag`, then the bag of each index, sizes and offsets of bags.
+
+    mode: 0 is the sum, 1 the mean, 2 the maximum.
+    """
+    import oneflow_lite as flow
+
+    bags = flow.nn.functional.embedding_bag(
+        indices,
+        weight,
+        offsets,
+        scale_grad_by_freq=scale_grad_by_freq,
+        mode=_MODES[mode],
+        sparse=sparse,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=padding_idx,
+    )
+    starts = offsets[:-1] if include_last_offset else offsets
+    ends = flow.cat([starts[1:], offsets.new_tensor([len(indices)])])
+    sizes = ends - starts
+    bag_of = flow.repeat_interleave(flow.arange(len(sizes)), sizes)
+    return bags, bag_of, sizes, starts
+
+
+def check_dtype(op: str, dtype: DType) -> None:
+    """Raise where a dtype cannot be the default one."""
+    if dtype.kind != "f":
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            "t",
+            expected="a type of floating point tensors",
+            got=dtype,
+            mend="pass 'torch.FloatTensor' or 'torch.DoubleTensor'",
+        )

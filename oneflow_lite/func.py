@@ -1,0 +1,425 @@
+"""Functions of functions, under the names of `torch.func`: gradients, Jacobians, batches.
+
+Arguments and results may be tensors in tuples, lists and dicts. The derivatives are those of
+`autograd.functional`, and can be taken of one another; `vmap` is a loop over the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Any
+
+from oneflow_lite.autograd import functional
+from oneflow_lite.autograd.engine import grad as _grad
+from oneflow_lite.autograd.mode import enable_grad
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    GradientError,
+    ShapeError,
+    bad_argument,
+)
+from oneflow_lite.functors.creation import zeros_like
+from oneflow_lite.functors.joining import stack
+from oneflow_lite.functors.random import get_rng_state, set_rng_state
+from oneflow_lite.interpreter import Interpreter, push_interpreter
+from oneflow_lite.nn.functional_call import functional_call as functional_call
+from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.tensor import Tensor
+
+_Build = Callable[[Iterator[Any]], Any]
+
+
+def _flatten(tree: Any, leaves: list[Any]) -> _Build:
+    """Append the leaves of nested tuples, lists and dicts; return what puts others in place."""
+    if isinstance(tree, dict):
+        parts = {key: _flatten(value, leaves) for key, value in tree.items()}
+        return lambda given: {key: build(given) for key, build in parts.items()}
+    if isinstance(tree, (tuple, list)):
+        builds = [_flatten(value, leaves) for value in tree]
+        kind = type(tree)
+        if hasattr(kind, "_fields"):
+            return lambda given: kind(*[build(given) for build in builds])
+        return lambda given: kind([build(given) for build in builds])
+    leaves.append(tree)
+    return next
+
+
+class _Call:
+    """A function of the tensors in some of its arguments."""
+
+    def __init__(
+        self, name: str, func: Callable[..., Any], argnums: Any, args: Any, kwargs: Any
+    ) -> None:
+        self.name, self.func, self.args, self.kwargs = name, func, list(args), kwargs
+        self.several = isinstance(argnums, tuple)
+        self.places = argnums if self.several else (argnums,)
+        if any(not -len(args) <= n < len(args) for n in self.places):
+            expected = f"the place of one of the {len(args)} arguments"
+            mend = "count from 0"
+            raise bad_argument(ArgumentError, name, "argnums", expected, argnums, mend)
+        self.leaves: list[Tensor] = []
+        self.builds = [_flatten(args[n], self.leaves) for n in self.places]
+        for leaf in self.leaves:
+            check_leaf(name, leaf)
+
+    def like_arguments(self, values: Sequence[Any]) -> Any:
+        """Nest one value for each tensor as the arguments are."""
+        given = iter(values)
+        nested = tuple([build(given) for build in self.builds])
+        return nested if self.several else nested[0]
+
+    def __call__(self, *leaves: Tensor) -> Any:
+        given, args = iter(leaves), list(self.args)
+        for place, build in zip(self.places, self.builds, strict=True):
+            args[place] = build(given)
+        return self.func(*args, **self.kwargs)
+
+
+def check_leaf(op: str, leaf: Any) -> Tensor:
+    """Return a tensor of floats; raise for what cannot be differentiated."""
+    if isinstance(leaf, Tensor) and leaf.dtype.kind in "fc":
+        return leaf
+    got = leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__
+    kind = GradientError if isinstance(leaf, Tensor) else ArgumentTypeError
+    expected, mend = "tensors of a floating dtype", "convert them with .float()"
+    raise bad_argument(kind, op, "args", expected, got, mend)
+
+
+def _inputs(leaves: Sequence[Tensor]) -> list[Tensor]:
+    """Return tensors of their own: joined to the graph of the originals, where there is one."""
+    return [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in leaves]
+
+
+def _finished(results: Sequence[Any], inputs: Sequence[Tensor], roots: Sequence[Any]) -> list[Any]:
+    """Cut results off that depend on nothing but the inputs of this call."""
+    own = {id(x._edge[0]) for x in inputs if x._edge is not None and x.is_leaf}
+    work = [r._edge[0] for r in roots if isinstance(r, Tensor) and r._edge is not None]
+    seen = set()
+    while work:
+        node = work.pop()
+        if id(node) in seen or id(node) in own:
+            continue
+        seen.add(id(node))
+        following = [edge[0] for edge in node.next_functions if edge[0] is not None]
+        if not following:  # a leaf from elsewhere
+            return list(results)
+        work += following
+    return [r.detach() if isinstance(r, Tensor) else r for r in results]
+
+
+def _cut_off(tree: Any, inputs: Sequence[Tensor]) -> Any:
+    """Cut off the tensors of a tree that depend on nothing but the inputs of this call."""
+    leaves: list[Any] = []
+    build = _flatten(tree, leaves)
+    return build(iter(_finished(leaves, inputs, leaves)))
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return a function of the gradient and the value of a scalar function; see `grad`."""
+
+    @wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        inner = _Call("grad", func, argnums, args, kwargs)
+        with enable_grad():
+            inputs = _inputs(inner.leaves)
+            result = inner(*inputs)
+            value, aux = result if has_aux else (result, None)
+            if not isinstance(value, Tensor) or value.ndim:
+                got = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+                expected, mend = "a function that returns a 0-d tensor", "reduce it with sum()"
+                raise bad_argument(ShapeError, "grad", "func", expected, got, mend)
+            if value.requires_grad:
+                found = _grad(value, inputs, create_graph=True, materialize_grads=True)
+            else:
+                found = tuple(zeros_like(x) for x in inputs)
+        *found, value = _finished([*found, value], inputs, [value])  # type: ignore[assignment]
+        aux = _cut_off(aux, inputs)
+        return inner.like_arguments(found), ((value, aux) if has_aux else value)
+
+    return call
+
+
+def grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return the function of the gradient of a scalar function.
+
+    argnums: which argument, or which several, to differentiate by.
+    has_aux: `func` returns a value and something else, which is returned beside the gradient.
+
+    Raises `ShapeError` when the function does not return a 0-d tensor.
+
+    >>> import oneflow_lite as flow
+    >>> flow.func.grad(flow.func.grad(lambda x: x**3))(flow.tensor(2.0))
+    tensor(12.)
+    """
+
+    @wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found, value = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return call
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return `func(*primals)`, and the function from a cotangent to `v J`, one for each primal.
+
+    >>> import oneflow_lite as flow
+    >>> y, pull = flow.func.vjp(lambda x: x * x, flow.tensor([1.0, 2.0]))
+    >>> y, pull(flow.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), (tensor([ 2., 40.]),))
+    """
+    inner = _Call("vjp", func, tuple(range(len(primals))), primals, {})
+    with enable_grad():
+        inputs = _inputs(inner.leaves)
+        result = inner(*inputs)
+    value, aux = result if has_aux else (result, None)
+    outputs: list[Any] = []
+    _flatten(value, outputs)
+
+    def pull(cotangents: Any) -> Any:
+        given: list[Any] = []
+        _flatten(cotangents, given)
+        kept = [(y, v) for y, v in zip(outputs, given, strict=True) if y.requires_grad]
+        if not kept:
+            return inner.like_arguments([zeros_like(x) for x in inputs])
+        with enable_grad():
+            found = _grad(
+                [y for y, _ in kept],
+                inputs,
+                [v for _, v in kept],
+                retain_graph=True,
+                create_graph=True,
+                materialize_grads=True,
+            )
+        return inner.like_arguments(_finished(found, inputs, [*outputs, *given]))
+
+    shown = _cut_off(value, inputs)
+    return (shown, pull, _cut_off(aux, inputs)) if has_aux else (shown, pull)
+
+
+def _derivative(
+    name: str, func: Callable[..., Any], argnums: Any, has_aux: bool, strategy: str
+) -> Callable[..., Any]:
+    @wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        inner = _Call(name, func, argnums, args, kwargs)
+        rebuild: _Build = next
+        aux: Any = None
+        roots: list[Any] = []
+
+        def flat(*leaves: Tensor) -> tuple[Any, ...]:
+            nonlocal rebuild, aux, roots
+            result = inner(*leaves)
+            value, aux = result if has_aux else (result, None)
+            roots = []
+            rebuild = _flatten(value, roots)
+            return tuple(roots)
+
+        with enable_grad():
+            inputs = _inputs(inner.leaves)
+            rows = functional.jacobian(flat, tuple(inputs), create_graph=True, strategy=strategy)
+        blocks = [inner.like_arguments(_finished(row, inputs, roots)) for row in rows]
+        jacobian = rebuild(iter(blocks))
+        return (jacobian, _cut_off(aux, inputs)) if has_aux else jacobian
+
+    return call
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return the function of the Jacobian, taken row by row: for more inputs than outputs.
+
+    >>> import oneflow_lite as flow
+    >>> flow.func.jacrev(lambda x: x * x)(flow.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    return _derivative("jacrev", func, argnums, has_aux, "reverse-mode")
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """Return the function of the Jacobian, taken column by column: for more outputs than inputs."""
+    return _derivative("jacfwd", func, argnums, has_aux, "forward-mode")
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """Return the function of the Hessian: the Jacobian of the Jacobian.
+
+    >>> import oneflow_lite as flow
+    >>> flow.func.hessian(lambda x: x.prod())(flow.tensor([2.0, 3.0]))
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
+    """Return `func(*primals)` and `J v`, the product of the Jacobian with the tangents.
+
+    >>> import oneflow_lite as flow
+    >>> flow.func.jvp(lambda x: x * x, (flow.tensor(3.0),), (flow.tensor(1.0),))
+    (tensor(9.), tensor(6.))
+    """
+    inner = _Call("jvp", func, tuple(range(len(primals))), primals, {})
+    vectors: list[Any] = []
+    _flatten(tangents, vectors)
+    rebuild: _Build = next
+    aux: Any = None
+    roots: list[Any] = []
+
+    def flat(*leaves: Tensor) -> tuple[Any, ...]:
+        nonlocal rebuild, aux, roots
+        result = inner(*leaves)
+        value, aux = result if has_aux else (result, None)
+        roots = []
+        rebuild = _flatten(value, roots)
+        return tuple(roots)
+
+    inputs = _inputs(inner.leaves)
+    values, products = functional.jvp(flat, tuple(inputs), tuple(vectors), True, strict)
+    parts = [_finished(found, inputs, [*roots, *vectors]) for found in (values, products)]
+    shown = tuple(rebuild(iter(part)) for part in parts)
+    return (*shown, _cut_off(aux, inputs)) if has_aux else shown
+
+
+class _NoRandom(Interpreter):
+    """Refuses ops that draw random numbers."""
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        if op_expr.schema.random:
+            raise GradientError(
+                f"vmap(): {op_expr.op_type_name} draws random numbers; pass randomness='different' "
+                "for other numbers in each call, or 'same'"
+            )
+        return super().apply(op_expr, inputs, attrs)
+
+
+def _dims(dims: Any, tree: Any, op: str) -> list[Any]:
+    """Return one dimension, or None, for each leaf of a tree."""
+    leaves: list[Any] = []
+    if dims is None or isinstance(dims, int):
+        _flatten(tree, leaves)
+        return [dims] * len(leaves)
+    keyed = isinstance(dims, dict) and isinstance(tree, dict) and dims.keys() == tree.keys()
+    listed = isinstance(dims, (tuple, list)) and isinstance(tree, (tuple, list))
+    if keyed:
+        return [d for key in tree for d in _dims(dims[key], tree[key], op)]
+    if listed and len(dims) == len(tree):
+        return [d for each, part in zip(dims, tree, strict=True) for d in _dims(each, part, op)]
+    expected, mend = "an int or None for each argument", "nest it as the arguments are"
+    raise bad_argument(ArgumentError, "vmap", op, expected, dims, mend)
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return the function that maps `func` over a dimension of its arguments.
+
+    It is called once for each entry, and the results are stacked.
+
+    in_dims: the dimension of each argument; None hands an argument on whole.
+    out_dims: where the results have the dimension.
+    randomness: "error" refuses random numbers, "different" draws anew for each entry, "same" gives
+    all entries the same numbers.
+
+    Raises `ArgumentError` when there is no dimension to map over, or sizes differ.
+
+    >>> import oneflow_lite as flow
+    >>> flow.vmap(flow.dot)(flow.ones(2, 3), flow.ones(2, 3))
+    tensor([3., 3.])
+    """
+    if randomness not in ("error", "different", "same"):
+        expected, mend = "'error', 'different' or 'same'", "name one of these"
+        raise bad_argument(ArgumentError, "vmap", "randomness", expected, repr(randomness), mend)
+
+    @wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves: list[Any] = []
+        build = _flatten(args, leaves)
+        dims = _dims(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, "in_dims")
+        named: list[Any] = []
+        build_named = _flatten(kwargs, named)
+        leaves, dims = leaves + named, dims + [0 if isinstance(x, Tensor) else None for x in named]
+        mapped = [(x, d) for x, d in zip(leaves, dims, strict=True) if d is not None]
+        for leaf, dim in mapped:
+            if not isinstance(leaf, Tensor) or not -leaf.ndim <= dim < leaf.ndim:
+                got = f"shape {leaf.shape}" if isinstance(leaf, Tensor) else type(leaf).__name__
+                expected, mend = f"a tensor with dimension {dim}", "pass in_dims=None for it"
+                raise bad_argument(ArgumentError, "vmap", "args", expected, got, mend)
+        sizes = {leaf.shape[dim] for leaf, dim in mapped}
+        if len(sizes) != 1:
+            expected, mend = "one size of the mapped dimensions", "check in_dims"
+            raise bad_argument(ArgumentError, "vmap", "args", expected, sorted(sizes), mend)
+        state = get_rng_state() if randomness == "same" else None
+        results: list[list[Any]] = []
+        rebuild: _Build = next
+        value: Any = None
+        for entry in range(sizes.pop()):
+            if state is not None:
+                set_rng_state(state)
+            picked = iter(
+                [x if d is None else x.select(d, entry) for x, d in zip(leaves, dims, strict=True)]
+            )
+            if randomness == "error":
+                with push_interpreter(_NoRandom()):
+                    value = func(*build(picked), **build_named(picked))
+            else:
+                value = func(*build(picked), **build_named(picked))
+            results.append([])
+            rebuild = _flatten(value, results[-1])
+            for found in results[-1]:
+                if not isinstance(found, Tensor):
+                    expected, got = "a function that returns tensors", type(found).__name__
+                    mend = "wrap numbers with flow.tensor(...)"
+                    raise bad_argument(ArgumentError, "vmap", "func", expected, got, mend)
+        if not results:
+            expected, mend = "at least one entry to map over", "leave empty batches out"
+            raise bad_argument(ArgumentError, "vmap", "args", expected, "size 0", mend)
+        places = _dims(out_dims, value, "out_dims")
+        columns = zip(*results, strict=True)
+        joined = [
+            column[0] if place is None else stack(column, place)
+            for column, place in zip(columns, places, strict=True)
+        ]
+        return rebuild(iter(joined))
+
+    return call
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the parameters and the buffers of modules of one kind, stacked, for `vmap`."""
+    states = [(dict(m.named_parameters()), dict(m.named_buffers())) for m in models]
+    parameters, buffers = (
+        {name: stack([state[i][name] for state in states]).detach() for name in states[0][i]}
+        for i in (0, 1)
+    )
+    return {name: x.requires_grad_() for name, x in parameters.items()}, buffers

@@ -1,0 +1,75 @@
+"""Size: what `Tensor.shape` and `Tensor.size()` return, a tuple of the sizes of the dimensions."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any, SupportsIndex, overload
+
+from oneflow_lite.errors import ArgumentTypeError, bad_argument
+
+
+class Size(tuple[int, ...]):
+    """The sizes of a tensor's dimensions: a tuple that counts elements, as its parts do.
+
+    Raises `ArgumentTypeError` for what is no sequence of whole numbers.
+
+    >>> import oneflow_lite as flow
+    >>> size = flow.ones(2, 3, 4).shape
+    >>> size, size.numel(), size[1:].numel(), size == (2, 3, 4)
+    ((2, 3, 4), 24, 12, True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        try:
+            return tuple.__new__(cls, map(operator.index, sizes))
+        except TypeError as error:
+            raise bad_argument(
+                ArgumentTypeError,
+                "Size",
+                "sizes",
+                expected="a sequence of whole numbers",
+                got=f"{sizes!r} ({error})",
+                mend="pass a list of ints",
+            ) from None
+
+    def numel(self) -> int:
+        """Return the number of elements of a tensor of this size."""
+        return math.prod(self)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
+    def __getitem__(self, index: Any) -> Any:
+        found = _entry(self, index)
+        return _make(Size, found) if type(index) is slice else found
+
+    def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
+        return _make(Size, tuple.__add__(self, other))
+
+    def __radd__(self, other: tuple[int, ...]) -> Size:
+        return _make(Size, tuple.__add__(other, self))
+
+    def __mul__(self, count: SupportsIndex) -> Size:
+        return _make(Size, tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+
+class Sizes(dict[tuple[int, ...], Size]):
+    """Sizes by shape: to look one up takes less time than to make it."""
+
+    def __missing__(self, shape: tuple[int, ...]) -> Size:
+        if len(self) >= _KEPT:
+            self.clear()
+        size = self[shape] = _make(Size, shape)
+        return size
+
+
+_KEPT = 4096
+_entry, _make = tuple.__getitem__, tuple.__new__
+SIZES = Sizes()
