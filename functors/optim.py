@@ -22,7 +22,7 @@ def _update(op_type_name: str, summary: str) -> Callable[..., Tensor]:
     op = op_expr(op_type_name)
 
     def update(*inputs: Tensor | None, **attrs: Any) -> Tensor:
-        return dispatch(op, inputs, attrs)  # type: ignore[no-any-return]
+        return dispatch(op, inputs, attrs)
 
     update.__name__ = update.__qualname__ = op_type_name
     update.__doc__ = summary

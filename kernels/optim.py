@@ -37,7 +37,7 @@ def _update(name, state="", options="lr weight_decay", numbers="step", whole=Fal
 
     def register(formula):
         def kernel(xp, *inputs, maximize=False, decoupled_weight_decay=False, **given):
-            param, scalars = inputs[0], inputs[first:]
+            param, scalars = inputs[0], list(inputs[first:])
             if counts and inputs[last - 1] is not None:
                 xp.add(inputs[last - 1], 1, out=inputs[last - 1])
             if xp is np:
@@ -68,11 +68,12 @@ def _update(name, state="", options="lr weight_decay", numbers="step", whole=Fal
             return param
 
         kinds = inspect.Parameter
-        kernel.__signature__ = inspect.Signature(
+        signature = inspect.Signature(
             [kinds(x, kinds.POSITIONAL_OR_KEYWORD) for x in ("xp", *arrays, *kept, *read)]
             + [kinds(x, kinds.KEYWORD_ONLY, default=attrs[x]) for x in attrs]
             + [kinds("maximize", kinds.KEYWORD_ONLY, default=False)]
         )
+        setattr(kernel, "__signature__", signature)  # noqa: B010
         mutated = tuple(x for x in (*arrays, *kept) if x != "grad")
         return register_kernel(name, mutates=mutated, infer=written)(kernel)
 

@@ -1,14 +1,16 @@
 """Optimizers and learning rate schedulers."""
 
-from oneflow_lite.optim import lr_scheduler
+from oneflow_lite.optim import lr_scheduler, swa_utils
 from oneflow_lite.optim.adagrad import Adadelta, Adagrad, RMSprop
 from oneflow_lite.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from oneflow_lite.optim.lbfgs import LBFGS
 from oneflow_lite.optim.muon import Adafactor, Muon
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.optim.sgd import ASGD, SGD, Rprop
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adafactor",
@@ -23,4 +25,5 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "lr_scheduler",
+    "swa_utils",
 ]

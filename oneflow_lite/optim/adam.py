@@ -39,6 +39,7 @@ class Adam(Optimizer):
 
     _op = "adam_update"
     _state: ClassVar = {**_MEANS, "max_exp_avg_sq": "amsgrad"}
+    _limits = LIMITS
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        betas = tuple(map(number, betas))  # type: ignore[assignment]  # read once, as in PyTorch
+        betas = tuple(map(number, betas))  # read once, as in PyTorch
         super().__init__(params, options(locals()))
 
 
@@ -115,7 +116,7 @@ class NAdam(Optimizer):
     >>> (x * x).sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([0.8839, 1.8839], requires_grad=True)
+    tensor([0.8944, 1.8944], requires_grad=True)
     """
 
     _op = "nadam_update"
@@ -164,6 +165,7 @@ class RAdam(Optimizer):
 
     _op = "radam_update"
     _state = _MEANS
+    _limits = LIMITS
 
     def __init__(
         self,
@@ -207,6 +209,7 @@ class Adamax(Optimizer):
 
     _op = "adamax_update"
     _state = dict.fromkeys(("step", "exp_avg", "exp_inf"), "")
+    _limits = LIMITS
 
     def __init__(
         self,

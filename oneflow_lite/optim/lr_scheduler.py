@@ -490,9 +490,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(
         self,
         optimizer: Optimizer,
-        T_0: int,
-        T_mult: int = 1,
-        eta_min: float = 0.0,
+        T_0: Any,
+        T_mult: Any = 1,
+        eta_min: Any = 0.0,
         last_epoch: int = -1,
     ) -> None:
         op = type(self).__name__
@@ -514,7 +514,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base_lr - self.eta_min) * height for base_lr in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Begin the next epoch, or any, also within an epoch: `step(epoch + batch / batches)`."""
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
@@ -723,7 +723,7 @@ class OneCycleLR(_WithMomentum):
         total_steps: int | None = None,
         epochs: int | None = None,
         steps_per_epoch: int | None = None,
-        pct_start: float = 0.3,
+        pct_start: Any = 0.3,
         anneal_strategy: str = "cos",
         cycle_momentum: bool = True,
         base_momentum: float | list[float] = 0.85,

@@ -107,7 +107,7 @@ class Optimizer(OptimizerHooks):
     _op: ClassVar[str] = ""
     _state: ClassVar[dict[str, str]] = {}  # names, and the option without which one is not kept
     _starts: ClassVar[dict[str, Any]] = {}  # first values other than 0, or the option that is one
-    _limits: ClassVar[dict[str, Limit]] = LIMITS
+    _limits: ClassVar[dict[str, Limit]] = {}
     _takes_complex: ClassVar[bool] = True
 
     def __init__(self, params: Any, defaults: Group) -> None:
@@ -201,7 +201,7 @@ class Optimizer(OptimizerHooks):
         if isinstance(lr, Tensor) and lr.numel() != 1:
             got = f"a tensor of shape {tuple(lr.shape)}"
             raise bad_argument(ArgumentError, op, "lr", "one number", got, "pass a 0-d tensor")
-        for name, (expected, holds) in self._limits.items() if self._op else ():
+        for name, (expected, holds) in self._limits.items():
             value = group.get(name, required)
             if value is required:
                 continue
@@ -262,16 +262,15 @@ class Optimizer(OptimizerHooks):
 
         All state is made here, before the first update is dispatched.
         """
-        if self.takes_parameters():
-            raise self._bad_params("parameters to update", "none", "pass module.parameters()")
+        self._require_parameters()
         kept, _, flags = _recipe(self._op, *self._state)
         work: list[Work] = []
         for position, group in enumerate(self.param_groups):
             scalars: list[Any] = []
             device = None
             attrs = {name: group[name] for name in flags if name in group}
-            used = [name if self._keeps(group, name) else None for name in kept]
-            needed = {name for name in used if name is not None}
+            used = [name if self._keeps(group, name) else "" for name in kept]
+            needed = set(used) - {""}
             for param in group["params"]:
                 grad = param.grad
                 if grad is None:
@@ -282,11 +281,15 @@ class Optimizer(OptimizerHooks):
                 state = self.state[param]
                 if not state.keys() >= needed:
                     self._prepare_state(group, param, state)
-                work.append(([param, grad, *map(state.get, used), *scalars], attrs))
+                work.append(([param, grad, *[state.get(name) for name in used], *scalars], attrs))
         interpreter = local.state.interpreter
         if interpreter is not None:
             interpreter.before_run(self.refresh_options)
         return work
+
+    def _require_parameters(self) -> None:
+        if self.takes_parameters():
+            raise self._bad_params("parameters to update", "none", "pass module.parameters()")
 
     def takes_parameters(self) -> bool:
         """Return whether this optimizer was built without parameters and still waits for some."""
@@ -399,7 +402,8 @@ class Optimizer(OptimizerHooks):
             for key, kept in self.state.items()
             if kept
         }
-        return self._run_hooks("state_dict_post", self, {"state": state, "param_groups": groups})
+        found = {"state": state, "param_groups": groups}
+        return dict(self._run_hooks("state_dict_post", self, found))
 
     def load_state_dict(self, state_dict: Any) -> None:
         """Take over copies of the state and options that `state_dict` returned.

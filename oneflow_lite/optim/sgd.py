@@ -37,6 +37,7 @@ class SGD(Optimizer):
 
     _op = "sgd_update"
     _state: ClassVar = {"step": "dampening", "momentum_buffer": "momentum"}
+    _limits = LIMITS
 
     def __init__(
         self,
@@ -106,6 +107,7 @@ class ASGD(Optimizer):
     _op = "asgd_update"
     _state = dict.fromkeys(("step", "eta", "mu", "ax"), "")
     _starts: ClassVar = {"eta": "lr", "mu": 1.0}
+    _limits = LIMITS
 
     def __init__(
         self,
