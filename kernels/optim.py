@@ -440,7 +440,9 @@ def _orthogonalized(xp, x, coefficients, steps, eps):
     x = _bfloat16(xp, x)
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
-    x = _bfloat16(xp, x / xp.maximum(_bfloat16(xp, xp.sqrt(xp.sum(x * x))), xp.float32(eps)))
+    x = _bfloat16(
+        xp, x / xp.maximum(_bfloat16(xp, xp.sqrt(xp.sum(x * x))), xp.asarray(eps, dtype=xp.float32))
+    )
     for _ in range(steps):
         s = _bfloat16(xp, x @ x.T)
         s = _bfloat16(xp, b * s + c * (s @ s))

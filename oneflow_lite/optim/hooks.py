@@ -34,12 +34,12 @@ class OptimizerHooks:
 
     Attributes
     ----------
-    _opt_called : bool or None
-        Whether a step was taken since there is a scheduler, which asks; None without one.
+    _noted : dict
+        Under "stepped", whether a step was taken since there is a scheduler, which asks.
     """
 
     _hooks: Hooks
-    _opt_called: bool | None = None
+    _noted: dict[str, bool]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -108,8 +108,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not hooked:  # `super().step()`: they run around the outer one
             return step(self, *args, **kwargs)
-        if self._opt_called is False:
-            self._opt_called = True
+        if self._noted:
+            self._noted["stepped"] = True
         given = (self, *args)
         for hook in _each(self._hooks["all_step_pre"], self._hooks["step_pre"]):
             result = hook(self, given, kwargs)

@@ -110,8 +110,7 @@ class LRScheduler:
                 )
         self.base_lrs = [number(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
-        if optimizer._opt_called is None:
-            optimizer._opt_called = False
+        optimizer._noted.setdefault("stepped", False)
         self._initial_step()
 
     def _initial_step(self) -> None:
@@ -128,7 +127,7 @@ class LRScheduler:
         epoch : int, optional
             The epoch to begin instead; deprecated, as in PyTorch.
         """
-        if self._step_count == 1 and not self.optimizer._opt_called:
+        if self._step_count == 1 and not self.optimizer._noted["stepped"]:
             warnings.warn(
                 "scheduler.step() was called before optimizer.step(): the first learning rate "
                 "is skipped; call optimizer.step() first",

@@ -116,6 +116,7 @@ class Optimizer(OptimizerHooks):
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
         self._hooks = no_hooks()
+        self._noted = {}
         self._check_options(defaults)
         self._takes_program = params is None
         if params is None:
@@ -141,6 +142,7 @@ class Optimizer(OptimizerHooks):
         vars(self).update(state)
         vars(self).setdefault("_hooks", no_hooks())
         vars(self).setdefault("_scalars", {})
+        vars(self).setdefault("_noted", {})
 
     # Groups
 
@@ -297,8 +299,8 @@ class Optimizer(OptimizerHooks):
 
     def refresh_options(self) -> None:
         """Bring the tensors from which updates read the options up to date, before a replay."""
-        if self._opt_called is False:
-            self._opt_called = True
+        if self._noted:
+            self._noted["stepped"] = True
         for position, device in list(self._scalars):
             group = self.param_groups[position]
             self._tensors(position, device, self._scalar_options(group))
