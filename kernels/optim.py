@@ -20,8 +20,10 @@ from oneflow_lite.registry import register_kernel
 _BLOCK = 65536
 
 
-def _update(name, state="", options="lr weight_decay", numbers="step", whole=False, **attrs):
-    """Register an update op around `formula(xp, cast, *numbers, *options, **attrs)`.
+def _update(
+    name, state="", options="lr weight_decay", numbers="step", whole=False, decouples=False
+):
+    """Register an update op around `formula(xp, cast, *numbers, *options, **attributes)`.
 
     The op takes param, grad, the arrays of `state`, the 0-d `numbers` (the last is the step count,
     which reaches the formula as a scalar, already counting this step) and the `options`.
@@ -67,11 +69,12 @@ def _update(name, state="", options="lr weight_decay", numbers="step", whole=Fal
                 piece(p, g, *state)
             return param
 
-        kinds = inspect.Parameter
+        kinds, only = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
+        flags = ["maximize", "decoupled_weight_decay"][: 1 + decouples]
         signature = inspect.Signature(
             [kinds(x, kinds.POSITIONAL_OR_KEYWORD) for x in ("xp", *arrays, *kept, *read)]
-            + [kinds(x, kinds.KEYWORD_ONLY, default=attrs[x]) for x in attrs]
-            + [kinds("maximize", kinds.KEYWORD_ONLY, default=False)]
+            + [x for x in inspect.signature(formula).parameters.values() if x.kind == only]
+            + [kinds(x, only, default=False) for x in flags]
         )
         setattr(kernel, "__signature__", signature)  # noqa: B010
         mutated = tuple(x for x in (*arrays, *kept) if x != "grad")
@@ -140,7 +143,7 @@ def _root(xp, x, eps, out=None):
     return xp.add(root, eps, out=root)
 
 
-@_update("sgd_update", "momentum_buffer", "lr momentum dampening weight_decay", nesterov=False)
+@_update("sgd_update", "momentum_buffer", "lr momentum dampening weight_decay")
 def _sgd(xp, cast, t, lr, momentum, dampening, *, nesterov=False):
     # b = momentum b + (1 - dampening) g;  p -= lr b, or lr (g + momentum b)
     # The first step takes the gradient whole. Written as a factor, for the step count may lie on
@@ -168,7 +171,7 @@ def _sgd(xp, cast, t, lr, momentum, dampening, *, nesterov=False):
     "adam_update",
     "exp_avg exp_avg_sq max_exp_avg_sq",
     "lr beta1 beta2 eps weight_decay",
-    decoupled_weight_decay=False,
+    decouples=True,
 )
 def _adam(xp, cast, t, lr, beta1, beta2, eps):
     # m += (1 - beta1)(g - m);  v += (1 - beta2)(g^2 - v);  p -= lr m^ / (sqrt(v^) + eps), where
@@ -194,7 +197,7 @@ def _adam(xp, cast, t, lr, beta1, beta2, eps):
     "exp_avg exp_avg_sq",
     "lr beta1 beta2 eps momentum_decay weight_decay",
     "mu_product step",
-    decoupled_weight_decay=False,
+    decouples=True,
 )
 def _nadam(xp, cast, product, t, lr, beta1, beta2, eps, momentum_decay):
     # mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2);  p -= lr g^ / (sqrt(v^) + eps), where
@@ -228,7 +231,7 @@ def _nadam(xp, cast, product, t, lr, beta1, beta2, eps, momentum_decay):
     "radam_update",
     "exp_avg exp_avg_sq",
     "lr beta1 beta2 eps weight_decay",
-    decoupled_weight_decay=False,
+    decouples=True,
 )
 def _radam(xp, cast, t, lr, beta1, beta2, eps):
     # As Adam times the rectification r, once the length of the average, rho, exceeds 5; before,
@@ -404,13 +407,19 @@ def _adafactor(xp, cast, t, lr, beta2_decay, eps1, eps2, d, weight_decay):
     "lr momentum eps weight_decay",
     numbers="",
     whole=True,
+)
+def _muon(
+    xp,
+    cast,
+    lr,
+    momentum,
+    eps,
+    weight_decay,
+    *,
     nesterov=True,
     ns_coefficients=(3.4445, -4.775, 2.0315),
     ns_steps=5,
     adjust_lr_fn=None,
-)
-def _muon(
-    xp, cast, lr, momentum, eps, weight_decay, *, nesterov, ns_coefficients, ns_steps, adjust_lr_fn
 ):
     # b += (1 - momentum)(g - b);  p -= rate orthogonalized(g + momentum (b - g), or b)
     momentum = 0.0 if momentum is None else momentum
