@@ -359,6 +359,10 @@ class Optimizer(OptimizerHooks):
         Each option keeps one tensor for life and is written into it when it changed: a recorded
         step reads the new value from where it read the old one.
         """
+        if any([isinstance(value, Tensor) for value in values]):  # one elsewhere is a number here
+            values = tuple(
+                [number(x) if isinstance(x, Tensor) and x.device != device else x for x in values]
+            )
         known, tensors = self._scalars.get((position, device), ((None,) * len(values), []))
         if tensors and all(map(_unchanged, known, values)):
             return tensors

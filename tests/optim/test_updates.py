@@ -201,6 +201,17 @@ def test_a_step_copies_nothing_to_the_host(device, name, options):
     assert not strict_cupy.transfers("d2h")
 
 
+def test_a_rate_may_lie_on_another_device(device):
+    lr = flow.tensor(0.5, dtype=flow.float64)
+    x = flow.ones(2, device=device, requires_grad=True)
+    optimizer = optim.SGD([x], lr=lr)
+    for expected in (0.5, 0.25):
+        x.grad = flow.ones(2, device=device)
+        optimizer.step()
+        assert x.detach().cpu().numpy()[0] == expected
+        lr.fill_(0.25)
+
+
 def test_memory_stays_flat_over_many_steps():
     net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     optimizer = optim.Adam(net.parameters(), amsgrad=True)
