@@ -39,23 +39,20 @@ def _update(
 
     def register(formula):
         def kernel(xp, *inputs, maximize=False, decoupled_weight_decay=False, **given):
-            param, scalars = inputs[0], list(inputs[first:])
+            param = inputs[0]
             if counts and inputs[last - 1] is not None:
                 xp.add(inputs[last - 1], 1, out=inputs[last - 1])
-            if xp is np:
-                scalars = [None if x is None else x.item() for x in scalars]
-                if others:
-                    scalars[:others] = inputs[first : first + others]
+            scalars = [None if x is None else x.item() if xp is np else x for x in inputs[first:]]
+            if others:
+                scalars[:others] = inputs[first : first + others]
             dtype = param.dtype if param.dtype.kind != "c" else param.real.dtype
 
             def cast(*values):  # copies: a number of the state may be written before it is used
                 return [None if x is None else xp.array(x, dtype=dtype) for x in values]
 
             decay = None
-            if decays:
-                *scalars, decay = scalars
-                if decay is not None and decoupled_weight_decay:
-                    decay = 1.0 - scalars[last - first] * decay
+            if decays and (decay := scalars.pop()) is not None:
+                decay = 1.0 - scalars[last - first] * decay if decoupled_weight_decay else decay
                 (decay,) = cast(decay)
             piece = formula(xp, cast, *scalars, **given)
             for p, g, *state in _pieces(xp, inputs[:first], whole):
@@ -89,18 +86,15 @@ def _pieces(xp, arrays, whole):
     0-d arrays become 1-d views: NumPy answers 0-d inputs with scalars, which are no `out`.
     """
     param = arrays[0]
+    size = param.size
+    if size <= _BLOCK and param.ndim and param.dtype.kind != "c":  # the common case, and quick
+        return (arrays,)
     if param.dtype.kind == "c":  # real and imaginary parts are two parameters
         parts = [_each(arrays, lambda x, of=of: getattr(x, of)) for of in ("real", "imag")]
         return [piece for part in parts for piece in _pieces(xp, part, whole)]
     if not param.ndim:
         return [_each(arrays, lambda x: x.reshape(1))]
-    size = param.size
-    if (
-        size <= _BLOCK
-        or whole
-        or xp is not np
-        or not all([x is None or x.flags.c_contiguous for x in arrays])
-    ):
+    if whole or xp is not np or not all([x is None or x.flags.c_contiguous for x in arrays]):
         return [arrays]
     flat = _each(arrays, lambda x: x.reshape(size))
     return [
