@@ -105,6 +105,12 @@ class StateDictError(FlowError, RuntimeError):
     """Keys or shapes of a state dict do not match the module."""
 
 
+class MissingOptionError(ArgumentError, KeyError):
+    """A parameter group lacks an option that is read from it."""
+
+    __str__ = Exception.__str__  # KeyError would show the message as a quoted key
+
+
 class ModuleNameError(FlowError, KeyError):
     """A parameter, buffer or submodule cannot be registered under this name."""
 

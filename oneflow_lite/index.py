@@ -97,7 +97,10 @@ FUNCTORS = {
         batch_norm group_norm instance_norm layer_norm native_batch_norm native_group_norm
         native_layer_norm rms_norm
     """,
-    "optim": "adam_update sgd_update",
+    "optim": """
+        adadelta_update adafactor_update adagrad_update adam_update adamax_update asgd_update
+        muon_update nadam_update radam_update rmsprop_update rprop_update sgd_update
+    """,
     "padding": "pad",
     "pooling": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
@@ -222,7 +225,10 @@ KERNELS = {
         affine_norm affine_norm_grad batch_norm rms_norm standardize standardize_grad
         update_running
     """,
-    "optim": "adam_update sgd_update",
+    "optim": """
+        adadelta_update adafactor_update adagrad_update adam_update adamax_update asgd_update
+        muon_update nadam_update radam_update rmsprop_update rprop_update sgd_update
+    """,
     "padding": "pad pad_grad",
     "pooling": """
         adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad

@@ -15,6 +15,7 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.exposure import ROOMS, load_all
+from oneflow_lite.functors import optim as updates
 from oneflow_lite.functors.optim import adam_update, sgd_update
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
@@ -229,6 +230,40 @@ def _adam(param: flow.Tensor, grad: flow.Tensor) -> Any:
 
 _add("sgd_update", _sgd, X, Y, grads=())
 _add("adam_update", _adam, X, Y, grads=())
+UPDATE_OPTIONS = {
+    "lr": 0.5, "eps": 1e-3, "weight_decay": 0.125, "momentum": 0.5, "beta1": 0.5, "beta2": 0.75,
+    "rho": 0.5, "alpha": 0.5, "lr_decay": 0.5, "momentum_decay": 0.5, "etaminus": 0.5,
+    "etaplus": 1.5, "step_size_min": 0.25, "step_size_max": 2.0, "lambd": 0.5, "t0": 1.0,
+    "beta2_decay": -0.5, "eps1": 1e-3, "eps2": 1e-3, "d": 1.0,
+}  # fmt: skip
+UPDATE_NUMBERS = {"step": 0.0, "mu_product": 1.0, "mu": 1.0, "eta": 0.5}
+
+
+def _stepped(name: str) -> Call:
+    """Return two steps of an update, with all options and state."""
+    update = getattr(updates, name)
+
+    def run(param: flow.Tensor, grad: flow.Tensor) -> Any:
+        inputs: list[flow.Tensor | None] = [param.clone(), grad]
+        for key in op_expr(name).schema.inputs[2:]:
+            if key in UPDATE_OPTIONS or key in UPDATE_NUMBERS:
+                inputs += _options(param, (UPDATE_OPTIONS | UPDATE_NUMBERS)[key])
+            elif key == "variance":
+                inputs.append(None)  # of vectors; of a matrix there are
+            else:
+                means = {"row_var": grad[:, :1], "col_var": grad[:1]}
+                inputs.append(flow.zeros_like(means.get(key, grad)))
+        for _ in range(2):
+            update(*inputs)
+        return tuple(x for x in inputs if x is not None and x is not grad)
+
+    return run
+
+
+UPDATES = [name for name in vars(updates) if name.endswith("_update") and name != "_update"]
+for _name in UPDATES:
+    if _name not in SAMPLES:
+        _add(_name, _stepped(_name), X, Y, grads=())
 
 # --- Control flow: plain Python, and ops while a Program is captured ------------------------------
 

@@ -53,7 +53,6 @@ NAMES = {
     "autograd": {"tensors": "Variable"},
     "nn": {"parallel": "DataParallel"},
     "nn.modules": {"parallel": "DataParallel"},
-    "optim.lr_scheduler": {"settings": "_LRScheduler"},
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
@@ -62,7 +61,7 @@ MODULES = {
     "autograd": "variable=tensors grad_mode=.autograd.mode anomaly_mode=.autograd.anomaly",
     "nn": "parallel",
     "nn.modules": """
-        module=.nn.module container=.nn.containers utils=nn_utils
+        module=.nn.module container=.nn.containers
         batchnorm=.nn.modules.normalization instancenorm=.nn.modules.normalization
         sparse=.nn.modules.embedding
     """,

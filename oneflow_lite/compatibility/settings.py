@@ -9,7 +9,6 @@ from oneflow_lite.compatibility.tensors import TensorType, check_dtype
 from oneflow_lite.device import set_default_device
 from oneflow_lite.dtype import as_dtype, set_default_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
-from oneflow_lite.optim.lr_scheduler import LRScheduler as _LRScheduler  # noqa: F401  its old name
 from oneflow_lite.tensor_methods import TYPE_NAMES
 
 _state: dict[str, Any] = {

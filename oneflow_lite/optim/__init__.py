@@ -1,11 +1,32 @@
 """Optimizers and learning rate schedulers."""
 
 from oneflow_lite.exposure import old_names as _old_names
-from oneflow_lite.optim import lr_scheduler
-from oneflow_lite.optim.adam import Adam, AdamW
+from oneflow_lite.optim import lr_scheduler, swa_utils
+from oneflow_lite.optim.adagrad import Adadelta, Adagrad, RMSprop
+from oneflow_lite.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from oneflow_lite.optim.lbfgs import LBFGS
+from oneflow_lite.optim.muon import Adafactor, Muon
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.optim.sgd import SGD
+from oneflow_lite.optim.sgd import ASGD, SGD, Rprop
 
 __getattr__ = _old_names(__name__)
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "lr_scheduler",
+    "swa_utils",
+]

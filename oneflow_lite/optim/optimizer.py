@@ -2,31 +2,81 @@
 
 Every update is one registered op for each parameter. What may change between steps (lr, momentum,
 the step count) reaches it as tensors, and the state is there before the first update, so that a
-step is the same list of ops every time.
+step is the same list of ops every time. Which tensors and options an op takes, its kernel says; an
+optimizer adds its defaults, their limits, and how its state begins.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from oneflow_lite.autograd.mode import enable_grad, local, no_grad
 from oneflow_lite.device import Device, on_device
 from oneflow_lite.dtype import float32, float64
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, bad_argument
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FlowError,
+    MissingMethodError,
+    bad_argument,
+)
 from oneflow_lite.nn.parameter import clear_grad
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.optim.hooks import (
+    OptimizerHooks,
+    no_hooks,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+    with_hooks,
+)
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor, make_tensor
 
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "required",
+]
+
 Group = dict[str, Any]
+Limit = tuple[str, Callable[[Any], bool]]
 _TYPE = ArgumentTypeError
-Work = tuple[Group, list[Any], Tensor, Tensor, dict[str, Any]]
+Work = tuple[list[Any], dict[str, Any]]
+
+required: Any = type("required", (), {"__repr__": lambda self: "<required parameter>"})()
+
+AT_LEAST_0: Limit = ("a number of at least 0", lambda x: x >= 0)
+LIMITS: dict[str, Limit] = {
+    "betas": (
+        "two numbers from 0 to below 1",
+        lambda x: len(x) == 2 and all(0 <= beta < 1 for beta in x),
+    ),
+    "differentiable": ("False: updates are written in place, outside the graph", lambda x: not x),
+} | dict.fromkeys(("lr", "momentum", "weight_decay", "eps"), AT_LEAST_0)
+
+# Inputs of update ops that are part of an option, and options that are nothing when they are zero.
+_PARTS = {
+    name: (option, position)
+    for option, names in {
+        "betas": ("beta1", "beta2"),
+        "etas": ("etaminus", "etaplus"),
+        "step_sizes": ("step_size_min", "step_size_max"),
+        "eps": ("eps1", "eps2"),
+    }.items()
+    for position, name in enumerate(names)
+}
+_OFF_AT_0 = ("momentum", "dampening", "weight_decay")
+_NUMBERS = ("step", "mu_product", "eta", "mu")  # state that is one number for each parameter
 
 
-class Optimizer:
-    """Base class of the optimizers: a subclass defines `step`.
+class Optimizer(OptimizerHooks):
+    """Base class of the optimizers: a subclass defines `step`, or names its update op.
 
     Parameters
     ----------
@@ -37,6 +87,15 @@ class Optimizer:
     defaults : dict
         The options of groups that do not set their own.
 
+    Notes
+    -----
+    What the optimizers have in common: `lr` is the learning rate, a number or a tensor of one
+    element; `weight_decay` is the share of a parameter that is added to its gradient, or, when it
+    is decoupled, taken (times `lr`) from the parameter before the step; with `maximize` a step
+    goes up instead of down. `foreach`, `fused` and `capturable` are accepted for scripts written
+    for PyTorch: every update is one op in any case. `differentiable` must be False. Options out of
+    their range raise `ArgumentError`, a `ValueError`.
+
     Attributes
     ----------
     param_groups : list of dict
@@ -45,39 +104,45 @@ class Optimizer:
         What is kept for each parameter.
     """
 
+    _op: ClassVar[str] = ""
+    _state: ClassVar[dict[str, str]] = {}  # names, and the option without which one is not kept
+    _starts: ClassVar[dict[str, Any]] = {}  # first values other than 0, or the option that is one
+    _limits: ClassVar[dict[str, Limit]] = {}
+    _takes_complex: ClassVar[bool] = True
+
     def __init__(self, params: Any, defaults: Group) -> None:
         self.defaults = defaults
         self.param_groups: list[Group] = []
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
-        self.steps_in_programs = 0  # runs of Programs that take the step, as `minimize` captured it
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
+        self._hooks = no_hooks()
+        self._noted = {}
         self._check_options(defaults)
         self._takes_program = params is None
         if params is None:
             self.add_param_group({"params": []})
             return
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
-            raise bad_argument(
-                ArgumentTypeError,
-                type(self).__name__,
-                "params",
-                expected="an iterable of tensors or of dicts",
-                got=type(params).__name__,
-                mend="pass module.parameters() or [tensor]",
-            )
+            expected = "an iterable of tensors or of dicts"
+            got = type(params).__name__
+            raise self._bad_params(expected, got, "pass module.parameters() or [tensor]", _TYPE)
         listed = list(params)
         if not listed:
-            raise bad_argument(
-                ArgumentError,
-                type(self).__name__,
-                "params",
-                expected="at least one parameter",
-                got="none",
-                mend="pass module.parameters(), and not an exhausted iterator",
-            )
+            mend = "pass module.parameters(), and not an exhausted iterator"
+            raise self._bad_params("at least one parameter", "none", mend)
         groups = listed if isinstance(listed[0], dict) else [{"params": listed}]
         for group in groups:
             self.add_param_group(group)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies have hooks and option tensors of their own.
+        return {k: v for k, v in vars(self).items() if k not in ("_hooks", "_scalars")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        vars(self).setdefault("_hooks", no_hooks())
+        vars(self).setdefault("_scalars", {})
+        vars(self).setdefault("_noted", {})
 
     # Groups
 
@@ -94,7 +159,8 @@ class Optimizer:
         ArgumentTypeError
             When it is no dict, or `params` holds something else than tensors, or is a set.
         ArgumentError
-            When a parameter is not a leaf, appears twice, or an option is wrong or missing.
+            When a parameter is not a leaf, appears twice or cannot be updated, or an option is
+            wrong or missing.
         """
         op = type(self).__name__
         if not isinstance(param_group, dict) or "params" not in param_group:
@@ -107,22 +173,57 @@ class Optimizer:
                 mend="pass {'params': [...], 'lr': ...}",
             )
         group = {**self.defaults, **param_group}
-        names, tensors = _listed(op, param_group["params"])
+        names, tensors = self._listed(param_group["params"])
         known = {id(tensor) for other in self.param_groups for tensor in other["params"]}
         for tensor in tensors:
             if not tensor.is_leaf and not tensor.retains_grad:
-                raise _bad_params(op, "leaf tensors", f"the result of {tensor.grad_fn}", "detach()")
+                got = f"the result of {tensor.grad_fn}"
+                raise self._bad_params("leaf tensors", got, "detach() it")
             if id(tensor) in known:
-                raise _bad_params(op, "each parameter once", "one that was given twice", "drop it")
+                raise self._bad_params("each parameter once", "one that was given twice", "drop it")
             known.add(id(tensor))
-        self._check_options(group)
-        group["params"] = tensors
+            self._check_param(tensor)
         if names is not None:
             group["param_names"] = names
+        if any(("param_names" in group) != ("param_names" in g) for g in self.param_groups):
+            raise self._bad_params("names in all groups or none", "both", "name all or none")
+        for name, value in group.items():
+            if value is required:
+                raise bad_argument(
+                    ArgumentError, op, name, "a value in each group", "none", f"pass {name}=..."
+                )
+        self._check_options(group)
+        group["params"] = tensors
         self.param_groups.append(group)
 
     def _check_options(self, group: Group) -> None:
         """Raise `ArgumentError` for options that make no sense."""
+        op = type(self).__name__
+        lr = group.get("lr")
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            got = f"a tensor of shape {tuple(lr.shape)}"
+            raise bad_argument(ArgumentError, op, "lr", "one number", got, "pass a 0-d tensor")
+        for name, (expected, holds) in self._limits.items():
+            value = group.get(name, required)
+            if value is required:
+                continue
+            try:
+                fits = holds(value)
+            except TypeError:
+                got = repr(value)
+                raise bad_argument(_TYPE, op, name, expected, got, "pass a number") from None
+            if not fits:
+                mend = f"the default is {self.defaults[name]!r}" if name in self.defaults else "..."
+                raise bad_argument(ArgumentError, op, name, expected, value, mend)
+        if group.get("fused") and group.get("foreach"):
+            raise bad_argument(
+                ArgumentError, op, "fused", "one of fused and foreach", "both", "leave them out"
+            )
+
+    def _check_param(self, param: Tensor) -> None:
+        """Raise `ArgumentError` for a parameter that this optimizer cannot update."""
+        if not self._takes_complex and param.is_complex():
+            raise self._bad_params("real parameters", "a complex one", "use Adam")
 
     # Steps
 
@@ -132,25 +233,46 @@ class Optimizer:
             for param in group["params"]:
                 clear_grad(param, set_to_none)
 
-    def _evaluate(self, closure: Callable[[], Any] | None) -> Any:
-        """Call the closure of `step`, with gradients enabled, and return its loss."""
-        if closure is None:
-            return None
-        with enable_grad():
-            return closure()
+    @with_hooks
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Computes the loss and its gradients anew; called first, with gradients enabled.
+
+        Returns
+        -------
+        object
+            What `closure` returned; None without it.
+        """
+        if not self._op:
+            raise MissingMethodError(f"{type(self).__name__} does not define step(); define it")
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        update = FUNCTORS.get(self._op)
+        with no_grad():
+            for inputs, attrs in self._work():
+                update(*inputs, **attrs)
+        return loss
 
     def _work(self) -> list[Work]:
-        """Return group, scalars, parameter, gradient and state of each update of this step.
+        """Return inputs and attributes of each update op of this step.
 
         All state is made here, before the first update is dispatched.
         """
-        if self.takes_parameters():
-            op = type(self).__name__
-            raise _bad_params(op, "parameters to update", "none", "pass module.parameters()")
+        self._require_parameters()
+        kept, _, flags = _recipe(self._op, *self._state)
         work: list[Work] = []
         for position, group in enumerate(self.param_groups):
             scalars: list[Any] = []
             device = None
+            attrs = {name: group[name] for name in flags if name in group}
+            used = [name if self._keeps(group, name) else "" for name in kept]
+            needed = set(used) - {""}
             for param in group["params"]:
                 grad = param.grad
                 if grad is None:
@@ -159,19 +281,26 @@ class Optimizer:
                     device = param.device
                     scalars = self._tensors(position, device, self._scalar_options(group))
                 state = self.state[param]
-                self._prepare_state(group, param, state)
-                work.append((group, scalars, param, grad, state))
+                if not state.keys() >= needed:
+                    self._prepare_state(group, param, state)
+                work.append(([param, grad, *[state.get(name) for name in used], *scalars], attrs))
         interpreter = local.state.interpreter
         if interpreter is not None:
             interpreter.before_run(self.refresh_options)
         return work
+
+    def _require_parameters(self) -> None:
+        if self.takes_parameters():
+            raise self._bad_params("parameters to update", "none", "pass module.parameters()")
 
     def takes_parameters(self) -> bool:
         """Return whether this optimizer was built without parameters and still waits for some."""
         return self._takes_program and not any(group["params"] for group in self.param_groups)
 
     def refresh_options(self) -> None:
-        """Bring the tensors from which updates read the options up to date."""
+        """Bring the tensors from which updates read the options up to date, before a replay."""
+        if self._noted:
+            self._noted["stepped"] = True
         for position, device in list(self._scalars):
             group = self.param_groups[position]
             self._tensors(position, device, self._scalar_options(group))
@@ -193,10 +322,36 @@ class Optimizer:
 
     def _scalar_options(self, group: Group) -> tuple[Any, ...]:
         """Return the options that the update op takes as 0-d tensors, None for an unused one."""
-        return ()
+        values = []
+        for name in _recipe(self._op, *self._state)[1]:
+            option, position = _PARTS.get(name, (name, None))
+            value = group[option] if position is None else group[option][position]
+            off = name in _OFF_AT_0 and not isinstance(value, Tensor) and not value
+            values.append(None if off else value)
+        return tuple(values)
+
+    def _keeps(self, group: Group, name: str) -> bool:
+        """Return whether a group's options ask for a state."""
+        option = self._state[name]
+        return not option or bool(group[option])
 
     def _prepare_state(self, group: Group, param: Tensor, state: dict[str, Any]) -> None:
         """Add to `state` what the first update needs and does not find."""
+        for name in self._state:
+            if name not in state and self._keeps(group, name):
+                if not state:
+                    self._check_param(param)
+                first = self._first(group, param, name, state)
+                if first is not None:
+                    state[name] = first
+
+    def _first(
+        self, group: Group, param: Tensor, name: str, state: dict[str, Any]
+    ) -> Tensor | None:
+        """Return what a state is before the first update; None where a parameter has none."""
+        value = self._starts.get(name, 0.0)
+        value = number(group[value] if isinstance(value, str) else value)
+        return new_number(param, value) if name in _NUMBERS else filled(param, value)
 
     def _tensors(self, position: int, device: Device, values: tuple[Any, ...]) -> list[Any]:
         """Return 0-d float64 tensors of a group's options.
@@ -204,6 +359,10 @@ class Optimizer:
         Each option keeps one tensor for life and is written into it when it changed: a recorded
         step reads the new value from where it read the old one.
         """
+        if any([isinstance(value, Tensor) for value in values]):  # one elsewhere is a number here
+            values = tuple(
+                [number(x) if isinstance(x, Tensor) and x.device != device else x for x in values]
+            )
         known, tensors = self._scalars.get((position, device), ((None,) * len(values), []))
         if tensors and all(map(_unchanged, known, values)):
             return tensors
@@ -213,7 +372,8 @@ class Optimizer:
                 if value is None:
                     fresh.append(None)
                 elif isinstance(value, Tensor):  # a learning rate that the user keeps as a tensor
-                    fresh.append(value.detach().to(device))
+                    kept = value.detach().to(device)
+                    fresh.append(kept.reshape(()) if kept.ndim else kept)
                 elif known[i] is None or isinstance(known[i], Tensor):
                     fresh.append(make_tensor(xp.asarray(value, dtype=float64)))
                 else:
@@ -221,9 +381,6 @@ class Optimizer:
                     fresh.append(tensors[i])
         self._scalars[position, device] = (values, fresh)
         return fresh
-
-    if TYPE_CHECKING:
-        step: Callable[..., Any]  # defined by each subclass
 
     def minimize(self, *args: Any, **kwargs: Any) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
         """Take gradients and update: `static.minimize.minimize`, which takes this one's place."""
@@ -238,14 +395,21 @@ class Optimizer:
         Parameters are numbered through all groups. The tensors are those of the optimizer, not
         copies; `flow.save` writes them.
         """
+        self._run_hooks("state_dict_pre", self)
         params = [param for group in self.param_groups for param in group["params"]]
         numbers = {id(param): number for number, param in enumerate(params)}
         groups = [
-            {**group, "params": [numbers[id(param)] for param in group["params"]]}
+            {k: v for k, v in group.items() if k != "params"}
+            | {"params": [numbers[id(param)] for param in group["params"]]}
             for group in self.param_groups
         ]
-        state = {numbers[id(param)]: dict(kept) for param, kept in self.state.items() if kept}
-        return {"state": state, "param_groups": groups}
+        state = {
+            numbers[id(key)] if isinstance(key, Tensor) else key: dict(kept)
+            for key, kept in self.state.items()
+            if kept
+        }
+        found = {"state": state, "param_groups": groups}
+        return dict(self._run_hooks("state_dict_post", self, found))
 
     def load_state_dict(self, state_dict: Any) -> None:
         """Take over copies of the state and options that `state_dict` returned.
@@ -260,6 +424,7 @@ class Optimizer:
         """
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
             raise self._misfit("a dict with the keys 'state' and 'param_groups'", "another object")
+        state_dict = self._run_hooks("load_state_dict_pre", self, dict(state_dict))
         loaded, groups = state_dict["param_groups"], self.param_groups
         if len(loaded) != len(groups):
             raise self._misfit(f"{len(groups)} parameter groups", len(loaded))
@@ -275,27 +440,40 @@ class Optimizer:
             if number not in params:
                 raise self._misfit("state of the parameters in the groups", f"number {number!r}")
             param = params[number]
-            state[param] = {key: self._adopt(param, key, value) for key, value in kept.items()}
+            state[param] = {
+                key: self._adopt(param, key, value)
+                for key, value in kept.items()
+                if value is not None or not self._op
+            }
         new_groups = []
         for theirs, own in zip(loaded, groups, strict=True):
             options = copy.deepcopy({k: v for k, v in theirs.items() if k != "params"})
-            kept_names = {k: own[k] for k in ("params", "param_names") if k in own}
-            new_groups.append({**own, **options, **kept_names})
-        self.state = state
+            new_groups.append({**own, **options, "params": own["params"]})
         for own, new in zip(groups, new_groups, strict=True):
             own.update(new)
+        self.__setstate__({"state": state, "param_groups": groups})
+        self._run_hooks("load_state_dict_post", self)
 
     def _adopt(self, param: Tensor, key: str, value: Any) -> Any:
         """Return a copy of one state value that fits the parameter."""
-        if key == "step":
-            count = value.item() if isinstance(value, Tensor) else value
-            return new_step(param, count)
+        if key in _NUMBERS and key in self._state:
+            return new_number(param, number(value))
+        if isinstance(value, Mapping):
+            return {k: self._adopt(param, k, v) for k, v in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(self._adopt(param, "", v) for v in value)
         if not isinstance(value, Tensor):
             return copy.deepcopy(value)
-        if value.shape != param.shape:
-            raise self._misfit(f"{key!r} of shape {tuple(param.shape)}", tuple(value.shape))
+        if key in self._state and value.shape != (shape := self._shape(param, key)):
+            raise self._misfit(f"{key!r} of shape {tuple(shape)}", tuple(value.shape))
         with no_grad():
-            return value.detach().to(param.device).to(param.dtype).clone()
+            kept = value.detach().to(param.device)
+            step = key == "step" or not param.is_floating_point()
+            return (kept if step else kept.to(param.dtype)).clone()
+
+    def _shape(self, param: Tensor, key: str) -> tuple[int, ...]:
+        """Return the shape of a state."""
+        return tuple(param.shape)
 
     def _misfit(self, expected: str, got: object) -> Exception:
         return bad_argument(
@@ -306,6 +484,30 @@ class Optimizer:
             got=got,
             mend="load the state of an optimizer of the same parameters",
         )
+
+    def _listed(self, params: Any) -> tuple[list[str] | None, list[Tensor]]:
+        """Return the names, when there are any, and the tensors of a group."""
+        if isinstance(params, Tensor):
+            return None, [params]
+        if isinstance(params, (set, frozenset)) or not isinstance(params, Iterable):
+            got = type(params).__name__
+            raise self._bad_params("a list of tensors", got, "pass a list", _TYPE)
+        entries = list(params)
+        named = [entry for entry in entries if isinstance(entry, tuple)]
+        if named and len(named) != len(entries):
+            raise self._bad_params("tensors, all with names or none", "both", "name all or none")
+        names = [name for name, _ in named] if named else None
+        tensors = [tensor for _, tensor in named] if named else entries
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                got = type(tensor).__name__
+                raise self._bad_params("tensors", got, "pass module.parameters()", _TYPE)
+        return names, tensors
+
+    def _bad_params(
+        self, expected: str, got: object, mend: str, kind: type[FlowError] = ArgumentError
+    ) -> FlowError:
+        return bad_argument(kind, type(self).__name__, "params", expected, got, mend)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -322,65 +524,39 @@ def _unchanged(known: Any, value: Any) -> bool:
     return not isinstance(known, Tensor) and not isinstance(value, Tensor) and known == value
 
 
-def zeros_like(param: Tensor) -> Tensor:
-    """Return zeros laid out as `param`; not an op, so that no recorded step makes them anew."""
+@functools.cache
+def _recipe(op: str, *state: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of the states, the options and the attributes that an update op takes."""
+    schema = op_expr(op).schema
+    names = schema.inputs[2:]
+    kept = [name for name in names if name in state]
+    return kept, [name for name in names if name not in state], list(schema.attrs)
+
+
+def options(scope: dict[str, Any]) -> Group:
+    """Return the defaults of an optimizer: the arguments of its constructor, from `locals()`."""
+    return {k: v for k, v in scope.items() if k not in ("self", "params", "__class__")}
+
+
+def number(value: Any) -> Any:
+    """Return a Python number; of a tensor without any interpreter seeing it."""
+    return value._data.item() if isinstance(value, Tensor) else value
+
+
+def filled(param: Tensor, value: float, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Return a tensor laid out as `param`; not an op, so that no recorded step makes it anew.
+
+    Of a complex parameter, real and imaginary parts have the value.
+    """
+    data = param._data
     with on_device(param.device) as xp:
-        return make_tensor(xp.zeros_like(param._data))
+        made = xp.zeros_like(data) if shape is None else xp.zeros(shape, dtype=data.dtype)
+        if value:
+            made[...] = complex(value, value) if data.dtype.kind == "c" else value
+        return make_tensor(made)
 
 
-def new_step(param: Tensor, count: float = 0.0) -> Tensor:
-    """Return a step count on the parameter's device."""
+def new_number(param: Tensor, value: float) -> Tensor:
+    """Return a number of the state, such as a step count, on the parameter's device."""
     with on_device(param.device) as xp:
-        return make_tensor(xp.asarray(count, dtype=float32))
-
-
-def check_not_negative(op: str, **options: Any) -> None:
-    """Raise `ArgumentError` for the first option below zero (or NaN)."""
-    for name, value in options.items():
-        if not value >= 0:
-            raise bad_argument(
-                ArgumentError,
-                op,
-                name,
-                expected="a number of at least 0",
-                got=value,
-                mend="pass a larger one",
-            )
-
-
-def check_not_differentiable(op: str, differentiable: bool) -> None:
-    """Raise `ArgumentError` when gradients through the step are asked for."""
-    if differentiable:
-        raise bad_argument(
-            ArgumentError,
-            op,
-            "differentiable",
-            expected="False: updates are written in place, outside the graph",
-            got=True,
-            mend="write the update with flow.autograd.grad(create_graph=True)",
-        )
-
-
-def _listed(op: str, params: Any) -> tuple[list[str] | None, list[Tensor]]:
-    """Return the names, when there are any, and the tensors of a group."""
-    if isinstance(params, Tensor):
-        return None, [params]
-    if isinstance(params, (set, frozenset)) or not isinstance(params, Iterable):
-        raise _bad_params(op, "a list of tensors", type(params).__name__, "pass a list", _TYPE)
-    entries = list(params)
-    named = [entry for entry in entries if isinstance(entry, tuple)]
-    if named and len(named) != len(entries):
-        raise _bad_params(op, "tensors, all with names or none", "both", "name all or none")
-    names = [name for name, _ in named] if named else None
-    tensors = [tensor for _, tensor in named] if named else entries
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            got = type(tensor).__name__
-            raise _bad_params(op, "tensors", got, "pass module.parameters()", _TYPE)
-    return names, tensors
-
-
-def _bad_params(
-    op: str, expected: str, got: object, mend: str, kind: type[FlowError] = ArgumentError
-) -> FlowError:
-    return bad_argument(kind, op, "params", expected=expected, got=got, mend=mend)
+        return make_tensor(xp.asarray(value, dtype=float32))

@@ -1,48 +1,28 @@
-"""SGD: stochastic gradient descent, with momentum or without."""
+"""SGD, plain or with momentum; ASGD, which also keeps an average; Rprop, which looks at signs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.optim import sgd_update
-from oneflow_lite.optim.optimizer import (
-    Group,
-    Optimizer,
-    check_not_differentiable,
-    check_not_negative,
-    new_step,
-    zeros_like,
-)
+from oneflow_lite.optim.optimizer import LIMITS, Group, Optimizer, new_number, options
 from oneflow_lite.tensor import Tensor
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent.
+    """Stochastic gradient descent (Sutskever et al., 2013, in the form of PyTorch).
+
+    b = momentum b + (1 - dampening) grad, where the first step sets b = grad; the parameter loses
+    lr b, or lr (grad + momentum b) with `nesterov`.
 
     Parameters
     ----------
-    params : iterable, optional
-        Of tensors, of pairs (name, tensor), or of dicts (see `Optimizer`).
-    lr : float or Tensor
-        The learning rate.
-    momentum, dampening, weight_decay : float
-        See the formula of `oneflow_lite.functors.optim.sgd_update`.
+    params, lr, weight_decay, maximize, foreach, differentiable, fused
+        See `Optimizer`.
+    momentum, dampening : float
+        See above.
     nesterov : bool
         Nesterov's variant; needs a momentum and no dampening.
-    maximize : bool
-        Whether to go up instead of down.
-    foreach, fused : optional
-        Accepted for scripts written for PyTorch; every update is one op in any case.
-    differentiable : bool
-        Must be False.
-
-    Raises
-    ------
-    ArgumentError
-        For a negative option, or `nesterov` without momentum or with dampening.
 
     Examples
     --------
@@ -55,13 +35,17 @@ class SGD(Optimizer):
     tensor([0.8000, 1.6000], requires_grad=True)
     """
 
+    _op = "sgd_update"
+    _state: ClassVar = {"step": "dampening", "momentum_buffer": "momentum"}
+    _limits = LIMITS
+
     def __init__(
         self,
         params: Any = None,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -69,7 +53,12 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        if nesterov and (momentum <= 0 or dampening != 0):
+        super().__init__(params, options(locals()))
+
+    def _check_options(self, group: Group) -> None:
+        super()._check_options(group)
+        momentum, dampening = group["momentum"], group["dampening"]
+        if group["nesterov"] and (momentum <= 0 or dampening != 0):
             raise bad_argument(
                 ArgumentError,
                 "SGD",
@@ -78,70 +67,107 @@ class SGD(Optimizer):
                 got=f"momentum={momentum}, dampening={dampening}",
                 mend="set momentum=0.9, dampening=0",
             )
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
 
-    def _check_options(self, group: Group) -> None:
-        check_not_negative(
-            "SGD", **{name: group[name] for name in ("lr", "momentum", "weight_decay")}
-        )
-        check_not_differentiable("SGD", group["differentiable"])
+    def _keeps(self, group: Group, name: str) -> bool:
+        return bool(group["momentum"]) and super()._keeps(group, name)
 
-    def _scalar_options(self, group: Group) -> tuple[Any, ...]:
-        momentum = group["momentum"]
-        return (
-            group["lr"],
-            momentum or None,
-            (momentum and group["dampening"]) or None,
-            group["weight_decay"] or None,
-        )
-
-    def _prepare_state(self, group: Group, param: Tensor, state: dict[str, Any]) -> None:
-        if not group["momentum"]:
-            return
-        begun = state.get("momentum_buffer") is not None
-        if not begun:
-            state["momentum_buffer"] = zeros_like(param)
-        if group["dampening"] and "step" not in state:
+    def _first(
+        self, group: Group, param: Tensor, name: str, state: dict[str, Any]
+    ) -> Tensor | None:
+        if name == "step":
             # A buffer without a count has been stepped before: only a first step is undampened.
-            state["step"] = new_step(param, 1.0 if begun else 0.0)
+            return new_number(param, float("momentum_buffer" in state))
+        return super()._first(group, param, name, state)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient.
 
-        Parameters
-        ----------
-        closure : callable, optional
-            Computes the loss and its gradients anew; called first, with gradients enabled.
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992).
 
-        Returns
-        -------
-        object
-            What `closure` returned; None without it.
-        """
-        loss = self._evaluate(closure)
-        with no_grad():
-            for group, (lr, momentum, dampening, weight_decay), param, grad, state in self._work():
-                sgd_update(
-                    param,
-                    grad,
-                    None if momentum is None else state["momentum_buffer"],
-                    None if dampening is None else state["step"],
-                    lr,
-                    momentum,
-                    dampening,
-                    weight_decay,
-                    nesterov=group["nesterov"],
-                    maximize=group["maximize"],
-                )
-        return loss
+    The parameter loses eta (lambd param + grad), where eta = lr / (1 + lambd lr t)^alpha at step
+    t; `ax` in the state is its average from step `t0` on.
+
+    Parameters
+    ----------
+    params, lr, weight_decay, foreach, maximize, differentiable, capturable
+        See `Optimizer`.
+    lambd, alpha, t0 : float
+        See above.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = flow.optim.ASGD([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([0.8000, 1.6000], requires_grad=True)
+    """
+
+    _op = "asgd_update"
+    _state = dict.fromkeys(("step", "eta", "mu", "ax"), "")
+    _starts: ClassVar = {"eta": "lr", "mu": 1.0}
+    _limits = LIMITS
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals()))
+
+
+class Rprop(Optimizer):
+    """Resilient backpropagation (Riedmiller and Braun, 1993): steps by the sign of the gradient.
+
+    The step of each element begins with `lr`; it is multiplied by etas[1] while the gradient keeps
+    its sign, and by etas[0] where the sign changed.
+
+    Parameters
+    ----------
+    params, lr, capturable, foreach, maximize, differentiable
+        See `Optimizer`.
+    etas : pair of float
+        Factors of the step, the first below 1 and the second above.
+    step_sizes : pair of float
+        The smallest and the largest step.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = flow.optim.Rprop([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([0.9000, 1.9000], requires_grad=True)
+    """
+
+    _op = "rprop_update"
+    _state = dict.fromkeys(("step", "prev", "step_size"), "")
+    _starts: ClassVar = {"step_size": "lr"}
+    _limits = LIMITS | {
+        "etas": ("two numbers, 0 < etas[0] < 1 < etas[1]", lambda x: 0 < x[0] < 1 < x[1])
+    }
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals()))

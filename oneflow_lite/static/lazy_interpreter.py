@@ -32,7 +32,6 @@ from oneflow_lite.tensor import Tensor, make_tensor
 from oneflow_lite.views import link
 
 ndarray = np.ndarray
-_UPDATES = ("adam_update", "sgd_update")
 _returned: dict[Schema, tuple[int | None, ...]] = {}  # outputs that are inputs written in place
 
 
@@ -146,7 +145,7 @@ class LazyInterpreter(Interpreter):
         """Return what an op is there for; `backward()` and `step()` may be captured, too."""
         if self.role != "forward":
             return self.role
-        if op.op_type_name in _UPDATES:
+        if op.op_type_name.endswith("_update"):  # of an optimizer
             return "optimize"
         task = local.task
         return "backward" if task is not None and task.accumulate else "forward"

@@ -35,7 +35,6 @@ class OptimizerOptions:
     def __call__(self, scope: Scope) -> None:
         """Write the options as they are now into a scope."""
         self.optimizer.refresh_options()
-        self.optimizer.steps_in_programs += 1
         # Those of groups that are stepped elsewhere for the first time come after the others.
         tensors = self.optimizer.option_tensors()[: len(self.names)]
         if [tensor is None for tensor in tensors] != [name is None for name in self.names]:

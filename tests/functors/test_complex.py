@@ -341,7 +341,9 @@ _BY_REASON = {
     "pools: linear, taken of complex numbers where PyTorch takes none (test_pooling)": """
         avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d""",
     "the gradient of matmul, reached by its second derivatives": "matmul_nt matmul_tn",
-    "an optimizer's step (tests/optim/test_updates.py)": "adam_update sgd_update",
+    "an optimizer's step (tests/optim/test_every_optimizer.py)": """
+        adadelta_update adafactor_update adagrad_update adam_update adamax_update asgd_update
+        muon_update nadam_update radam_update rmsprop_update rprop_update sgd_update""",
     "moves memory between devices": "to_device",
 }
 ELSEWHERE = {name: why for why, names in _BY_REASON.items() for name in names.split()}

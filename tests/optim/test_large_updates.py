@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.functors.optim import adam_update, sgd_update
+from oneflow_lite.functors import optim as updates
 from oneflow_lite.kernels.optim import _BLOCK
+from oneflow_lite.op_expr import op_expr
+from tests.op_samples import UPDATE_NUMBERS, UPDATE_OPTIONS, UPDATES
 
 SHAPE = (3, _BLOCK + 5)
+WHOLE = ("adafactor_update", "muon_update")  # look at all of a matrix at once
 
 
-def scalar(value: float) -> flow.Tensor:
-    return flow.full((), value, dtype=flow.float64)
-
-
-def sgd(param: flow.Tensor, grad: flow.Tensor, *state: flow.Tensor) -> None:
-    step, options = scalar(0.0), map(scalar, (0.1, 0.9, 0.25, 0.01))
-    lr, momentum, dampening, decay = options
+def step(name: str, arrays: list[flow.Tensor], **attrs: bool) -> None:
+    """Take two steps with every option and number of the update."""
+    given, numbers = iter(arrays), UPDATE_OPTIONS | UPDATE_NUMBERS | {"dampening": 0.25}
+    inputs = [
+        flow.full((), numbers[key], dtype=flow.float64) if key in numbers else next(given)
+        for key in op_expr(name).schema.inputs
+    ]
     for _ in range(2):
-        sgd_update(param, grad, state[0], step, lr, momentum, dampening, decay, nesterov=True)
-    assert step.item() == 2  # one step each, not one for each piece
+        getattr(updates, name)(*inputs, **attrs)
+    counts = zip(op_expr(name).schema.inputs, inputs, strict=True)
+    assert [x.item() for key, x in counts if key == "step"] == [2]  # one each, not one a piece
 
 
-def adam(param: flow.Tensor, grad: flow.Tensor, *state: flow.Tensor) -> None:
-    step, options = scalar(0.0), map(scalar, (0.1, 0.9, 0.99, 1e-8, 0.01))
-    hyperparameters = list(options)
-    for _ in range(2):
-        adam_update(param, grad, *state, step, *hyperparameters, maximize=True)
-    assert step.item() == 2
-
-
-@pytest.mark.parametrize(
-    ("update", "states", "dtype"),
-    [(sgd, 1, "f"), (sgd, 1, "d"), (adam, 3, "f"), (adam, 3, "d"), (adam, 3, "F")],
-)
-def test_pieces_give_the_bits_of_the_whole(update, states, dtype):
+@pytest.mark.parametrize("dtype", ["f", "d", "F"])
+@pytest.mark.parametrize("name", [name for name in UPDATES if name not in WHOLE])
+def test_pieces_give_the_bits_of_the_whole(name, dtype):
+    schema = op_expr(name).schema
+    states = [x for x in schema.mutates if x not in UPDATE_NUMBERS]  # the parameter among them
     rng = np.random.default_rng(0)
     values = [rng.standard_normal(SHAPE).astype(dtype) for _ in range(2)]
-    values += [np.zeros(SHAPE, dtype) for _ in range(states)]
+    values += [np.zeros(SHAPE, dtype) for _ in states[1:]]
     in_pieces = [flow.tensor(x) for x in values]
     # Every second column of a wider array is no run of memory, so it is not cut.
-    wide = [flow.tensor(np.repeat(x, 2, axis=1)) for x in values]
-    whole: list[Any] = [x[:, ::2] for x in wide]
-    update(*in_pieces)
-    update(*whole)
+    whole = [flow.tensor(np.repeat(x, 2, axis=1))[:, ::2] for x in values]
+    for arrays in (in_pieces, whole):
+        step(name, arrays, maximize="decoupled_weight_decay" in schema.attrs)
     for x, y in zip(in_pieces, whole, strict=True):
         assert x.numpy().tobytes() == y.numpy().tobytes()
     assert not np.array_equal(in_pieces[0].numpy(), values[0])

@@ -159,48 +159,6 @@ def test_a_state_dict_goes_on_where_it_stopped(name):
         np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("SGD", {}),
-        ("SGD", {"momentum": 0.9}),
-        ("SGD", {"momentum": 0.9, "dampening": 0.5}),
-        ("Adam", {"amsgrad": True}),
-        ("AdamW", {}),
-    ],
-)
-def test_pytorchs_state_dicts_are_understood(torch, name, options):
-    theirs = [torch.nn.Parameter(torch.tensor([1.0, 2.0], dtype=torch.float64))]
-    reference = getattr(torch.optim, name)(theirs, lr=0.1, **options)
-
-    def step(parameters, optimizer, lib, value):
-        parameters[0].grad = lib.tensor([value, -value], dtype=lib.float64)
-        optimizer.step()
-
-    for i in range(3):
-        step(theirs, reference, torch, i + 1.0)
-    state = reference.state_dict()
-    state["state"] = {
-        number: {
-            key: flow.tensor(value.numpy()) if isinstance(value, torch.Tensor) else value
-            for key, value in kept.items()
-        }
-        for number, kept in state["state"].items()
-    }
-    ours = [nn.Parameter(flow.from_numpy(theirs[0].detach().numpy().copy()))]
-    optimizer = getattr(optim, name)(ours, lr=7.0)
-    optimizer.load_state_dict(state)
-    mine = optimizer.state_dict()
-    assert mine["param_groups"] == state["param_groups"]
-    assert {n: set(kept) for n, kept in mine["state"].items()} == {
-        n: set(kept) for n, kept in state["state"].items() if kept
-    }
-    for i in range(3):
-        step(theirs, reference, torch, i - 1.5)
-        step(ours, optimizer, flow, i - 1.5)
-    np.testing.assert_allclose(ours[0].detach().numpy(), theirs[0].detach().numpy(), rtol=1e-12)
-
-
 def test_loading_copies_and_converts():
     (x,) = leaves(1)
     optimizer = optim.Adam([x])

@@ -1,4 +1,4 @@
-"""SGD, Adam and AdamW against PyTorch's over 100 steps, and what an update may touch."""
+"""What an update may touch: its op, memory, layouts, dtypes, devices."""
 
 import gc
 
@@ -9,93 +9,30 @@ import oneflow_lite as flow
 from oneflow_lite import nn, optim
 from tests import strict_cupy
 
-STEPS = 100
 SGD = [
     {},
-    {"momentum": 0.9},
     {"momentum": 0.9, "nesterov": True},
-    {"momentum": 0.9, "dampening": 0.3},
-    {"weight_decay": 0.1},
-    {"maximize": True, "weight_decay": 0.1},
     {"momentum": 0.5, "dampening": 0.1, "weight_decay": 0.1, "maximize": True},
-    {"momentum": 0.5, "nesterov": True, "weight_decay": 0.1, "maximize": True},
 ]
-ADAM = [
-    {},
-    {"betas": (0.5, 0.9), "eps": 1e-3},
-    {"amsgrad": True},
-    {"weight_decay": 0.3},
-    {"weight_decay": 0.1, "amsgrad": True, "maximize": True},
-    {"maximize": True},
-]
-CASES = [
-    pytest.param(name, options, id=f"{name}-{'-'.join(options) or 'plain'}")
-    for name, listed in (("SGD", SGD), ("Adam", ADAM), ("AdamW", ADAM))
-    for options in listed
-]
+OTHERS = {
+    "Adam": {"weight_decay": 0.1, "amsgrad": True, "maximize": True},
+    "AdamW": {},
+    "NAdam": {"weight_decay": 0.1, "decoupled_weight_decay": True},
+    "RAdam": {"weight_decay": 0.1, "betas": (0.5, 0.7)},
+    "Adamax": {"weight_decay": 0.1},
+    "Adagrad": {"weight_decay": 0.1},
+    "Adadelta": {"weight_decay": 0.1},
+    "RMSprop": {"momentum": 0.9, "centered": True},
+    "Rprop": {"maximize": True},
+    "ASGD": {"weight_decay": 0.1},
+    "Adafactor": {"weight_decay": 0.1},
+    "Muon": {},
+}
+CASES = [*[("SGD", options) for options in SGD], *OTHERS.items()]
+IDS = [f"{name}-{'-'.join(options) or 'plain'}" for name, options in CASES]
 
 
-class Fit:
-    """One and the same small fit, in PyTorch or here."""
-
-    def __init__(self, lib, dtype: str) -> None:
-        rng = np.random.default_rng(0)
-        self.lib, self.dtype = lib, dtype
-        self.parameters = [self.leaf(rng.standard_normal(s)) for s in ((4, 3), (3,), ())]
-        self.batches = rng.standard_normal((STEPS, 8, 4)).astype(dtype)
-
-    def leaf(self, array):
-        return self.lib.tensor(np.array(array, self.dtype), requires_grad=True)
-
-    def run(self, optimizer, steps=range(STEPS)) -> None:
-        weight, bias, scale = self.parameters
-        for step in steps:
-            optimizer.zero_grad()
-            y = self.lib.tanh(self.lib.tensor(self.batches[step]) @ weight + bias) * scale
-            # A maximized loss must stay bounded, or rounding errors grow with the parameters.
-            ((y - 0.3) * (y - 0.3)).mean().backward()
-            optimizer.step()
-
-    def values(self) -> list[np.ndarray]:
-        return [parameter.detach().numpy() for parameter in self.parameters]
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("name", "options"), CASES)
-def test_a_hundred_steps_agree_with_pytorch(torch, name, options, dtype):
-    ours, theirs = Fit(flow, dtype), Fit(torch, dtype)
-    optimizer = getattr(optim, name)(ours.parameters, lr=0.01, **options)
-    reference = getattr(torch.optim, name)(theirs.parameters, lr=0.01, foreach=False, **options)
-    start = [value.copy() for value in ours.values()]
-    ours.run(optimizer)
-    theirs.run(reference)
-    for a, b, before in zip(ours.values(), theirs.values(), start, strict=True):
-        assert a.dtype == dtype
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-12 if dtype == "float64" else 1e-6)
-        assert (a != before).all()
-    for parameter, expected in zip(ours.parameters, theirs.parameters, strict=True):
-        for key, value in reference.state[expected].items():
-            if value is not None:
-                mine = optimizer.state[parameter][key].numpy()
-                np.testing.assert_allclose(mine, value.numpy(), rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
-def test_complex_parameters_agree_with_pytorch(torch, name):
-    options = {"momentum": 0.9, "dampening": 0.2} if name == "SGD" else {"amsgrad": True}
-    start, pull = np.array([1 + 2j, -0.5j]), np.array([0.3 - 1j, 2 + 0j])
-    results = []
-    for lib, optimizers in ((flow, optim), (torch, torch.optim)):
-        x = lib.tensor(start, requires_grad=True)
-        optimizer = getattr(optimizers, name)([x], lr=0.1, weight_decay=0.01, **options)
-        for _ in range(20):
-            x.grad = x.detach() * 0.5 + lib.tensor(pull)
-            optimizer.step()
-        results.append(x.detach().numpy())
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-10)
-
-
-@pytest.mark.parametrize(("name", "options"), CASES[:3] + CASES[-2:])
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_layouts_of_memory_do_not_matter(name, options):
     results = []
     for array in (np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4).T.copy().T):
@@ -108,7 +45,7 @@ def test_layouts_of_memory_do_not_matter(name, options):
     np.testing.assert_array_equal(results[0], results[1])
 
 
-@pytest.mark.parametrize(("name", "options"), CASES)
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_every_update_is_one_op_that_writes_only_what_it_declares(name, options):
     class Ops(flow.Interpreter):
         def __init__(self) -> None:
@@ -130,21 +67,20 @@ def test_every_update_is_one_op_that_writes_only_what_it_declares(name, options)
                     np.testing.assert_array_equal(x.numpy(), content)
             return result
 
-    parameters = [nn.Parameter(flow.ones(3)), nn.Parameter(flow.ones(2, 2)), flow.ones(1)]
+    parameters = [nn.Parameter(flow.ones(3, 1)), nn.Parameter(flow.ones(2, 2)), flow.ones(1, 1)]
     optimizer = getattr(optim, name)(parameters, lr=0.1, **options)
-    op = "sgd_update" if name == "SGD" else "adam_update"
     for _ in range(2):
         grads = [flow.full(p.shape, 0.5) for p in parameters[:2]]
         for parameter, grad in zip(parameters, grads, strict=False):
             parameter.grad = grad
         with flow.push_interpreter(Ops()) as ops:
             optimizer.step()
-        assert ops.seen == [op, op]
+        assert ops.seen == [optimizer._op] * 2
         for parameter, grad in zip(parameters, grads, strict=False):
             assert parameter.grad is grad
             assert parameter.requires_grad
             assert parameter.is_leaf
-    assert parameters[2] not in optimizer.state
+    assert parameters[2] not in optimizer.state or name == "Adagrad"
 
 
 def test_state_is_there_before_the_first_update():
@@ -225,25 +161,25 @@ def test_dampening_that_comes_later_does_not_undampen_a_step(torch):
 
 
 @pytest.mark.parametrize("dtype", [flow.float16, flow.float32, flow.float64])
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+@pytest.mark.parametrize("name", ["SGD", *OTHERS])
 def test_parameters_keep_their_dtype(name, dtype):
-    x = nn.Parameter(flow.ones(3, dtype=dtype))
-    x.grad = flow.ones(3, dtype=dtype)
-    optimizer = getattr(optim, name)([x], lr=0.1, weight_decay=0.1)
+    x = nn.Parameter(flow.ones(3, 2, dtype=dtype))
+    x.grad = flow.ones(3, 2, dtype=dtype)
+    optimizer = getattr(optim, name)([x], lr=0.1)
     optimizer.step()
     assert x.dtype == dtype
     assert x.detach().numpy().dtype == dtype
     assert (x < 1).all()
 
 
-@pytest.mark.parametrize(("name", "options"), CASES)
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_updates_on_a_device(device, name, options):
     results = []
     for where in ("cpu", device):
-        x = flow.tensor([1.0, -2.0, 3.0]).to(where).requires_grad_()
+        x = flow.tensor([[1.0, -2.0, 3.0]]).to(where).requires_grad_()
         optimizer = getattr(optim, name)([x], lr=0.1, **options)
         for step in range(3):
-            x.grad = flow.tensor([1.0, 0.5, -1.0]).to(where) * (step + 1)
+            x.grad = flow.tensor([[1.0, 0.5, -1.0]]).to(where) * (step + 1)
             optimizer.step()
         for tensor in optimizer.state[x].values():
             assert tensor.device.type == where
@@ -251,17 +187,29 @@ def test_updates_on_a_device(device, name, options):
     np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
 
-def test_a_step_copies_nothing_to_the_host(device):
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+def test_a_step_copies_nothing_to_the_host(device, name, options):
     if device == "cpu" or strict_cupy.real_device_present():
         pytest.skip("transfers are recorded by the stand-in for CuPy")
-    x = flow.ones(3, device=device, requires_grad=True)
-    x.grad = flow.ones(3, device=device)
-    for optimizer in (optim.SGD([x], momentum=0.9, dampening=0.1), optim.Adam([x], amsgrad=True)):
+    x = flow.ones(3, 2, device=device, requires_grad=True)
+    x.grad = flow.ones(3, 2, device=device)
+    optimizer = getattr(optim, name)([x], **options)
+    optimizer.step()
+    strict_cupy.clear_log()
+    optimizer.param_groups[0]["lr"] = 0.5
+    optimizer.step()
+    assert not strict_cupy.transfers("d2h")
+
+
+def test_a_rate_may_lie_on_another_device(device):
+    lr = flow.tensor(0.5, dtype=flow.float64)
+    x = flow.ones(2, device=device, requires_grad=True)
+    optimizer = optim.SGD([x], lr=lr)
+    for expected in (0.5, 0.25):
+        x.grad = flow.ones(2, device=device)
         optimizer.step()
-        strict_cupy.clear_log()
-        optimizer.param_groups[0]["lr"] = 0.5
-        optimizer.step()
-        assert not strict_cupy.transfers("d2h")
+        assert x.detach().cpu().numpy()[0] == expected
+        lr.fill_(0.25)
 
 
 def test_memory_stays_flat_over_many_steps():

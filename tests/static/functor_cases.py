@@ -12,6 +12,7 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
 from tests.declared_samples import dispatched, expressions
 from tests.functors.test_declared import FALLS_BACK
+from tests.op_samples import UPDATE_NUMBERS, UPDATE_OPTIONS, UPDATES
 
 DECLARED = 1  # samples of each declared functor; test_declared.py runs all of them
 
@@ -84,6 +85,20 @@ HAND["adam_update"] = [
     + ", ".join(_SCALAR.format(n) for n in (0.5, 0.9, 0.99, 1e-8))
     + ", None)",
 ]
+_SHAPES = {"row_var": "zeros(2, 1)", "col_var": "zeros(1, 3)", "variance": "None"}
+
+
+def _update(name: str) -> str:
+    """Return one step of an optimizer's update."""
+    numbers = UPDATE_OPTIONS | UPDATE_NUMBERS
+    inputs = [
+        _SCALAR.format(numbers[key]) if key in numbers else _SHAPES.get(key, "zeros(2, 3)")
+        for key in op_expr(name).schema.inputs[2:]
+    ]
+    return f"{name}(x.detach(), y.detach(), {', '.join(inputs)})"
+
+
+HAND |= {name: [_update(name)] for name in UPDATES if name not in HAND}
 
 
 def _cases(name: str) -> list[str]:
@@ -272,4 +287,4 @@ SECOND_DERIVATIVE_REFUSED = [
     "ones(3, requires_grad=True) * x",
 ]
 # Their last expression makes tensors on the CPU, which do not meet those of another device.
-ON_THE_CPU = ["eye", "linspace", "ones", "randn", "randperm", "sgd_update", "adam_update"]
+ON_THE_CPU = ["eye", "linspace", "ones", "randn", "randperm", *UPDATES]

@@ -401,8 +401,9 @@ class Traversal:
 
     def _optimizer(self, optimizer: Optimizer, path: str) -> None:
         content = attributes_of(optimizer)
-        internal = {"state", "param_groups", "_scalars", "defaults"}
-        wanted = [n for n in content if n in ("state", "param_groups") or self.wants(n)]
+        internal = {"state", "param_groups", "_scalars", "_noted", "defaults"}
+        vital = ("state", "param_groups", "_hooks")
+        wanted = [n for n in content if n in vital or self.wants(n)]
         self.hold("attributes", optimizer, content, wanted, path)
         for name in wanted:
             if name not in internal:

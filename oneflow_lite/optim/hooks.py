@@ -1,0 +1,136 @@
+"""Hooks of an optimizer: around each step, and around saving and loading its state."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from oneflow_lite.autograd.hooks import RemovableHandle, add_hook
+from oneflow_lite.errors import HookError
+
+Hooks = dict[str, dict[int, Callable[..., Any]]]
+_of_all: Hooks = {"all_step_pre": {}, "all_step_post": {}}
+_KINDS = "step state_dict load_state_dict".split()
+
+
+def no_hooks() -> Hooks:
+    """Return the hooks of a new optimizer: those of all optimizers, and none of its own."""
+    return _of_all | {f"{kind}_{when}": {} for kind in _KINDS for when in ("pre", "post")}
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Have `hook(optimizer, args, kwargs)` called before each step of every optimizer."""
+    return add_hook("register_optimizer_step_pre_hook", _of_all["all_step_pre"], hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Have `hook(optimizer, args, kwargs)` called after each step of every optimizer."""
+    return add_hook("register_optimizer_step_post_hook", _of_all["all_step_post"], hook)
+
+
+class OptimizerHooks:
+    """What an optimizer knows of hooks; `step` of each subclass runs those of steps.
+
+    Attributes
+    ----------
+    _noted : dict
+        Under "stepped", whether a step was taken since there is a scheduler, which asks.
+    """
+
+    _hooks: Hooks
+    _noted: dict[str, bool]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            cls.step = with_hooks(vars(cls)["step"])  # type: ignore[attr-defined]
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Have `hook(optimizer, args, kwargs)` called before each step.
+
+        `args` begins with the optimizer. The hook may return new (args, kwargs).
+        """
+        return self._add_hook("step_pre", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Have `hook(optimizer, args, kwargs)` called after each step."""
+        return self._add_hook("step_post", hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer)` called before `state_dict`; with `prepend` before other hooks."""
+        return self._add_hook("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer, state_dict)` called after `state_dict`; it may return another."""
+        return self._add_hook("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer, state_dict)` called before loading; it may return another."""
+        return self._add_hook("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer)` called after `load_state_dict`."""
+        return self._add_hook("load_state_dict_post", hook, prepend)
+
+    def _add_hook(
+        self, kind: str, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        hooks = self._hooks[kind]
+        others = dict(hooks) if prepend else {}
+        handle = add_hook(f"{type(self).__name__}.register_{kind}_hook", hooks, hook)
+        for key in others:  # what goes out and in again stands at the end
+            hooks[key] = hooks.pop(key)
+        return handle
+
+    def _run_hooks(self, kind: str, *values: Any) -> Any:
+        """Call the hooks of a kind; one that gets a state dict may return another."""
+        *others, last = values
+        for hook in _each(self._hooks[kind]):
+            result = hook(*others, last)
+            if others and result is not None:
+                last = result
+        return last
+
+
+def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the `step` of an optimizer with the hooks around it."""
+
+    @functools.wraps(step)
+    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(self).step is not hooked:  # `super().step()`: they run around the outer one
+            return step(self, *args, **kwargs)
+        if self._noted:
+            self._noted["stepped"] = True
+        given = (self, *args)
+        for hook in _each(self._hooks["all_step_pre"], self._hooks["step_pre"]):
+            result = hook(self, given, kwargs)
+            if result is None:
+                continue
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise HookError(
+                    f"a step pre hook of {type(self).__name__} returned {type(result).__name__}; "
+                    "it returns None or a pair (args, kwargs)"
+                )
+            given, kwargs = result
+        loss = step(*given, **kwargs)
+        for hook in _each(self._hooks["step_post"], self._hooks["all_step_post"]):
+            hook(self, given, kwargs)
+        return loss
+
+    return hooked
+
+
+def _each(
+    *kinds: dict[int, Callable[..., Any]],
+) -> Iterator[Callable[..., Any]]:
+    for hooks in kinds:
+        yield from list(hooks.values())

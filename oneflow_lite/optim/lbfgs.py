@@ -1,0 +1,304 @@
+"""LBFGS: a quasi-Newton method that calls the loss several times for each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from oneflow_lite.autograd.mode import enable_grad, no_grad
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, number, options
+from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.tensor import Tensor
+
+
+class LBFGS(Optimizer):
+    """L-BFGS (Nocedal, 1980), with fixed steps or a line search (Nocedal and Wright, 3.5).
+
+    All parameters are one vector, so there is one group. A step reads the loss, and therefore runs
+    eagerly, inside `flow.compile`, too; a Program cannot capture it.
+
+    Parameters
+    ----------
+    params, lr
+        See `Optimizer`.
+    max_iter : int
+        Iterations in each step.
+    max_eval : int, optional
+        Calls of the closure in each step; 5/4 of `max_iter` by default.
+    tolerance_grad : float
+        A step ends when no element of the gradient is larger.
+    tolerance_change : float
+        A step ends when neither loss nor parameters change more.
+    history_size : int
+        How many of the last changes are kept.
+    line_search_fn : {None, "strong_wolfe"}
+        Whether to search along each direction for a point that meets the strong Wolfe conditions.
+
+    Raises
+    ------
+    ArgumentError
+        For several groups, a negative `lr`, or another line search.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = flow.optim.LBFGS([x], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = ((x - 3) ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> optimizer.step(closure).item()
+    5.0
+    >>> x
+    tensor([3.0000, 3.0000], requires_grad=True)
+    """
+
+    _limits: ClassVar = {
+        "lr": AT_LEAST_0,
+        "line_search_fn": ("None or 'strong_wolfe'", lambda x: x in (None, "strong_wolfe")),
+    }
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, options(locals()))
+
+    def add_param_group(self, param_group: Any) -> None:
+        """Take the parameters; there can be only one group."""
+        if self.param_groups:
+            raise self._bad_params("one group", "several", "use an optimizer for each")
+        super().add_param_group(param_group)
+
+    def step(self, closure: Callable[[], Any]) -> Any:
+        """Take up to `max_iter` iterations.
+
+        Parameters
+        ----------
+        closure : callable
+            Clears the gradients, computes the loss and its gradients, and returns the loss.
+
+        Returns
+        -------
+        Tensor
+            The loss before the step.
+        """
+        if not callable(closure):
+            raise bad_argument(
+                ArgumentError,
+                "LBFGS.step",
+                "closure",
+                expected="a function that computes loss and gradients",
+                got=closure,
+                mend="define one that calls zero_grad(), backward() and returns the loss",
+            )
+        self._require_parameters()
+        with no_grad():
+            return self._iterate(closure)
+
+    def _iterate(self, closure: Callable[[], Any]) -> Any:
+        group = self.param_groups[0]
+        lr, last = number(group["lr"]), group["max_iter"]
+        most, too_flat, too_close = (
+            group[name] for name in ("max_eval", "tolerance_grad", "tolerance_change")
+        )
+        kept = self.state[group["params"][0]]
+        kept.setdefault("func_evals", 0)
+        kept.setdefault("n_iter", 0)
+        first_loss, point = self._evaluate(closure)
+        evaluations = 1
+        kept["func_evals"] += 1
+        flat = point.steepest <= too_flat
+        iteration = 0
+        while not flat and iteration < last:
+            iteration += 1
+            kept["n_iter"] += 1
+            direction = self._direction(kept, point.grad, group["history_size"])
+            before = kept["prev_loss"] = point.loss
+            kept["prev_flat_grad"] = point.grad
+            beginning = kept["n_iter"] == 1
+            t = lr * min(1.0, 1.0 / point.grad.abs().sum().item()) if beginning else lr
+            kept["d"], kept["t"] = direction, t
+            slope = point.grad.dot(direction).item()
+            if slope > -too_close:
+                break
+            if group["line_search_fn"] is not None:
+                start = [param.clone() for param in group["params"]]
+
+                def at(t: float, direction: Tensor = direction, start: Any = start) -> _Point:
+                    self._move(t, direction)
+                    found = self._evaluate(closure)[1]
+                    for param, value in zip(group["params"], start, strict=True):
+                        param.copy_(value)
+                    return found._replace(t=t, slope=found.grad.dot(direction).item())
+
+                longest = direction.abs().max().item()
+                origin = point._replace(t=0.0, slope=slope)
+                point, calls = _strong_wolfe(at, t, origin, longest, too_close, most - evaluations)
+                t = kept["t"] = point.t
+                self._move(t, direction)
+            else:
+                self._move(t, direction)
+                calls = int(iteration != last)  # nobody looks at the loss after the last one
+                if calls:
+                    point = self._evaluate(closure)[1]
+            evaluations += calls
+            kept["func_evals"] += calls
+            flat = point.steepest <= too_flat
+            still = (direction * t).abs().max().item() <= too_close
+            if evaluations >= most or still or abs(point.loss - before) < too_close:
+                break
+        return first_loss
+
+    def _evaluate(self, closure: Callable[[], Any]) -> tuple[Any, _Point]:
+        """Call the closure, with gradients enabled; return its loss, and loss and gradient."""
+        with enable_grad():
+            loss = closure()
+        grads = []
+        for param in self.param_groups[0]["params"]:
+            grad = param.grad if param.grad is not None else param.detach() * 0
+            grads.append(_as_real(grad.detach()).reshape(-1))
+        grad = FUNCTORS.get("cat")(grads)
+        return loss, _Point(0.0, float(loss), grad, 0.0, grad.abs().max().item())
+
+    def _move(self, t: float, direction: Tensor) -> None:
+        """Add t * direction to the parameters."""
+        start = 0
+        for param in map(_as_real, self.param_groups[0]["params"]):
+            count = param.numel()
+            param.add_(direction[start : start + count].reshape(param.shape), alpha=t)
+            start += count
+
+    def _direction(self, kept: dict[str, Any], grad: Tensor, history: int) -> Tensor:
+        """Return minus the inverse Hessian, as the last changes tell it, times the gradient."""
+        if kept["n_iter"] == 1:
+            kept |= {"old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1.0}
+            return -grad
+        changes, steps, ro = kept["old_dirs"], kept["old_stps"], kept["ro"]
+        change, step = grad - kept["prev_flat_grad"], kept["d"] * kept["t"]
+        curvature = change.dot(step)
+        if curvature.item() > 1e-10:
+            changes.append(change)
+            steps.append(step)
+            ro.append(1.0 / curvature)
+            for old in (changes, steps, ro):
+                del old[:-history]
+            kept["H_diag"] = curvature / change.dot(change)
+        kept["al"] = al = [None] * history
+        direction: Tensor = -grad
+        for i in reversed(range(len(steps))):
+            al[i] = steps[i].dot(direction) * ro[i]
+            direction = direction - changes[i] * al[i]
+        direction = direction * kept["H_diag"]
+        for i in range(len(steps)):
+            direction = direction + steps[i] * (al[i] - changes[i].dot(direction) * ro[i])
+        return direction
+
+
+class _Point(NamedTuple):
+    """What is known of a point at distance t along a direction."""
+
+    t: float
+    loss: float
+    grad: Tensor
+    slope: float
+    steepest: float
+
+
+def _as_real(x: Tensor) -> Tensor:
+    """Return a view on real numbers."""
+    return FUNCTORS.get("view_as_real")(x) if x.is_complex() else x
+
+
+def _strong_wolfe(
+    at: Callable[[float], _Point],
+    t: float,
+    origin: _Point,
+    longest: float,
+    too_close: float,
+    most: int,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+) -> tuple[_Point, int]:
+    """Return a point that meets the strong Wolfe conditions, or the best found, and the calls.
+
+    Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6. The interval grows until it
+    must hold such a point; then it shrinks around it.
+    """
+
+    def falls_too_little(point: _Point) -> bool:
+        return point.loss > origin.loss + c1 * point.t * origin.slope
+
+    def is_flat(point: _Point) -> bool:
+        return abs(point.slope) <= -c2 * origin.slope
+
+    point, previous, tries = at(t), origin, 0
+    bracket = [origin, point]
+    while tries < most:
+        if falls_too_little(point) or (tries > 1 and point.loss >= previous.loss):
+            bracket = [previous, point]
+            break
+        if is_flat(point):
+            return point, tries + 1
+        if point.slope >= 0:
+            bracket = [previous, point]
+            break
+        low, high = point.t + 0.01 * (point.t - previous.t), point.t * 10
+        t = _interpolated(previous, point, low, high)
+        previous, point = point, at(t)
+        tries += 1
+        bracket = [origin, point]
+
+    low, high = _by_loss(bracket)
+    stuck = False
+    while tries < most and abs(bracket[1].t - bracket[0].t) * longest >= too_close:
+        ends = min(bracket[0].t, bracket[1].t), max(bracket[0].t, bracket[1].t)
+        t = _interpolated(bracket[0], bracket[1], *ends)
+        margin = 0.1 * (ends[1] - ends[0])
+        near = min(ends[1] - t, t - ends[0]) < margin
+        if near and (stuck or not ends[0] < t < ends[1]):
+            # Hardly any progress, twice: a tenth of the interval away from the nearer end.
+            t = ends[1] - margin if abs(t - ends[1]) < abs(t - ends[0]) else ends[0] + margin
+            near = False
+        stuck = near
+        point = at(t)
+        tries += 1
+        if falls_too_little(point) or point.loss >= bracket[low].loss:
+            bracket[high] = point
+            low, high = _by_loss(bracket)
+            continue
+        if is_flat(point):
+            return point, tries + 1
+        if point.slope * (bracket[high].t - bracket[low].t) >= 0:
+            bracket[high] = bracket[low]
+        bracket[low] = point
+    return bracket[low], tries + 1
+
+
+def _by_loss(bracket: list[_Point]) -> tuple[int, int]:
+    """Return the positions of the lower and the higher end."""
+    return (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
+
+
+def _interpolated(a: _Point, b: _Point, low: float, high: float) -> float:
+    """Return where the cubic through two points and their slopes is least, within limits."""
+    d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
+    square = d1 * d1 - a.slope * b.slope
+    if square < 0:
+        return (low + high) / 2
+    a, b = (a, b) if a.t <= b.t else (b, a)
+    d2 = math.sqrt(square)
+    least = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
+    return min(max(least, low), high)

@@ -1,0 +1,333 @@
+"""Each optimizer of PyTorch: every argument, in pairs where they interact, states and errors."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+from tests.optim.walk import (
+    INERT,
+    Run,
+    arguments,
+    converted,
+    error,
+    optimizers,
+    option_sets,
+    values,
+)
+
+torch = pytest.importorskip("torch")
+NAMES = [name for name in optimizers(torch) if name != "LBFGS"]
+RICH = {
+    "SGD": {"momentum": 0.9, "dampening": 0.2},
+    "Adam": {"amsgrad": True},
+    "RMSprop": {"momentum": 0.9, "centered": True},
+    "ASGD": {"t0": 40.0},
+}
+
+
+def tolerance(name: str) -> float:
+    # Muon rounds to bfloat16 on the way: a last bit may fall differently, and counts by lr.
+    return 1e-2 if name == "Muon" else 1e-10
+
+
+@pytest.mark.parametrize("name", [*NAMES, "LBFGS", "Optimizer"])
+def test_the_signature_is_pytorchs(name):
+    ours, theirs = (arguments(getattr(lib.optim, name)) for lib in (flow, torch))
+    assert list(ours) == list(theirs)
+    for argument, wanted in theirs.items():
+        assert ours[argument].kind is wanted.kind
+        if argument != "params":  # `minimize` needs none
+            assert ours[argument].default == wanted.default, argument
+
+
+def test_every_argument_is_walked():
+    for name in [*NAMES, "LBFGS"]:
+        for argument, parameter in arguments(getattr(torch.optim, name)).items():
+            if argument not in ("params", "differentiable"):
+                others = [x for x in values(name, argument) if x != parameter.default]
+                assert others, (name, argument)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hundred_steps_agree_for_every_argument(name):
+    for options in [{}, *option_sets(torch, name, 1)]:
+        ours, theirs = (Run(lib, name, "float64", **options).steps(100) for lib in (flow, torch))
+        assert error(ours, theirs) < tolerance(name), options
+        for a, start in zip(ours.values(), ours.start, strict=True):
+            assert not np.array_equal(a, start)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_picks_a_kernel_in_pytorch_changes_nothing(name):
+    expected = Run(flow, name, "float64").steps(3)
+    for argument in set(INERT) & set(arguments(getattr(torch.optim, name))):
+        for value in INERT[argument]:
+            run = Run(flow, name, "float64", **{argument: value}).steps(3)
+            assert error(run, expected) == 0
+            assert run.optimizer.param_groups[0][argument] == value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_agree_in_pairs(name):
+    for options in option_sets(torch, name, 2):
+        ours, theirs = (Run(lib, name, "float64", **options).steps(10) for lib in (flow, torch))
+        assert error(ours, theirs) < tolerance(name), options
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_float32_is_as_near_to_the_truth_as_pytorchs(name):
+    ours, theirs, truth = (
+        Run(lib, name, dtype, weight_decay=0.1).steps(100)
+        if name != "Rprop"
+        else Run(lib, name, dtype).steps(100)
+        for lib, dtype in ((flow, "float32"), (torch, "float32"), (torch, "float64"))
+    )
+    assert all(x.dtype == np.float32 for x in ours.values())
+    assert error(ours, truth) < error(theirs, truth) + (1e-3 if name == "Muon" else 1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("Adafactor", "Muon")])
+def test_complex_parameters_agree(name):
+    options = {} if name == "Rprop" else {"weight_decay": 0.1}
+    for more in ({}, RICH.get(name, {}), {"maximize": True}):
+        ours, theirs = (
+            Run(lib, name, "complex128", **options, **more).steps(50) for lib in (flow, torch)
+        )
+        assert error(ours, theirs) < 1e-10
+
+
+@pytest.mark.parametrize("name", ["Adafactor", "Muon"])
+def test_complex_parameters_are_refused(name):
+    with pytest.raises(RuntimeError, match=f"{name}.*real parameters"):
+        getattr(flow.optim, name)([flow.ones(2, 2, dtype=flow.complex64, requires_grad=True)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_state_dicts_have_pytorchs_layout_and_go_on(name):
+    options = RICH.get(name, {})
+    ours, theirs = (Run(lib, name, "float64", **options).steps(50) for lib in (flow, torch))
+    mine, wanted = ours.optimizer.state_dict(), theirs.optimizer.state_dict()
+    assert list(mine) == list(wanted)
+    for a, b in zip(mine["param_groups"], wanted["param_groups"], strict=True):
+        assert {**a, "foreach": 0} == {**b, "foreach": 0}
+        assert list(a)[-1] == list(b)[-1] == "params"
+    assert list(mine["state"]) == list(wanted["state"])
+    for number, kept in wanted["state"].items():
+        found = dict(mine["state"][number])
+        if name == "SGD":
+            found.pop("step")  # counted for dampening, which PyTorch reads off the buffer
+        assert list(found) == list(kept)
+        assert [tuple(x.shape) for x in found.values()] == [tuple(x.shape) for x in kept.values()]
+    # A copy goes on from our own state to the bit, and from PyTorch's as it does itself.
+    again, other = Run(flow, name, "float64", lr=9.0), Run(flow, name, "float64", lr=9.0)
+    for run, state, source in (
+        (again, copy.deepcopy(mine), ours),
+        (other, converted(wanted), theirs),
+    ):
+        with flow.no_grad():
+            for param, value in zip(run.params, source.values(), strict=True):
+                param.copy_(flow.tensor(value))
+        run.rng = copy.deepcopy(source.rng)
+        run.optimizer.load_state_dict(state)
+        run.steps(50)
+    assert error(again, ours.steps(50)) == 0
+    assert error(other, theirs.steps(50)) < tolerance(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rate_may_be_a_tensor_that_changes(name):
+    lr = flow.tensor([0.1], dtype=flow.float64)
+    x = flow.ones(2, 2, requires_grad=True)
+    y = flow.ones(2, 2, requires_grad=True)
+    for param, rate in ((x, lr), (y, 0.1)):
+        optimizer = getattr(flow.optim, name)([param], lr=rate)
+        for step in range(3):
+            param.grad = flow.full((2, 2), 0.5)
+            optimizer.step()
+            if rate is lr:
+                lr.fill_(0.1 / (step + 2))
+            else:
+                optimizer.param_groups[0]["lr"] = 0.1 / (step + 2)
+    np.testing.assert_array_equal(x.detach().numpy(), y.detach().numpy())
+    with pytest.raises(ValueError, match="lr"):
+        getattr(flow.optim, name)([x], lr=flow.ones(2))
+
+
+# --- Errors -------------------------------------------------------------------------------------
+
+BAD = {
+    "lr": [-0.1],
+    "betas": [(1.0, 0.9), (0.9, -0.1)],
+    "eps": [-1.0],
+    "weight_decay": [-0.1],
+    "momentum": [-0.1],
+    "momentum_decay": [-0.1],
+    "lr_decay": [-0.1],
+    "initial_accumulator_value": [-0.1],
+    "rho": [1.5, -0.1],
+    "alpha": [-0.1],
+    "etas": [(1.2, 0.5), (0.5, 0.9)],
+    "beta2_decay": [0.5],
+    "d": [0.5],
+    "adjust_lr_fn": ["fastest"],
+    "nesterov": [True],
+    "line_search_fn": ["weak_wolfe"],
+}
+BAD_EPS = {"Adafactor": [(-1.0, 1e-3), (None, -1.0)]}
+
+
+@pytest.mark.parametrize("name", [*NAMES, "LBFGS"])
+def test_bad_arguments_raise_what_pytorch_raises(name):
+    for argument in arguments(getattr(torch.optim, name)):
+        for value in BAD_EPS.get(name, BAD["eps"]) if argument == "eps" else BAD.get(argument, ()):
+            x = torch.ones(2, 2, requires_grad=True)
+            try:
+                optimizer = getattr(torch.optim, name)([x], **{argument: value})
+                if name == "LBFGS" and argument == "line_search_fn":
+                    x.grad = torch.ones(2, 2)
+                    optimizer.step(lambda x=x: x.sum())
+            except Exception as wanted:
+                with pytest.raises(type(wanted), match=f"{name}.*{argument}"):
+                    y = flow.ones(2, 2, requires_grad=True)
+                    getattr(flow.optim, name)([y], **{argument: value})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_that_do_not_go_together(name):
+    x = flow.ones(2, 2, requires_grad=True)
+    accepts = inspect.signature(getattr(flow.optim, name)).parameters
+    if "fused" in accepts:
+        with pytest.raises(RuntimeError, match="fused"):
+            getattr(flow.optim, name)([x], fused=True, foreach=True)
+    if "differentiable" in accepts:
+        with pytest.raises(ValueError, match="differentiable"):
+            getattr(flow.optim, name)([x], differentiable=True)
+    with pytest.raises(TypeError, match=f"{name}.*lr"):
+        getattr(flow.optim, name)([x], lr="fast")
+
+
+def test_muon_takes_matrices_only():
+    for lib in (flow, torch):
+        with pytest.raises(ValueError):
+            lib.optim.Muon([lib.ones(3, requires_grad=True)])
+
+
+# --- LBFGS --------------------------------------------------------------------------------------
+
+
+def fit(lib, steps, dtype="float64", state=None, **options):
+    rng = np.random.default_rng(0)
+    x, y = (lib.tensor(rng.standard_normal(s).astype(dtype)) for s in (6, (2, 3)))
+    params = [x.requires_grad_(), y.requires_grad_()]
+    optimizer = lib.optim.LBFGS(params, **options)
+    calls = []
+
+    def closure():
+        calls.append(1)
+        optimizer.zero_grad()
+        valley, bowl = x[1:] - x[:-1] * x[:-1], y - 1
+        # Of complex parameters the loss takes the squares of the sizes.
+        loss = sum((k * abs(z) ** 2).sum() for k, z in ((10, valley), (1, 1 - x), (1, bowl)))
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(steps)]
+    return losses, len(calls), optimizer, params
+
+
+@pytest.mark.parametrize("options", [{}, *option_sets(torch, "LBFGS", 1)], ids=str)
+@pytest.mark.parametrize("search", [{}, {"line_search_fn": "strong_wolfe"}], ids=["fixed", "wolfe"])
+def test_lbfgs_agrees(options, search):
+    ours, theirs = (fit(lib, 3, **(search | options)) for lib in (flow, torch))
+    assert ours[1] == theirs[1]
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6, atol=1e-12)
+    for a, b in zip(ours[3], theirs[3], strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6, atol=1e-9)
+    mine, wanted = (run[2].state_dict()["state"][0] for run in (ours, theirs))
+    assert set(mine) == set(wanted)
+    assert (mine["func_evals"], mine["n_iter"]) == (wanted["func_evals"], wanted["n_iter"])
+
+
+def test_lbfgs_of_complex_parameters():
+    ours, theirs = (fit(lib, 2, dtype="complex128") for lib in (flow, torch))
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6)
+
+
+def test_lbfgs_goes_on_from_pytorchs_state():
+    options = {"max_iter": 6, "line_search_fn": "strong_wolfe"}
+    theirs = fit(torch, 2, **options)
+    _, _, optimizer, params = fit(flow, 0, **options)
+    with flow.no_grad():
+        for a, b in zip(params, theirs[3], strict=True):
+            a.copy_(flow.tensor(b.detach().numpy()))
+    optimizer.load_state_dict(converted(theirs[2].state_dict()))
+    wanted = fit(torch, 3, **options)[0][-1]
+    x, y = params
+
+    def closure():
+        optimizer.zero_grad()
+        valley, bowl = x[1:] - x[:-1] * x[:-1], y - 1
+        loss = sum((k * abs(z) ** 2).sum() for k, z in ((10, valley), (1, 1 - x), (1, bowl)))
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == pytest.approx(wanted, rel=1e-9)
+    optimizer.step(closure)
+    assert closure().item() == pytest.approx(fit(torch, 5, **options)[0][-1], rel=1e-3)
+
+
+def test_lbfgs_is_refused_where_it_cannot_be():
+    x, y = (flow.ones(2, requires_grad=True) for _ in range(2))
+    with pytest.raises(ValueError, match="group"):
+        flow.optim.LBFGS([{"params": [x]}, {"params": [y]}])
+    with pytest.raises(TypeError):
+        flow.optim.LBFGS([x]).step()
+
+
+# --- Captured -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_programs_and_compiled_steps_do_the_same(name):
+    rng = np.random.default_rng(0)
+    start, batches = rng.standard_normal((4, 3)), rng.standard_normal((6, 5, 4))
+    results = []
+    for compiled in (False, True):
+        w = flow.tensor(start, requires_grad=True)
+        optimizer = getattr(flow.optim, name)([w], lr=0.01)
+        scheduler = flow.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+        def step(x, w=w, optimizer=optimizer):
+            optimizer.zero_grad()
+            (x @ w).square().mean().backward()
+            optimizer.step()
+
+        run = flow.compile(step, fullgraph=True) if compiled else step
+        for batch in batches:
+            run(flow.tensor(batch))
+            scheduler.step()
+        if compiled:
+            assert run.explain().hits >= 3
+        results.append(w.detach().numpy())
+    main, startup = flow.static.Program(), flow.static.Program()
+    with flow.static.program_guard(main, startup):
+        x = flow.static.data("x", [5, 4], "float64")
+        w = flow.nn.Parameter(flow.tensor(start))
+        optimizer = getattr(flow.optim, name)(lr=0.01)
+        ops, _ = optimizer.minimize((x @ w).square().mean())
+    scheduler = flow.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+    assert [op.type for op in ops] == [optimizer._op]
+    executor, scope = flow.static.Executor(), flow.static.Scope()
+    executor.run(startup, scope=scope)
+    for batch in batches:
+        executor.run(main, feed={"x": batch}, scope=scope)
+        scheduler.step()
+    held = [scope.find_var(name) for name in ops[0].inputs[:1]]
+    for value in itertools.chain(results[1:], held):
+        np.testing.assert_allclose(np.asarray(value), results[0], rtol=1e-12)
