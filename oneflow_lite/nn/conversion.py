@@ -82,7 +82,7 @@ class Conversion:
         raise DeviceError(f"{kind}(): device '{where}' is not there; use cpu() or cuda()")
 
     def type(self, dst_type: Any) -> Self:
-        """Convert every parameter and buffer to a dtype, or a type's name as 'torch.FloatTensor'."""
+        """Convert every parameter and buffer to a dtype, or one named 'torch.FloatTensor'."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self) -> Self:

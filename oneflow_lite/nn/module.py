@@ -24,7 +24,6 @@ from oneflow_lite.nn.state import ModuleState
 from oneflow_lite.nn.traversal import Traversal
 from oneflow_lite.tensor import Tensor
 
-
 _FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what makes an empty one
     "_parameters": dict,
     "_buffers": dict,
@@ -346,7 +345,7 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
     def _uncompiled(self) -> Self:
         """Return a module of the same content that is called eagerly."""
         kind = type(self)
-        plain = kind.__bases__[0] if "explain" in vars(kind) else kind
+        plain: Any = kind.__bases__[0] if "explain" in vars(kind) else kind
         module: Self = plain.__new__(plain)
         module.__dict__ = self.__dict__
         return module

@@ -140,17 +140,11 @@ class ModuleState:
 
         `flow.save` writes numbers, strings, None, tensors, and lists, tuples and dicts of these.
         """
-        raise HookError(
-            f"get_extra_state(): {type(self).__name__} does not define it; a class that loads extra "
-            "state with set_extra_state defines both"
-        )
+        raise _missing(self, "get_extra_state", "set_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
         """Take what `get_extra_state` returned; a class defines both methods."""
-        raise HookError(
-            f"set_extra_state(): {type(self).__name__} does not define it; a class that saves extra "
-            "state with get_extra_state defines both"
-        )
+        raise _missing(self, "set_extra_state", "get_extra_state")
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -253,8 +247,8 @@ class ModuleState:
         `local_metadata` holds the `version` that the module had when it was saved, if the state
         dict says so. What is wrong goes into the three lists.
         """
-        for key, hook in self._load_state_dict_pre_hooks.items():
-            first = (self,) if key in self._load_state_dict_pre_hooks_with_module else ()
+        for number, hook in self._load_state_dict_pre_hooks.items():
+            first = (self,) if number in self._load_state_dict_pre_hooks_with_module else ()
             lists = (missing_keys, unexpected_keys, error_msgs)
             hook(*first, state_dict, prefix, local_metadata, strict, *lists)
         own = dict(self._own_state())
@@ -361,6 +355,13 @@ class ModuleState:
         """
         hooks = self._load_state_dict_post_hooks
         return register("register_load_state_dict_post_hook", hooks, hook)
+
+
+def _missing(module: object, method: str, other: str) -> StateDictError:
+    name = type(module).__name__
+    return StateDictError(
+        f"{method}(): {name} does not define it; a class that has {other}() defines both"
+    )
 
 
 def _restore(tensor: Tensor) -> _Undo:
