@@ -526,8 +526,14 @@ class Tensor(Methods):
 
     @property
     def data(self) -> Tensor:
-        """The tensor without history, sharing memory; assigning replaces the array."""
-        return self.detach()
+        """The tensor without history, sharing memory but no version; assigning replaces the array.
+
+        A write through it is not noticed by a backward pass that needs the old values; one through
+        `detach()` is.
+        """
+        alias = self.detach()
+        alias._storage = Storage()
+        return alias
 
     @data.setter
     def data(self, value: Tensor) -> None:
