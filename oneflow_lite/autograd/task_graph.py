@@ -87,7 +87,8 @@ class TaskGraph:
             for node, wanted in captures.items()
             if node in self.dependencies
         }
-        for node in sorted(self.dependencies, key=_by_sequence):  # inputs before outputs
+        ordered = sorted(self.dependencies, key=_by_sequence)
+        for node in ordered:  # inputs before outputs
             if self.stops_at_inputs and node in captures:
                 continue
             for next_node, _ in node.edges:
@@ -98,6 +99,7 @@ class TaskGraph:
                         exec_info[node] = _NEEDED
                     break
         self.exec_info = exec_info
+        self.nodes = [node for node in reversed(ordered) if node in exec_info]
 
     def compute_dependencies_of_chain(self, root: FunctionNode) -> list[FunctionNode]:
         """Take the straight-line prefix of a graph, then count the rest.
@@ -127,20 +129,14 @@ class TaskGraph:
             node = following
         return chain
 
-    def order(self, prefix: list[FunctionNode]) -> list[FunctionNode]:
+    def order(self, prefix: list[FunctionNode]) -> Sequence[FunctionNode]:
         """Return the nodes to run, the latest created first; raise when one was freed."""
-        if len(self.dependencies) > 1:
-            nodes = sorted(self.dependencies, key=_by_sequence, reverse=True)
-        else:
-            nodes = list(self.dependencies)
-        if self.exec_info is not None:
-            nodes = [node for node in nodes if node in self.exec_info]
-        if prefix:
-            nodes = prefix + nodes
+        nodes = self.nodes
+        if self.exec_info is None:
+            nodes = self.nodes = prefix + sorted(self.dependencies, key=_by_sequence, reverse=True)
         for node in nodes:
             if node.saved is None and self._is_needed(node):
                 raise freed(node)
-        self.nodes = nodes
         return nodes
 
     def _is_needed(self, node: FunctionNode) -> bool:
