@@ -100,8 +100,11 @@ def is_fresh(
         if grad is saved[1]:
             return False
     if siblings is not None and len(siblings) > 1:
+        times = 0
         for other in siblings:
-            if getattr(other, "base", None) is grad:
+            if other is grad:
+                times += 1
+            elif getattr(other, "base", None) is grad:
                 return False
-        return sum([other is grad for other in siblings]) == 1
+        return times == 1
     return True

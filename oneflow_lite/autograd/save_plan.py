@@ -57,8 +57,9 @@ class SavePlan:
             storage = tensor._storage or tensor.storage
             saved.append((name, tensor._data, storage, storage.version, tensor._edge))
         for name, i in self.outputs:
-            y = self._output(outputs, i, name)
-            saved.append(save_tensor(name, y, output_edge(y, i)))
+            y = outputs[i] if i < len(outputs) else self._output(outputs, i, name)
+            storage = y._storage or y.storage
+            saved.append((name, y._data, storage, storage.version, output_edge(y, i)))
         if self.constants or self.variadic:
             attrs = dict(attrs)
             for name, i, what in self.constants:

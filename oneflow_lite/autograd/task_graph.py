@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.function_node import Edge, FunctionNode
@@ -48,7 +48,7 @@ class TaskGraph:
     exec_info: dict[FunctionNode, ExecInfo] | None = None
     captured_grads: list[Any] = []  # noqa: RUF012  (empty until a task sets its own)
     nodes: Sequence[FunctionNode] = ()
-    _targets: frozenset[FunctionNode] = frozenset()  # the nodes of the inputs
+    _targets: Container[FunctionNode] = ()  # the nodes of the inputs
     stops_at_inputs = False  # else one input may be reached through another
 
     def compute_dependencies(self, root: FunctionNode, lowest: int = 0) -> None:
@@ -76,17 +76,16 @@ class TaskGraph:
         self, root: FunctionNode, inputs: Sequence[Edge]
     ) -> None:
         """Count dependencies, and keep in `exec_info` the nodes that lead to an input."""
-        captures: dict[FunctionNode, tuple[tuple[int, int], ...]] = {}
+        captures: dict[FunctionNode, ExecInfo] = {}
         for position, (node, index) in enumerate(inputs):
-            captures[node] = (*captures.get(node, ()), (index, position))
-        self._targets = frozenset(captures)
+            if node in captures:
+                captures[node].captures += ((index, position),)
+            else:
+                captures[node] = ExecInfo(False, ((index, position),))
+        self._targets = captures
         self.captured_grads = [None] * len(inputs)
         self.compute_dependencies(root, min([node.topological_nr for node in captures]))
-        exec_info = {
-            node: ExecInfo(False, wanted)
-            for node, wanted in captures.items()
-            if node in self.dependencies
-        }
+        exec_info = {node: info for node, info in captures.items() if node in self.dependencies}
         ordered = sorted(self.dependencies, key=_by_sequence)
         for node in ordered:  # inputs before outputs
             if self.stops_at_inputs and node in captures:
