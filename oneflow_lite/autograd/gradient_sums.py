@@ -57,9 +57,13 @@ class GradientSums(TaskGraph):
         """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
         data = getattr(grad, "_data", None) if self.recorded else grad
         value: Any = node if node.infos is None else node.infos[index]
-        if type(data) is ndarray and data.shape == value.shape and data.dtype is value.dtype:
-            if value is node or value.device is CPU:
-                return grad
+        if (
+            type(data) is ndarray
+            and data.shape == value.shape
+            and data.dtype is value.dtype
+            and (value is node or value.device is CPU)
+        ):
+            return grad
         if isinstance(grad, (tuple, list)):
             if len(grad) != 1:
                 raise self._wrong_count(sender, tuple(grad))
