@@ -467,12 +467,12 @@ def _dispatch_annotated(
 
 
 def _made(op: OpExpr, inputs: tuple[Any, ...], out: Any, attrs: dict[str, Any]) -> Any:
-    """Wrap and record what a kernel made of arrays on the CPU."""
+    """Wrap and record what a kernel made of arrays on the CPU; `to_device` puts it elsewhere."""
     state = local.state
     outputs = []
     for array in out if type(out) is tuple else (out,):
         y = _new(Tensor)
-        y._data = array if isinstance(array, ndarray) else np.asarray(array)
+        y._data = np.asarray(array) if isinstance(array, np.generic) else array
         outputs.append(y)
     source = None
     if op.aliases:
@@ -518,11 +518,15 @@ def record(
     if "f" not in kinds and "c" not in kinds:
         return
     function = op.grad_function or _grad_function(op)
-    needs = tuple([edge[0] is not None for edge in edges])
-    saved, attrs = function.save(inputs, outputs, attrs, needs)
+    needs = []
+    number = 0
+    for sender, _ in edges:
+        needs.append(sender is not None)
+        if sender is not None and sender.topological_nr >= number:
+            number = sender.topological_nr + 1
+    saved, attrs = function.save(inputs, outputs, attrs, tuple(needs))
     if "c" in kinds:
         function = function.conjugated()
-    number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
     first = outputs[0]._data
     node = make_node(function, edges, number, saved, attrs, first.shape, first.dtype)
     if len(outputs) > 1 or type(first) is not ndarray:

@@ -131,7 +131,7 @@ class GradientSums(TaskGraph):
     def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
         """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
         captures = () if self.exec_info is None else self.exec_info[node].captures
-        metas: Any = node.metas or ()
+        metas: Any = node.metas
         if not self.accumulate and not node.infos and not (metas and metas[0] and metas[0].hooks):
             self._capture(node, captures, out_grad)
             return out_grad

@@ -222,7 +222,7 @@ class GraphTask(GradientSums):
                 else:
                     state = _NOTHING_SAVED
                 in_grads = None
-                out_grads: tuple[Any, ...] = (out_grad,)
+                out_grads: Any = (out_grad,)
                 if node.infos is not None:  # several outputs
                     out_grads = self._materialize(node, function, out_grad)
                     in_grads = self._apply_all(node, function, F, state, out_grads)
@@ -264,7 +264,7 @@ class GraphTask(GradientSums):
                             owned.add(next_node)
                     else:
                         self._receive(next_node, index, in_grad, node)
-                state = saved = in_grads = None  # saved arrays go as soon as their node ran
+                state = saved = in_grads = out_grads = None  # arrays go as soon as their node ran
                 if not retain_graph and node.saved:
                     node.saved = None
         except Exception as error:
