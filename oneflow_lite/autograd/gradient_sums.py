@@ -132,15 +132,15 @@ class GradientSums(TaskGraph):
         """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
         captures = () if self.exec_info is None else self.exec_info[node].captures
         metas: Any = node.metas
-        if not self.accumulate and not node.infos and not (metas and metas[0] and metas[0].hooks):
-            self._capture(node, captures, out_grad)
-            return out_grad
         if not (node.edges or captures or node.infos or metas[0].hooks):
             if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
                 self._accumulate(node, metas[0], out_grad)
             else:
                 self._add(node, metas[0], out_grad)
             return None
+        if not self.accumulate and not node.infos and not (metas and metas[0] and metas[0].hooks):
+            self._capture(node, captures, out_grad)
+            return out_grad
         grads = [out_grad] if node.infos is None else out_grad
         if self._seen is None:
             self._seen = {}

@@ -76,17 +76,17 @@ def fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
     return extra >= 0 and all(w in (1, h) for w, h in zip(want, have[extra:], strict=True))
 
 
-def is_fresh(
-    grad: Any, out_grads: Sequence[Any], node: FunctionNode, siblings: Sequence[Any] | None
-) -> bool:
+def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any] | None) -> bool:
     """Return whether a rule made this array for us alone, so that the task may write into it.
 
     A rule computes with ops and arithmetic only, and a kernel that declares no view returns new
     memory. So an array that owns its memory is new, unless it is an incoming gradient or a saved
     array handed through, or the rule returned it, or a view of it, for another input as well.
+    `out_grad` is a tuple for a node with several outputs.
     """
     if node.grad_function.shows_gradients:
         return False
+    out_grads: Any = out_grad if type(out_grad) is tuple else (out_grad,)
     if isinstance(grad, Tensor):  # what tensors share is what their arrays share
         grad = grad._data
         out_grads = [getattr(other, "_data", None) for other in out_grads]

@@ -222,12 +222,11 @@ class GraphTask(GradientSums):
                 else:
                     state = _NOTHING_SAVED
                 in_grads = None
-                out_grads: Any = (out_grad,)
                 if node.infos is not None:  # several outputs
-                    out_grads = self._materialize(node, function, out_grad)
-                    in_grads = self._apply_all(node, function, F, state, out_grads)
+                    out_grad = self._materialize(node, function, out_grad)
+                    in_grads = self._apply_all(node, function, F, state, out_grad)
                 elif function.whole:
-                    in_grads = self._apply_all(node, function, F, state, out_grads)
+                    in_grads = self._apply_all(node, function, F, state, (out_grad,))
                 else:
                     rules = function.rules
                 for i, (next_node, index) in enumerate(node.edges):
@@ -250,7 +249,7 @@ class GraphTask(GradientSums):
                             if (
                                 owns
                                 and not next_node.edges
-                                and is_fresh(in_grad, out_grads, node, in_grads)
+                                and is_fresh(in_grad, out_grad, node, in_grads)
                             ):
                                 owned.add(next_node)
                         elif recorded:
@@ -264,7 +263,7 @@ class GraphTask(GradientSums):
                             owned.add(next_node)
                     else:
                         self._receive(next_node, index, in_grad, node)
-                state = saved = in_grads = out_grads = None  # arrays go as soon as their node ran
+                state = saved = in_grads = None  # saved arrays go as soon as their node ran
                 if not retain_graph and node.saved:
                     node.saved = None
         except Exception as error:

@@ -132,7 +132,10 @@ class TaskGraph:
         """Return the nodes to run, the latest created first; raise when one was freed."""
         nodes = self.nodes
         if self.exec_info is None:
-            nodes = self.nodes = prefix + sorted(self.dependencies, key=_by_sequence, reverse=True)
+            rest = list(self.dependencies)
+            if len(rest) > 1:
+                rest.sort(key=_by_sequence, reverse=True)
+            nodes = self.nodes = prefix + rest if prefix else rest
         for node in nodes:
             if node.saved is None and self._is_needed(node):
                 raise freed(node)
