@@ -76,6 +76,12 @@ def fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
     return extra >= 0 and all(w in (1, h) for w, h in zip(want, have[extra:], strict=True))
 
 
+def _arrays(tensors: Any) -> Any:
+    if isinstance(tensors, (tuple, list)):
+        return tuple(map(_arrays, tensors))
+    return getattr(tensors, "_data", None)
+
+
 def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any] | None) -> bool:
     """Return whether a rule made this array for us alone, so that the task may write into it.
 
@@ -86,16 +92,14 @@ def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[An
     """
     if node.grad_function.shows_gradients:
         return False
-    out_grads: Any = out_grad if type(out_grad) is tuple else (out_grad,)
     if isinstance(grad, Tensor):  # what tensors share is what their arrays share
-        grad = grad._data
-        out_grads = [getattr(other, "_data", None) for other in out_grads]
-        siblings = siblings and [getattr(other, "_data", None) for other in siblings]
-    if grad.base is not None:
+        grad, out_grad, siblings = grad._data, _arrays(out_grad), _arrays(siblings)
+    if grad.base is not None or grad is out_grad:
         return False
-    for other in out_grads:
-        if grad is other:
-            return False
+    if type(out_grad) is tuple:
+        for other in out_grad:
+            if other is grad:
+                return False
     for saved in node.saved or ():
         if grad is saved[1]:
             return False
