@@ -1,35 +1,55 @@
-"""Data sets, samplers, and the loader that makes batches of them."""
+"""Data sets, samplers, and the loader that makes batches of them, here or in worker processes.
 
-from oneflow_lite.utils.data.collate import default_collate
-from oneflow_lite.utils.data.dataloader import DataLoader
+PyTorch's data pipes are left out: PyTorch itself has stopped developing them, and no loader needs
+them.
+"""
+
+from oneflow_lite.utils.data import _utils as _utils
+from oneflow_lite.utils.data.dataloader import (
+    DataLoader,
+    _DatasetKind as _DatasetKind,
+    default_collate,
+    default_convert,
+    get_worker_info,
+)
 from oneflow_lite.utils.data.dataset import (
+    ChainDataset,
     ConcatDataset,
     Dataset,
     IterableDataset,
+    StackDataset,
     Subset,
     TensorDataset,
     random_split,
 )
+from oneflow_lite.utils.data.distributed import DistributedSampler
 from oneflow_lite.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
     SubsetRandomSampler,
+    WeightedRandomSampler,
 )
 
 __all__ = [
     "BatchSampler",
+    "ChainDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "StackDataset",
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",
+    "WeightedRandomSampler",
     "default_collate",
+    "default_convert",
+    "get_worker_info",
     "random_split",
 ]
