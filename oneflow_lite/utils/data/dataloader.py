@@ -298,7 +298,7 @@ class _BaseDataLoaderIter:
 
     def _begin(self) -> None:
         self._sampler_iter = iter(self._loader._index_sampler)
-        self._yielded = 0
+        self._yielded, self._said_length = 0, self._loader._said_length
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -306,7 +306,7 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         data = self._next_data()
         self._yielded += 1
-        said = self._loader._said_length
+        said = self._said_length
         if said is not None and self._yielded > said:
             warnings.warn(
                 f"Length of IterableDataset {self._loader.dataset} was reported to be {said}, but "

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from oneflow_lite.dtype import float64, int64
+from oneflow_lite.dtype import float64
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -16,8 +16,14 @@ from oneflow_lite.errors import (
     MissingMethodError,
     bad_argument,
 )
-from oneflow_lite.functors.creation import as_tensor, empty
-from oneflow_lite.functors.random import Generator, multinomial, randint, randperm
+from oneflow_lite.functors.creation import as_tensor
+from oneflow_lite.functors.random import (
+    Generator,
+    check_generator,
+    multinomial,
+    randint,
+    randperm,
+)
 
 __all__ = [
     "BatchSampler",
@@ -33,8 +39,9 @@ _DRAWN_AT_ONCE = 32  # with replacement
 
 
 def draw_seed(generator: Any = None) -> int:
-    """Draw a seed, an integer from 0 to 2**63 - 1."""
-    return int(empty((), dtype=int64).random_(generator=generator))
+    """Draw a seed, an integer from 0 to 2**63 - 1: what `random_` draws, but no op of a graph."""
+    stream = check_generator("DataLoader", "generator", generator).stream(np)
+    return int(stream.integers(0, 2**63 - 1, endpoint=True))
 
 
 class Sampler(Generic[Index]):

@@ -22,12 +22,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 _SMALL = 32 << 10  # bytes, of which a few messages fit into the connection's own memory
-_SHARES = hasattr(socket, "send_fds")  # not on Windows: there all goes through the connection
 _ALIGNED = 64
-
-
-def _socket(connection: Connection) -> socket.socket | None:
-    return socket.socket(fileno=os.dup(connection.fileno())) if _SHARES else None
 
 
 def _memory_file() -> int:
@@ -38,12 +33,28 @@ def _memory_file() -> int:
         return os.dup(file.fileno())
 
 
-class Sender:
-    """The worker's side."""
+class _End:
+    """One end of a connection."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.socket = _socket(connection)
+        # Passes descriptors; not on Windows, where all goes through the connection.
+        self.socket: socket.socket | None = None
+        if hasattr(socket, "send_fds"):
+            self.socket = socket.socket(fileno=os.dup(connection.fileno()))
+
+    def close(self) -> None:
+        """Let go of this process's copy of the end."""
+        if self.socket is not None:
+            self.socket.close()
+        self.connection.close()
+
+
+class Sender(_End):
+    """The worker's side."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
         self.slots: list[mmap.mmap] = []
         self.free: list[int] = []  # numbers of slots
 
@@ -95,12 +106,11 @@ def _fill(memory: Any, starts: list[int], parts: list[memoryview]) -> None:
             target[start : start + part.nbytes] = part
 
 
-class Receiver:
+class Receiver(_End):
     """The main process's side."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.socket = _socket(connection)
+        super().__init__(connection)
         self.slots: dict[int, mmap.mmap] = {}
         self.free: list[int] = []  # slots that the worker has not been told of
 
@@ -128,11 +138,9 @@ class Receiver:
             self.free.append(number)
         return pickle.loads(parts[0], buffers=parts[1:])
 
-    def close(self) -> None:
-        """Hang up; the worker reads the end of the connection, whoever else holds a copy of it."""
+    def hang_up(self) -> None:
+        """End the connection for the worker, whoever else holds a copy of this end."""
         if self.socket is not None:
             with contextlib.suppress(OSError):  # the worker was first
                 self.socket.shutdown(socket.SHUT_RDWR)
-            self.socket.close()
-        self.connection.close()
-        self.slots.clear()
+        self.close()

@@ -16,7 +16,7 @@ import numpy as np
 
 from oneflow_lite.autograd import mode
 from oneflow_lite.functors.random import manual_seed
-from oneflow_lite.utils.data._utils.channel import Sender
+from oneflow_lite.utils.data._utils.channel import Receiver, Sender
 from oneflow_lite.utils.data._utils.errors import ExceptionWrapper
 from oneflow_lite.utils.data._utils.fetch import make_fetch
 from oneflow_lite.utils.data.dataset import IterableDataset
@@ -90,7 +90,7 @@ class Job:
     num_workers: int
 
 
-def run(job: Job, worker_id: int, connection: Connection, inherited: list[Connection]) -> None:
+def run(job: Job, worker_id: int, connection: Connection, inherited: list[Receiver]) -> None:
     """Answer tasks until the main process hangs up.
 
     `inherited` are the main process's own ends, which a forked worker closes: it would keep them
@@ -100,9 +100,11 @@ def run(job: Job, worker_id: int, connection: Connection, inherited: list[Connec
         end.close()
     tasks = _Tasks(connection)
     threading.Thread(target=tasks.read, name="oneflow_lite.data tasks", daemon=True).start()
+    sender = Sender(connection)
     # Where the main process has ended, or hears of the interrupt itself.
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
-        _Worker(job, worker_id, Sender(connection)).answer(tasks)
+        _Worker(job, worker_id, sender).answer(tasks)
+    sender.close()
 
 
 class _Tasks:

@@ -44,7 +44,7 @@ class Workers:
         ours, theirs = context.Pipe()
         self.channels.append(Receiver(ours))
         forks = context.get_start_method() == "fork"
-        inherited = [channel.connection for channel in self.channels] if forks else []
+        inherited = self.channels if forks else []
         process = context.Process(
             target=worker.run,
             args=(job, number, theirs, inherited),
@@ -115,7 +115,7 @@ class Workers:
             return
         self.closed = True
         for channel in self.channels:
-            channel.close()
+            channel.hang_up()
         deadline = time.monotonic() + worker.MP_STATUS_CHECK_INTERVAL
         try:
             for process in self.processes:
