@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
 import warnings
@@ -275,7 +276,7 @@ class DataLoader(Generic[Sample]):
         if self._iterator is None or self._iterator.ended:
             self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
-            self._iterator.resume()
+            self._iterator.resume(self)
         return self._iterator
 
     def __len__(self) -> int:
@@ -292,11 +293,12 @@ class _BaseDataLoaderIter:
     """One pass over a loader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = loader
-        self._begin()
+        self._begin(loader)
         self._base_seed = draw_seed(loader.generator)
 
-    def _begin(self) -> None:
+    def _begin(self, loader: DataLoader[Any]) -> None:
+        # A copy has no iterator: the loader would be held by what it holds.
+        self._loader = copy.copy(loader)
         self._sampler_iter = iter(self._loader._index_sampler)
         self._yielded, self._said_length = 0, self._loader._said_length
 
@@ -363,16 +365,16 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers = Workers(job, loader.multiprocessing_context)
         # Where the iterator is dropped, and at the latest when the program ends.
         self._close = weakref.finalize(self, self._workers.close)
-        self._start()
+        self._start(loader)
 
     @property
     def ended(self) -> bool:
         """Whether there are no workers any more."""
         return self._workers.closed
 
-    def _start(self) -> None:
+    def _start(self, loader: DataLoader[Any]) -> None:
         """Begin a pass: give each worker the tasks that it works ahead."""
-        self._begin()
+        self._begin(loader)
         count = self._loader.num_workers
         self._given: deque[int] = deque()  # for each task without an answer, its worker
         self._at_work = [True] * count  # whether the worker's stream has not ended
@@ -380,13 +382,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for _ in range(self._ahead * count):
             self._give()
 
-    def resume(self) -> None:
+    def resume(self, loader: DataLoader[Any]) -> None:
         """Begin another pass with the same workers, after what they were at is done."""
         while self._given:
             self._receive()
         for number in range(self._loader.num_workers):
             self._workers.give(number, RESUME)
-        self._start()
+        self._start(loader)
 
     def _give(self) -> None:
         """Give the next indices to the worker whose turn it is."""

@@ -103,7 +103,7 @@ class Workers:
         self.close()
         how = f"exited unexpectedly with exit code {code}"
         if code is not None and code < 0:
-            how = f"was killed by signal {signal.Signals(-code).name}"
+            how = f"was killed by signal {-code} ({signal.strsignal(-code)})"
         return WorkerError(
             f"DataLoader worker (pid {pid}, worker {number}) {how}; num_workers=0 runs the same "
             "code in this process, where its error shows"
