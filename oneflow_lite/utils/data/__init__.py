@@ -1,10 +1,6 @@
 """Data sets, samplers, and the loader that makes batches of them, here or in worker processes.
 
-<<<<<<< HEAD
 from oneflow_lite.exposure import old_names as _old_names
-from oneflow_lite.utils.data.collate import default_collate
-from oneflow_lite.utils.data.dataloader import DataLoader
-=======
 PyTorch's data pipes are left out: PyTorch itself has stopped developing them, and no loader needs
 them.
 """
@@ -17,7 +13,6 @@ from oneflow_lite.utils.data.dataloader import (
     default_convert,
     get_worker_info,
 )
->>>>>>> wt-data
 from oneflow_lite.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
