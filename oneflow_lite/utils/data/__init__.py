@@ -1,10 +1,10 @@
 """Data sets, samplers, and the loader that makes batches of them, here or in worker processes.
 
-from oneflow_lite.exposure import old_names as _old_names
 PyTorch's data pipes are left out: PyTorch itself has stopped developing them, and no loader needs
 them.
 """
 
+from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.utils.data import _utils as _utils
 from oneflow_lite.utils.data.dataloader import (
     DataLoader,
