@@ -412,7 +412,8 @@ def _parameter(data: Any, requires_grad: Any, hooks: Any = (), state: Any = None
     """Return a parameter; `state` are attributes that were set on it."""
     if not isinstance(data, Tensor) or hooks:
         raise refused("a parameter that is no tensor, or has hooks")
-    return _with_attributes(Parameter(data, bool(requires_grad)), state)
+    made: Parameter = _with_attributes(Parameter(data, bool(requires_grad)), state)
+    return made
 
 
 def _of_type(make: Any, kind: Any, args: Any, state: Any) -> Any:
@@ -446,8 +447,9 @@ class _Numpy:
         if not isinstance(data, (bytes, bytearray)):
             raise refused("an array of NumPy of Python objects")
         array = np.frombuffer(data, _numpy_dtype(dtype))
-        order = "F" if fortran else "C"
-        return array.reshape(_sizes(shape), order=order).astype(array.dtype.newbyteorder("="))
+        shape = _sizes(shape)
+        array = array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+        return array.astype(array.dtype.newbyteorder("="))
 
 
 class _NumpyDType(_Numpy):
@@ -665,14 +667,7 @@ class _Zip(_File):
         info = self.archive.getinfo(self.folder + name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(self.data):
             raise damaged(f"the record {name!r} is compressed, or longer than the file")
-        memory = np.empty(info.file_size, np.uint8)
-        with self.archive.open(info) as file:
-            view, start = memoryview(memory), 0
-            while start < len(view) and (count := file.readinto(view[start:])):
-                start += count
-            if start < len(view) or file.read(1):
-                raise damaged(f"the record {name!r} is not as long as it says")
-        return memory
+        return np.frombuffer(bytearray(self.archive.read(info)), np.uint8)
 
     def memory(self, key: str, nbytes: int) -> Any:
         """Return the bytes of a storage, as an array of their own."""

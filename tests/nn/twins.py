@@ -24,7 +24,7 @@ def give_numbers(ours: Any, theirs: Any) -> None:
 
     state = theirs.state_dict()
     generator = np.random.default_rng(3)
-    for key, value in state.items():
+    for value in state.values():
         if torch.is_floating_point(value):
             value.copy_(torch.from_numpy(generator.uniform(0.2, 1.3, value.shape)))
     theirs.load_state_dict(state)
