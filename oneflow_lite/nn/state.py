@@ -28,8 +28,15 @@ if TYPE_CHECKING:
     from oneflow_lite.nn.module import Module
 
 _EXTRA = "_extra_state"  # the key of what get_extra_state returns
-_UNDO = "_undo"  # in the metadata of a module that is loaded: how to take back what was written
 _Undo = Callable[[], Any]
+
+
+class _Problems(list[str]):
+    """What is wrong with a state dict, and how to take back what was written of it so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.undo: list[_Undo] = []
 
 
 class _Keys(NamedTuple):
@@ -184,8 +191,7 @@ class ModuleState:
             )
         missing: list[str] = []
         unexpected: list[str] = []
-        problems: list[str] = []
-        undo: list[_Undo] = []
+        problems = _Problems()
         metadata = getattr(state_dict, "_metadata", None)
         own: Any = OrderedDict(state_dict)  # hooks may change it
         if metadata is not None:
@@ -193,7 +199,7 @@ class ModuleState:
         keys = _IncompatibleKeys(missing, unexpected)
 
         def load(module: Any, state: Any, prefix: str) -> None:
-            local_metadata = dict((metadata or {}).get(prefix[:-1], {})) | {_UNDO: undo}
+            local_metadata = dict((metadata or {}).get(prefix[:-1], {}))
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
             lists = (missing, unexpected, problems)
@@ -227,7 +233,7 @@ class ModuleState:
                 )
         except BaseException:
             with no_grad():
-                for step in reversed(undo):
+                for step in reversed(problems.undo):
                     step()
             raise
         return keys
@@ -253,7 +259,7 @@ class ModuleState:
             hook(*first, state_dict, prefix, local_metadata, strict, *lists)
         own = dict(self._own_state())
         assign = local_metadata.get("assign_to_params_buffers", False)
-        undo = local_metadata.get(_UNDO, [])
+        undo = error_msgs.undo if isinstance(error_msgs, _Problems) else []
         for name, tensor in own.items():
             key = prefix + name
             if key not in state_dict:
