@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from oneflow_lite.autograd.hooks import RemovableHandle
+from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import (
     ArgumentTypeError,
@@ -325,9 +325,10 @@ class ModuleState:
         >>> list(layer.state_dict())
         ['weight']
         """
-        handle = register("register_state_dict_post_hook", self._state_dict_hooks, hook)
-        cast(Any, hook)._from_public_api = True
-        return handle
+        op = "register_state_dict_post_hook"
+        check_callable(op, hook)
+        cast(Any, getattr(hook, "__func__", hook))._from_public_api = True  # a method has none
+        return register(op, self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Hook) -> RemovableHandle:
         """Call a hook as the one above, whose result, if any, takes the place of the dict."""

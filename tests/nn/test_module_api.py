@@ -272,6 +272,24 @@ def test_hooks_change_what_is_saved_and_loaded(torch):
             net._register_state_dict_hook(rename)
 
 
+def test_methods_are_hooks_too():
+    class Net(nn.Linear):
+        def __init__(self):
+            super().__init__(1, 1)
+            self.register_state_dict_post_hook(self.drop)
+
+        def drop(self, module, state, prefix, metadata):
+            del state[prefix + "bias"]
+            return self.result
+
+    net = Net()
+    net.result = None
+    assert list(net.state_dict()) == ["weight"]
+    net.result = {}
+    with pytest.raises(RuntimeError, match="None"):
+        net.state_dict()
+
+
 def test_hooks_that_return_what_they_may_not(torch):
     for lib in (flow, torch):
         layer = lib.nn.Linear(1, 1)
