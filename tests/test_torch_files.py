@@ -488,6 +488,25 @@ def test_deep_nesting_and_wide_sharing():
     assert itself[0] is itself
 
 
+def test_copies_without_end():
+    text = b"X" + struct.pack("<I", 100_000) + b"a" * 100_000 + b"q\x00"
+    once = b"c_codecs\nencode\nh\x00\x85R0"
+    assert load(with_pickle(P + text + once * 3 + b"K\x01.")) == 1
+    with pytest.raises(SerializationError, match="copies"):
+        load(with_pickle(P + text + once * 1000 + b"K\x01."))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bytes_of_bools_are_made_true_or_false(form):
+    data = saved(torch.tensor([True, False, True]), **FORMS[form])
+    changed = archive({k: v if v != b"\1\0\1" else b"\xff\0\2" for k, v in
+                       records(torch.tensor([True, False, True])).items()})  # fmt: skip
+    if form == "legacy":
+        changed = data[:-3] + b"\xff\0\2"
+    loaded = load(changed)
+    assert loaded.numpy().view(np.uint8).tolist() == [1, 0, 1]
+
+
 def test_archives_that_are_not_what_they_say(tmp_path, monkeypatch):
     good = records({"x": torch.ones(3)})
     assert load(archive(good))["x"].tolist() == [1, 1, 1]
