@@ -122,7 +122,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"nats for each held-out character: {found:.3f}")
     print(f"the table of pairs: {table:.3f}, mere guessing: {math.log(len(alphabet)):.3f}\n")
     start = flow.tensor([number[character] for character in "\nShall I "])
-    print("".join(alphabet[i] for i in write(net, start, 50 if not args.full else 400, 0.8)))
+    print("".join(alphabet[i] for i in write(net, start, min(400, 20 * args.steps), 0.8)))
     return judge(args, found < table, "fewer nats than the table needs")
 
 

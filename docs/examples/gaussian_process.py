@@ -65,7 +65,9 @@ class GaussianProcess(nn.Module):
     def factor(self, x: flow.Tensor) -> flow.Tensor:
         """The lower triangular L with L Lᵀ = k(x, x) + s² I."""
         noise = self.log_scales[2].exp()
-        return flow.linalg.cholesky(self.covariance(x, x) + noise**2 * flow.eye(len(x)))
+        return flow.linalg.cholesky(
+            self.covariance(x, x) + noise**2 * flow.eye(len(x), dtype=x.dtype)
+        )
 
     def log_likelihood(self, x: flow.Tensor, y: flow.Tensor) -> flow.Tensor:
         """log p(y): yᵀ K⁻¹ y is |L⁻¹ y|², and ½ log |K| the sum of the logarithms of diag L."""

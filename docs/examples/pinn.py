@@ -71,10 +71,10 @@ def loss_of(net: Solution, inside: list[flow.Tensor], edge: list[flow.Tensor]) -
 
 def choose_points() -> tuple[list[flow.Tensor], list[flow.Tensor]]:
     """Random x and t inside; and x, t and u at the start and at both ends."""
-    inside = [2 * flow.rand(POINTS, 1) - 1, flow.rand(POINTS, 1)]
-    x = flow.linspace(-1, 1, EDGE_POINTS)[:, None]
-    t = flow.linspace(0, 1, EDGE_POINTS)[:, None]
-    zero, one = flow.zeros(EDGE_POINTS, 1), flow.ones(EDGE_POINTS, 1)
+    x, t = flow.rand(2, POINTS, 1, dtype=flow.float64)
+    inside = [2 * x - 1, t]
+    t = flow.linspace(0, 1, EDGE_POINTS, dtype=flow.float64)[:, None]
+    x, zero, one = 2 * t - 1, flow.zeros_like(t), flow.ones_like(t)
     edge = [
         flow.cat([x, -one, one]),
         flow.cat([zero, t, t]),
@@ -122,8 +122,7 @@ def main(argv: list[str] | None = None) -> int:
     """Solve, compare with the exact solution, and return 1 when a full run is too far from it."""
     args = read_options(argv, "solve Burgers' equation with a network", DEFAULT_STEPS)
     flow.manual_seed(args.seed)
-    flow.set_default_dtype(flow.float64)  # L-BFGS takes differences of gradients
-    net = Solution()
+    net = Solution().double()  # L-BFGS takes differences of gradients
     losses = solve(net, args.steps)
     print(f"loss {losses[0]:.2e} -> {losses[-1]:.2e}")
 
