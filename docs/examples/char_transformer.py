@@ -7,6 +7,13 @@ century), docs/examples/data/sonnets.txt. The network reads up to 64 characters 
 probable each next one is; a causal mask keeps every place from looking ahead, so that one pass
 trains on all places at once. The last tenth of the text is held out. The yardstick is a table of
 how often one character follows another.
+
+A whole run takes about 40 seconds on one core. A held-out character then costs 1.98 nats; the table
+needs 2.43, mere guessing 4.08. Twenty thousand characters are little to learn a language from. What
+is written has lines, capitals and word-like words, some of them English:
+
+    Thave light all words all glose old fall,
+    Till to thake hing cake come, my nouging ans ise,
 """
 
 import math
