@@ -18,8 +18,10 @@ A whole run takes about 7 seconds on one core. The root mean square errors, of a
 import sys
 from typing import Any
 
-import numpy as np
 from showing import judge, progress, read_options, save_picture
+
+# isort: split
+import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite import nn

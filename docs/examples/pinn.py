@@ -21,8 +21,10 @@ import math
 import sys
 from typing import Any
 
-import numpy as np
 from showing import judge, progress, read_options, save_picture
+
+# isort: split
+import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite import nn
