@@ -63,8 +63,8 @@ def load(name: str) -> ModuleType:
 
 
 def test_every_script_is_tested_here() -> None:
-    names = {"digits.py", "eager.py", "higher_order.py", "own_op.py"}
-    assert {path.name for path in EXAMPLES.glob("*.py")} == names
+    names = {"digits", "eager", "higher_order", "own_op", "showing", *LONGER}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == names
 
 
 @pytest.mark.parametrize("name", ["eager.py", "higher_order.py", "own_op.py"])
@@ -378,3 +378,204 @@ def test_the_demo_reports_damaged_mnist_files_without_a_traceback(
     assert done.returncode == 2
     assert f"{IMAGES_NAME}: begins with 6e 6f 74 20" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# --- The longer examples: a few steps here; what a whole run gives stands in each docstring -------
+
+LONGER = {  # what each prints, and whether it draws
+    "char_transformer": ("nats for each held-out character", False),
+    "gaussian_process": ("the band holds", True),
+    "lstm_forecaster": ("naive   error", True),
+    "maml": ("joint training", True),
+    "neural_ode": ("direct and adjoint gradient differ by", True),
+    "pinn": ("relative error", True),
+    "wgan_gp": ("look like 9", True),
+}
+
+
+@pytest.fixture
+def load_longer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Load a script as Python does that runs it: the scripts import their neighbour, `showing`."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    return load
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_a_longer_example_runs_shows_draws_and_is_judged(
+    load_longer: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    name: str,
+) -> None:
+    script = load_longer(name)
+    arguments = ["--steps", "2", "--out", str(tmp_path / "pictures")]
+    assert script.main(arguments) == 0
+    shown = capsys.readouterr()
+    said, draws = LONGER[name]
+    assert said in shown.out
+    assert "2/2" in shown.err
+    if draws:
+        assert_picture(tmp_path / "pictures" / f"{name}.png")
+
+    monkeypatch.setattr(script, "DEFAULT_STEPS", 2)
+    assert script.main(arguments) == 1
+    again = capsys.readouterr().out
+    assert again.startswith(shown.out.rstrip())  # the seed is fixed
+    assert "that is not good enough: expected" in again
+    with pytest.raises(SystemExit) as caught:
+        script.main(["--steps", "0"])
+    assert caught.value.code == 2
+    assert "--steps: expected at least 1, got 0" in capsys.readouterr().err
+
+
+def test_a_longer_example_needs_neither_tqdm_nor_matplotlib(run: Run, tmp_path: Path) -> None:
+    """Modules that cannot be imported stand before the real ones on the path."""
+    for name in ("tqdm", "matplotlib"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError")
+    code = (
+        f"import runpy, sys; sys.path[:0] = [{str(tmp_path)!r}, {str(EXAMPLES)!r}]\n"
+        "sys.argv = ['gaussian_process.py', '--steps', '20']\n"
+        f"runpy.run_path({str(EXAMPLES / 'gaussian_process.py')!r}, run_name='__main__')"
+    )
+    (tmp_path / "start.py").write_text(code)
+    text = output_of(run(str(tmp_path / "start.py")))
+    assert len(re.findall(r"^step +\d+ log-likelihood -\d", text, re.MULTILINE)) == 10
+    assert "no gaussian_process.png: matplotlib is not installed" in text
+
+
+def test_the_process_is_the_one_of_scikit_learn(
+    load_longer: Callable[[str], ModuleType],
+) -> None:
+    """The likelihood, its gradient, and the prediction, at hyperparameters of every size."""
+    from sklearn.gaussian_process import GaussianProcessRegressor, kernels
+
+    script = load_longer("gaussian_process")
+    flow.manual_seed(1)
+    x, y = script.measure(20)
+    process = script.GaussianProcess()
+    with flow.no_grad():
+        process.log_scales.copy_(flow.tensor([0.3, -0.2, -1.1]))
+    a, length, s = process.log_scales.detach().exp().tolist()
+    covariance = kernels.ConstantKernel(a**2) * kernels.RBF(length) + kernels.WhiteKernel(s**2)
+    theirs = GaussianProcessRegressor(covariance, alpha=0, optimizer=None)
+    theirs.fit(x.numpy()[:, None], y.numpy())
+    found = process.log_likelihood(x, y)
+    found.backward()
+    value, gradient = theirs.log_marginal_likelihood(theirs.kernel_.theta, eval_gradient=True)
+    np.testing.assert_allclose(found.item(), value)
+    # They take the gradient by log a² and log s².
+    np.testing.assert_allclose(process.log_scales.grad.numpy(), gradient * [2, 1, 2], rtol=1e-8)
+
+    at = flow.linspace(-1, 9, 7, dtype=flow.float64)
+    band = process.predict(x, y, at)
+    mean, deviation = theirs.predict(at.numpy()[:, None], return_std=True)
+    np.testing.assert_allclose(band.mean.numpy(), mean, rtol=1e-7)
+    np.testing.assert_allclose(band.deviation.numpy() ** 2 + s**2, deviation**2, rtol=1e-7)
+
+
+def test_the_adjoint_is_of_fourth_order(
+    load_longer: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = load_longer("neural_ode")
+    flow.manual_seed(0)
+    start = flow.tensor([2.0, 0.0], dtype=flow.float64)
+    truth = script.integrate(script.spiral, start, 30, 0.15, 4)
+    net = flow.nn.Sequential(flow.nn.Linear(2, 8), flow.nn.Tanh(), flow.nn.Linear(8, 2)).double()
+    apart = script.compare(net, truth)
+    assert apart[2] < 1e-8
+    assert 12 < apart[0] / apart[1] < 24
+    assert 12 < apart[1] / apart[2] < 24
+
+    # The gradient by the start, which no training asks for.
+    starts = [start.clone().requires_grad_() for _ in range(2)]
+    for solve, own in zip((script.integrate, script.by_adjoint), starts, strict=True):
+        solve(net, own, 5, 0.1, 4).square().sum().backward()
+    np.testing.assert_allclose(starts[0].grad.numpy(), starts[1].grad.numpy(), rtol=1e-6)
+
+
+def test_the_outer_gradient_runs_through_the_inner_steps(
+    load_longer: Callable[[str], ModuleType],
+) -> None:
+    script = load_longer("maml")
+    flow.manual_seed(0)
+    tasks = script.draw_tasks(3)
+    points = [values.double() for values in (*tasks.points(6), *tasks.points(6))]
+    weights = [flow.randn(*s, dtype=flow.float64) / 4 for s in script.SHAPES]
+
+    def error_after(w1: flow.Tensor) -> flow.Tensor:
+        own = [w1, *(w.requires_grad_() for w in weights[1:])]
+        return script.errors(script.adapt(own, *points[:2], steps=2), *points[2:]).mean()
+
+    w1 = weights[0].clone().requires_grad_()
+    error_after(w1).backward()
+    way = flow.randn(*w1.shape, dtype=flow.float64)
+    # A step so small that it crosses no kink, where the gradient of the inner step would jump.
+    ahead, back = (error_after((w1 + h * way).detach().requires_grad_()) for h in (1e-7, -1e-7))
+    slope = (ahead - back).item() / 2e-7
+    np.testing.assert_allclose((w1.grad * way).sum().item(), slope, rtol=1e-5)
+
+
+def test_the_penalty_is_the_square_of_the_slope_less_one(
+    load_longer: Callable[[str], ModuleType],
+) -> None:
+    script = load_longer("wgan_gp")
+    critic = flow.nn.Linear(64, 1)
+    penalty = script.penalty_of(critic, flow.rand(5, 64), flow.rand(5, 64))
+    (gradient,) = flow.autograd.grad(penalty, critic.weight)
+    weight = critic.weight.detach()
+    norm = weight.norm()
+    np.testing.assert_allclose(penalty.item(), (norm - 1).item() ** 2, rtol=1e-4)
+    np.testing.assert_allclose(
+        gradient.numpy(), (2 * (norm - 1) * weight / norm).numpy(), rtol=1e-3, atol=1e-6
+    )
+
+
+def test_burgers_exact_solution_solves_the_equation(
+    load_longer: Callable[[str], ModuleType],
+) -> None:
+    script = load_longer("pinn")
+    x, t, h = np.linspace(-0.9, 0.9, 19), 0.4, 1e-3
+    u, ahead, back = (script.exact(x + d, t) for d in (0, h, -h))
+    u_t = (script.exact(x, t + h) - script.exact(x, t - h)) / (2 * h)
+    u_xx = (ahead - 2 * u + back) / h**2
+    left = u_t + u * (ahead - back) / (2 * h) - script.VISCOSITY * u_xx
+    assert np.abs(left).max() < 1e-3 < np.abs(u_t).max()
+    np.testing.assert_allclose(script.exact(x, 1e-9), -np.sin(np.pi * x), atol=1e-6)
+    np.testing.assert_allclose(script.exact(np.array([-1.0, 1.0]), t), 0, atol=1e-12)
+
+
+def test_the_transformer_does_not_look_ahead(load_longer: Callable[[str], ModuleType]) -> None:
+    script = load_longer("char_transformer")
+    net = script.Transformer(20).eval()
+    text = flow.randint(20, (2, script.CONTEXT))
+    other = flow.cat([text[:, :40], (text[:, 40:] + 1) % 20], dim=1)
+    with flow.no_grad():
+        scores, changed = net(text).numpy(), net(other).numpy()
+    np.testing.assert_allclose(scores[:, :40], changed[:, :40], atol=1e-5)
+    assert (np.abs(scores - changed)[:, 40:].max(axis=2) > 1e-3).all()
+
+
+def test_the_sonnets_are_small_and_whole() -> None:
+    path = EXAMPLES / "data" / "sonnets.txt"
+    assert path.stat().st_size < 60_000
+    sonnets = path.read_text(encoding="ascii").strip().split("\n\n")
+    assert [len(sonnet.splitlines()) for sonnet in sonnets] == [14] * 35
+
+
+def test_the_linear_forecast_answers_the_right_times(
+    load_longer: Callable[[str], ModuleType],
+) -> None:
+    """A sine wave obeys a linear recurrence, so its forecast is exact."""
+    script = load_longer("lstm_forecaster")
+    wave = np.sin(0.37 * np.arange(300))
+    found = script.linear_forecasts(wave[:200], wave[200:])
+    np.testing.assert_allclose(found, wave[200:][script.PAST - 1 + script.AHEAD :], atol=1e-9)
+
+
+def test_the_series_obeys_its_equation(load_longer: Callable[[str], ModuleType]) -> None:
+    """Finer steps give the same series, to the accuracy of Heun's method."""
+    script = load_longer("lstm_forecaster")
+    coarse, fine = (script.mackey_glass(20, 0, fine=n) for n in (20, 40))
+    assert np.abs(coarse - fine).max() < 0.05
+    assert abs(coarse.mean()) < 1e-12 and abs(coarse.std() - 1) < 1e-12

@@ -137,3 +137,19 @@ def test_own_op() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+LONGER = {  # how often each step is recorded; the first one finds no gradients
+    "char_transformer": {"train_step": 2},
+    "gaussian_process": {"train_step": 2},
+    "lstm_forecaster": {"train_step": 2},
+    "maml": {"meta_step": 4},  # it trains twice, with an inner step and without
+    "wgan_gp": {"critic_step": 2, "generator_step": 2},
+}
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_longer(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "examples")
+    script = load(name)
+    compare(script, LONGER[name], lambda: script.main(["--steps", "5", "--out", str(tmp_path)]))
