@@ -267,7 +267,7 @@ class ModuleState:
                     missing_keys.append(key)
                 continue
             value = state_dict[key]
-            if isinstance(value, Tensor) and not tensor.ndim and value.shape == (1,):
+            if isinstance(value, Tensor) and _old_scalar(value, tensor):
                 value = value[0]  # as PyTorch 0.3 wrote what has no dimension
             problem = _mismatch(key, value, tensor, assign)
             if problem:
@@ -371,8 +371,15 @@ def _missing(module: object, method: str, other: str) -> StateDictError:
     )
 
 
+def _old_scalar(value: Tensor, tensor: Tensor) -> bool:
+    lazy = is_lazy(value) or is_lazy(tensor)
+    return not lazy and value.shape == (1,) and not tensor.ndim
+
+
 def _restore(tensor: Tensor) -> _Undo:
-    """Return what writes the present values of a tensor back."""
+    """Return what writes the present values of a tensor back; a lazy one has none."""
+    if is_lazy(tensor):
+        return lambda: None
     before = tensor.detach().clone()
     return lambda: tensor.copy_(before)
 

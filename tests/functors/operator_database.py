@@ -36,8 +36,6 @@ REASONS: dict[str, str] = {
     "linalg.norm subgradients_at_zero": "the second derivative is 0, in PyTorch NaN",
     "slice": "x[start:end:step]; PyTorch has the name in C++ alone",
     "sparse.sampled_addmm": "no sparse tensors",
-    "sparse.mm reduce": "no sparse tensors",
-    "to_sparse": "no sparse tensors",
     "bfloat16": "NumPy has no such dtype",
     "chalf": "NumPy has no such dtype",
     "masked.logaddexp": "PyTorch's second derivative is NaN beside an element that is masked out",
@@ -45,7 +43,6 @@ REASONS: dict[str, str] = {
     "native_layer_norm": "PyTorch does not differentiate the statistics",
     "native_batch_norm": "PyTorch does not differentiate the statistics",
     "nn.functional.batch_norm": "PyTorch takes an empty batch without a dimension of channels",
-    "nn.functional.triplet_margin_with_distance_loss": "there is no nn.PairwiseDistance",
 }
 # What PyTorch differentiates once, whatever its database says.
 _CHUNKED = "nn.functional.linear_cross_entropy chunked"

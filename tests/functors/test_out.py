@@ -66,7 +66,8 @@ def _calls():
     add("mm matmul tensordot", M, M)
     add("mv", M, M[0])
     add("dot outer", V, V)
-    add("arange", 1, 4)
+    add("arange range", 1, 4)
+    add("empty_strided", (2,), (1,))
     add("eye", 2)
     add("empty ones zeros rand randn", 2, 3)
     add("full", (2, 3), 1.5)
@@ -153,7 +154,7 @@ def _public():
     for module, place in ((flow, ""), (flow.nn.functional, "nn.functional")):
         for name in sorted(dir(module)):
             function = getattr(module, name)
-            if isinstance(function, types.FunctionType):
+            if isinstance(function, types.FunctionType) and not name.startswith("_"):
                 yield place, name, function
 
 

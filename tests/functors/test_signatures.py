@@ -56,6 +56,11 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("random_", "from"): "a word of Python",
     ("set_rng_state", "new_state"): "documented as new_state, a tensor; here it is another state",
     **{
+        (name, parameter): "of the packed form, which is told by what stands at its place"
+        for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+        for parameter in ("data", "batch_sizes")
+    },
+    **{
         (name, "train"): "undocumented"
         for name in ("dropout_", "alpha_dropout_", "feature_alpha_dropout_")
     },

@@ -27,7 +27,7 @@ class ModuleCase:
         flow.manual_seed(3)
         module: nn.Module = eval(
             self.text,
-            {"nn": nn, "flow": flow, "Numbered": Numbered, "Named": Named, "Rated": Rated},
+            {"nn": nn, "flow": flow, **{c.__name__: c for c in (Numbered, Named, Rated, First)}},
         )
         return module
 
@@ -83,6 +83,19 @@ class Rated(nn.Module):
         """Return the loss."""
         loss: flow.Tensor = self.inner(x, target).loss
         return loss
+
+
+class First(nn.Module):
+    """The first result of a module that returns several."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs: flow.Tensor) -> flow.Tensor:
+        """Return it."""
+        first: flow.Tensor = self.inner(*inputs)[0]
+        return first
 
 
 class Net(nn.Module):
@@ -193,6 +206,24 @@ _add(
 )
 _add(INDICES, texts='nn.EmbeddingBag(4, 3) | nn.EmbeddingBag(4, 3, mode="max")')
 _add(FLAT, CLASSES, texts="Rated(nn.AdaptiveLogSoftmaxWithLoss(4, 5, [1, 3], div_value=2))")
+_add(FLAT, texts="nn.RNNCell(4, 3) | nn.GRUCell(4, 3) | First(nn.LSTMCell(4, 3))")
+_add(
+    LINES,
+    texts="""
+    First(nn.RNN(6, 3)) | First(nn.GRU(6, 3, 2, bidirectional=True))
+    | First(nn.LSTM(6, 4, proj_size=3, batch_first=True)) | nn.TransformerEncoderLayer(6, 2, 8)
+    | nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, norm_first=True), 2)
+    """,
+)
+_add(
+    LINES,
+    LINES,
+    texts="""
+    nn.TransformerDecoderLayer(6, 2, 8, 0.0) | nn.Transformer(6, 2, 1, 1, 8)
+    | nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 8), 1)
+    """,
+)
+_add(LINES, LINES, LINES, texts="First(nn.MultiheadAttention(6, 2))")
 _listed = set(re.findall(r"nn\.(\w+)\(", " ".join(case.text for case in MODULES)))
 for _text, _inputs in LAYER_CASES:  # one of each class that is not there yet
     if (_name := _text[3 : _text.index("(")]) not in _listed:
@@ -200,7 +231,14 @@ for _text, _inputs in LAYER_CASES:  # one of each class that is not there yet
         MODULES.append(ModuleCase(_text, _inputs))
 # Bases of the others, and what holds parameters without a forward.
 NO_FORWARD = {"Module", "Parameter", "ModuleList", "ModuleDict", "ParameterList"}
-NO_FORWARD |= {"Buffer", "ParameterDict", "UninitializedBuffer", "UninitializedParameter"}
+NO_FORWARD |= {
+    "RNNBase",
+    "RNNCellBase",
+    "Buffer",
+    "ParameterDict",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+}
 NO_FORWARD |= {name for name in nn.__all__ if name.startswith("Lazy")}  # tests/nn/test_lazy.py
 
 OPTIMIZERS: dict[str, Any] = {
