@@ -295,7 +295,7 @@ def resnet18(lib: Any) -> Step:
 def dcgan(lib: Any) -> Step:
     arrays = data.dcgan()
     generator, discriminator = networks.dcgan(lib)
-    _drawn(lib, generator, 12), _drawn(lib, discriminator, 13)
+    _drawn(lib, generator, 15), _drawn(lib, discriminator, 13)
     criterion = lib.nn.BCELoss()
     of_d, of_g = (
         lib.optim.Adam(net.parameters(), lr=2e-4, betas=(0.5, 0.999))
