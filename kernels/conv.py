@@ -46,7 +46,7 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
     if _many(channels, kernel_size, output_size):
         weight = _channels_last(weight, groups, filters, channels, size).swapaxes(1, 2)
-        for images, rows in _rows(xp, x, *geometry):
+        for images, rows in _rows(xp, x, weight, *geometry):
             part = xp.matmul(rows, weight)
             part = part.reshape(groups, part.shape[1] // positions, positions, filters)
             grouped[images] = part.transpose(1, 0, 3, 2)
@@ -79,7 +79,7 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
     if _many(channels, kernel_size, output_size):
         total = None
-        for images, rows in _rows(xp, x, *geometry):
+        for images, rows in _rows(xp, x, dweight, *geometry):
             part = dy[images].transpose(1, 2, 0, 3).reshape(groups, filters, rows.shape[1])
             part = xp.matmul(part, rows)
             total = part if total is None else xp.add(total, part, out=total)
@@ -131,7 +131,7 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
         weight = _channels_last(weight, groups, filters, channels, size)
     else:
         weight = weight.reshape(groups, filters, channels * size).swapaxes(1, 2)
-    step, memory = _memory(xp, batch, groups * channels * size * positions, dy.dtype)
+    step, memory = _memory(xp, batch, groups * channels * size * positions, weight)
     for start in range(0, batch, step):
         part = dy[start : start + step]
         count = len(part)
@@ -193,10 +193,13 @@ def _many(channels, kernel_size, output_size):
     return channels > output_size[-1] and not (one and math.prod(output_size) > _SMALL_IMAGE)
 
 
-def _memory(xp, batch, elements, dtype):
-    """Return how many images are worked on together, and memory for `elements` of each."""
-    step = images_at_once(xp, batch, elements * dtype.itemsize)
-    return step, xp.empty(step * elements, dtype)
+def _memory(xp, batch, elements, weight):
+    """Return how many images are worked on together, and memory for `elements` of each.
+
+    Large filters pass through the cache for each of these groups, so there are few groups then.
+    """
+    step = images_at_once(xp, batch, elements * weight.itemsize, weight.nbytes)
+    return step, xp.empty(step * elements, weight.dtype)
 
 
 def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
@@ -233,7 +236,7 @@ def _columns_of_few(shape, kernel_size, output_size, stride, dilation, groups):
     return np.moveaxis(positions, 0, 2).reshape(shape[0], groups, -1, math.prod(output_size))
 
 
-def _rows(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
+def _rows(xp, x, weight, kernel_size, output_size, stride, padding, dilation, groups):
     """Yield (images, rows): rows (groups, images·positions, kernel·channels)."""
     x = padded(xp, x, padding, padding)
     batch, channels = len(x), x.shape[1] // groups
@@ -246,7 +249,7 @@ def _rows(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
     kernel_axes, output_axes = range(3, 3 + spatial), range(3 + spatial, 3 + 2 * spatial)
     windows = windows.transpose(0, 1, *output_axes, *kernel_axes, 2)
     width, positions = math.prod(kernel_size) * channels, math.prod(output_size)
-    step, memory = _memory(xp, batch, groups * positions * width, x.dtype)
+    step, memory = _memory(xp, batch, groups * positions * width, weight)
     for start in range(0, batch, step):
         part = windows[:, start : start + step]
         rows = memory[: part.size].reshape(part.shape)
