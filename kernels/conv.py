@@ -66,9 +66,9 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     taps_met, padding = _taps_met(x.shape[2:], kernel_size, stride, padding, dilation)
     if taps_met is not None:
         dweight = zeros(xp, (dy.shape[1], x.shape[1] // groups, *kernel_size), x.dtype, out)
-        geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         met = dweight[taps_met]
-        met[...] = conv_weight_grad(xp, dy, x, kernel_size=met.shape[2:], **geometry)
+        attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        met[...] = conv_weight_grad(xp, dy, x, kernel_size=met.shape[2:], **attrs)
         return dweight
     (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels = filters // groups, x.shape[1] // groups
@@ -77,16 +77,16 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     dweight = zeros(xp, (groups * filters, channels, *kernel_size), x.dtype, out)
     grouped = dweight.reshape(groups, filters, channels, size)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
+    products = None
     if _many(channels, kernel_size, output_size):
-        total = None
         for images, rows in _rows(xp, x, dweight, *geometry):
             part = dy[images].transpose(1, 2, 0, 3).reshape(groups, filters, rows.shape[1])
             part = xp.matmul(part, rows)
-            total = part if total is None else xp.add(total, part, out=total)
-        grouped[...] = total.reshape(groups, filters, size, channels).swapaxes(2, 3)
+            products = part if products is None else xp.add(products, part, out=products)
+        if products is not None:
+            grouped[...] = products.reshape(groups, filters, size, channels).swapaxes(2, 3)
     else:
         total = grouped.reshape(groups, filters, channels * size)
-        products = None
         for images, columns in _columns(xp, x, *geometry):
             if batch == 1:
                 xp.matmul(dy[0], columns[0].swapaxes(1, 2), out=total)

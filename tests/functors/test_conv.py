@@ -47,6 +47,7 @@ CASES_2D = {
         True,
         {"stride": 2, "padding": 1},
     ),
+    "empty_batch_of_many_channels": ((0, 7, 4, 4), (3, 7, 2, 2), True, {}),
     "empty_batch": ((0, 2, 4, 4), (3, 2, 2, 2), True, {}),
     "all_at_once": (
         (2, 4, 9, 8),
@@ -145,7 +146,7 @@ def test_images_in_several_batches_give_the_same(shape, groups, monkeypatch):
     at_once = run()
     bytes_each = groups * shape[1] * 9 * shape[2] * shape[3] * 8
     monkeypatch.setattr(windows, "_BYTES_AT_ONCE", 2 * bytes_each + 1)
-    assert windows.images_at_once(np, 5, bytes_each) == 2
+    assert windows.images_at_once(np, 5, bytes_each, w.numel() * 8) == 2
     for together, apart in zip(at_once, run(), strict=True):
         np.testing.assert_allclose(apart.numpy(), together.numpy(), rtol=1e-12, atol=1e-12)
 
