@@ -27,11 +27,15 @@ from oneflow_lite.kernels.windows import (
 )
 from oneflow_lite.registry import register_kernel
 
+_SMALL_IMAGE = 16
+
 
 @register_kernel("conv", infer=convolved)
 @in_float32
 def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation] + bias[o]"""
+    taps_met, padding = _taps_met(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    weight = weight if taps_met is None else weight[taps_met]
     filters, channels, kernel_size = len(weight) // groups, weight.shape[1], weight.shape[2:]
     size = math.prod(kernel_size)
     output_size = count_windows(x.shape[2:], kernel_size, stride, padding, dilation)
@@ -41,9 +45,8 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     grouped = y.reshape(len(x), groups, filters, positions)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
     if _many(channels, kernel_size, output_size):
-        weight = weight.reshape(groups, filters, channels, size).transpose(0, 3, 2, 1)
-        weight = weight.reshape(groups, size * channels, filters)
-        for images, rows in _rows(xp, x, *geometry):
+        weight = _channels_last(weight, groups, filters, channels, size).swapaxes(1, 2)
+        for images, rows in _rows(xp, x, weight, *geometry):
             part = xp.matmul(rows, weight)
             part = part.reshape(groups, part.shape[1] // positions, positions, filters)
             grouped[images] = part.transpose(1, 0, 3, 2)
@@ -60,6 +63,13 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
 @in_float32
 def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups, out=None):
     """dweight[o, c, k] = Σ_n Σ_s dy[n, o, s] x[n, c, s·stride + k·dilation]"""
+    taps_met, padding = _taps_met(x.shape[2:], kernel_size, stride, padding, dilation)
+    if taps_met is not None:
+        dweight = zeros(xp, (dy.shape[1], x.shape[1] // groups, *kernel_size), x.dtype, out)
+        met = dweight[taps_met]
+        attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        met[...] = conv_weight_grad(xp, dy, x, kernel_size=met.shape[2:], **attrs)
+        return dweight
     (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels = filters // groups, x.shape[1] // groups
     size, positions = math.prod(kernel_size), math.prod(output_size)
@@ -67,15 +77,16 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     dweight = zeros(xp, (groups * filters, channels, *kernel_size), x.dtype, out)
     grouped = dweight.reshape(groups, filters, channels, size)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
+    products = None
     if _many(channels, kernel_size, output_size):
-        total = xp.zeros((groups, filters, size * channels), x.dtype)
-        for images, rows in _rows(xp, x, *geometry):
+        for images, rows in _rows(xp, x, dweight, *geometry):
             part = dy[images].transpose(1, 2, 0, 3).reshape(groups, filters, rows.shape[1])
-            total += xp.matmul(part, rows)
-        grouped[...] = total.reshape(groups, filters, size, channels).swapaxes(2, 3)
+            part = xp.matmul(part, rows)
+            products = part if products is None else xp.add(products, part, out=products)
+        if products is not None:
+            grouped[...] = products.reshape(groups, filters, size, channels).swapaxes(2, 3)
     else:
         total = grouped.reshape(groups, filters, channels * size)
-        products = None
         for images, columns in _columns(xp, x, *geometry):
             if batch == 1:
                 xp.matmul(dy[0], columns[0].swapaxes(1, 2), out=total)
@@ -91,6 +102,8 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
 @in_float32
 def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups, out=None):
     """dx[n, c, s·stride + k·dilation] = Σ_o weight[o, c, k] dy[n, o, s], summed over k and s"""
+    taps_met, padding = _taps_met(input_size, weight.shape[2:], stride, padding, dilation)
+    weight = weight if taps_met is None else weight[taps_met]
     (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels, kernel_size = filters // groups, weight.shape[1], weight.shape[2:]
     size, positions = math.prod(kernel_size), math.prod(output_size)
@@ -98,7 +111,8 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     dy = dy.reshape(batch, groups, filters, positions)
     # BLAS is slow where a product of matrices is an outer one.
     multiply = xp.multiply if filters == 1 else xp.matmul
-    if size == 1 and output_size == input_size and not any(padding):
+    many = _many(channels, kernel_size, output_size)
+    if size == 1 and output_size == input_size and not any(padding) and not many:
         weight = weight.reshape(groups, filters, channels).swapaxes(1, 2)
         multiply(weight, dy, out=dx.reshape(batch, groups, channels, positions))
         return dx
@@ -113,23 +127,21 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
             add_at(np, total.reshape(-1), columns, weight @ dy)
             dx[...] = total[inside(input_size, padding)]
             return dx
-    weight = weight.reshape(groups, filters, channels, size)
-    many = _many(channels, kernel_size, output_size)
     if many:
-        weight = xp.ascontiguousarray(weight.transpose(3, 0, 1, 2))
+        weight = _channels_last(weight, groups, filters, channels, size)
     else:
         weight = weight.reshape(groups, filters, channels * size).swapaxes(1, 2)
-    step, memory = _memory(xp, batch, groups * channels * size * positions, dy.dtype)
+    step, memory = _memory(xp, batch, groups * channels * size * positions, weight)
     for start in range(0, batch, step):
         part = dy[start : start + step]
         count = len(part)
         products = memory[: count * groups * channels * size * positions]
         if many:
             rows = part.transpose(1, 0, 3, 2).reshape(groups, count * positions, filters)
-            products = products.reshape(size, groups, count * positions, channels)
+            products = products.reshape(groups, count * positions, size * channels)
             xp.matmul(rows, weight, out=products)
-            products = products.reshape(size, groups, count, *output_size, channels)
-            products = xp.moveaxis(products, (1, -1), (2, 3))
+            products = products.reshape(groups, count, *output_size, size, channels)
+            products = xp.moveaxis(products, (-2, 1, -1), (0, 1, 3))
             total = xp.zeros((groups, count, *padded_size, channels), dy.dtype)
             total = xp.moveaxis(total, (0, -1), (1, 2))
         else:
@@ -145,15 +157,49 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     return dx
 
 
+@functools.lru_cache(512)
+def _taps_met(input_size, kernel_size, stride, padding, dilation):
+    """Return the index of the taps that meet more than padding, and what padding they leave.
+
+    None for all of them. As many are cut off at both ends, which keeps the output's size.
+    """
+    output_size = count_windows(input_size, kernel_size, stride, padding, dilation)
+    cut = []
+    for n, out, k, s, p, d in zip(
+        input_size, output_size, kernel_size, stride, padding, dilation, strict=True
+    ):
+        before = (p - (out - 1) * s + d - 1) // d  # taps whose last place is in front of the input
+        behind = k - (n + p + d - 1) // d  # taps whose first place is behind it
+        cut.append(max(0, min(before, behind, (k - 1) // 2)))
+    if not any(cut):
+        return None, padding
+    places = [slice(c, k - c) for c, k in zip(cut, kernel_size, strict=True)]
+    left = [p - c * d for c, p, d in zip(cut, padding, dilation, strict=True)]
+    return (..., *places), tuple(left)
+
+
+def _channels_last(weight, groups, filters, channels, size):
+    """Return filters (groups, filters, kernel·channels)."""
+    weight = weight.reshape(groups, filters, channels, size).swapaxes(2, 3)
+    return weight.reshape(groups, filters, size * channels)
+
+
 def _many(channels, kernel_size, output_size):
-    """Return whether the channels of a position are a longer run than a row of positions."""
-    return channels > output_size[-1] and math.prod(kernel_size) > 1
+    """Return whether the channels of a position are a longer run than a row of positions.
+
+    Kernels of one element take the input as it is, unless images are too small for BLAS.
+    """
+    one = math.prod(kernel_size) == 1
+    return channels > output_size[-1] and not (one and math.prod(output_size) > _SMALL_IMAGE)
 
 
-def _memory(xp, batch, elements, dtype):
-    """Return how many images are worked on together, and memory for `elements` of each."""
-    step = images_at_once(xp, batch, elements * dtype.itemsize)
-    return step, xp.empty(step * elements, dtype)
+def _memory(xp, batch, elements, weight):
+    """Return how many images are worked on together, and memory for `elements` of each.
+
+    Large filters pass through the cache for each of these groups, so there are few groups then.
+    """
+    step = images_at_once(xp, batch, elements * weight.itemsize, weight.nbytes)
+    return step, xp.empty(step * elements, weight.dtype)
 
 
 def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
@@ -190,7 +236,7 @@ def _columns_of_few(shape, kernel_size, output_size, stride, dilation, groups):
     return np.moveaxis(positions, 0, 2).reshape(shape[0], groups, -1, math.prod(output_size))
 
 
-def _rows(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
+def _rows(xp, x, weight, kernel_size, output_size, stride, padding, dilation, groups):
     """Yield (images, rows): rows (groups, images·positions, kernel·channels)."""
     x = padded(xp, x, padding, padding)
     batch, channels = len(x), x.shape[1] // groups
@@ -203,7 +249,7 @@ def _rows(xp, x, kernel_size, output_size, stride, padding, dilation, groups):
     kernel_axes, output_axes = range(3, 3 + spatial), range(3 + spatial, 3 + 2 * spatial)
     windows = windows.transpose(0, 1, *output_axes, *kernel_axes, 2)
     width, positions = math.prod(kernel_size) * channels, math.prod(output_size)
-    step, memory = _memory(xp, batch, groups * positions * width, x.dtype)
+    step, memory = _memory(xp, batch, groups * positions * width, weight)
     for start in range(0, batch, step):
         part = windows[:, start : start + step]
         rows = memory[: part.size].reshape(part.shape)

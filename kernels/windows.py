@@ -122,9 +122,9 @@ def overhang(size, kernel_size, stride, before, dilation, output_size):
     )
 
 
-def images_at_once(xp, count, bytes_each):
-    """Return how many of `count` images are worked on together."""
-    budget = _BYTES_AT_ONCE if xp is np else _BYTES_AT_ONCE_CUDA
+def images_at_once(xp, count, bytes_each, least=0):
+    """Return how many of `count` images are worked on together, of `least` bytes if there are."""
+    budget = max(least, _BYTES_AT_ONCE if xp is np else _BYTES_AT_ONCE_CUDA)
     return max(1, min(count, budget // max(1, bytes_each)))
 
 

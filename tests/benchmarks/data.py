@@ -155,6 +155,32 @@ def encoder() -> Arrays:
     return {**arrays, "x": _normal(rng, 64, 16, width), "dy": _normal(rng, 64, 16, width)}
 
 
+def resnet18() -> Arrays:
+    rng = np.random.default_rng(11)
+    return {"x": _normal(rng, 16, 3, 32, 32), "target": rng.integers(0, 10, 16)}
+
+
+def dcgan() -> Arrays:
+    rng = np.random.default_rng(12)
+    return {"x": np.tanh(_normal(rng, 16, 3, 32, 32)), "noise": _normal(rng, 16, 100, 1, 1)}
+
+
+def gpt() -> Arrays:
+    rng = np.random.default_rng(14)
+    return {"x": rng.integers(0, 65, (8, 64)), "target": rng.integers(0, 65, (8, 64))}
+
+
+def drawn(shapes: dict[str, tuple[int, ...]], seed: int) -> Arrays:
+    """Return a parameter of each shape: weights by what goes in, scales near 1, biases near 0."""
+    rng = np.random.default_rng(seed)
+    made = {}
+    for name, shape in shapes.items():
+        size = 1 / np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 0.1
+        middle = float(len(shape) == 1 and name.endswith("weight"))
+        made[name] = np.float32(middle) + np.float32(size) * _normal(rng, *shape)
+    return made
+
+
 def parameters(arrays: Arrays) -> Arrays:
     """Return the entries of ``arrays`` that are a network's parameters, in their order."""
     return {name: array for name, array in arrays.items() if "." in name}

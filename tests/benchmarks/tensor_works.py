@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tests.benchmarks import data
+from tests.benchmarks import data, networks
 
 Step = Callable[[], list[Any]]
 
@@ -265,3 +265,90 @@ def encoder(lib: Any) -> Step:
     layer = lib.nn.TransformerEncoderLayer(128, 4, dim_feedforward=512, dropout=0.0)
     model = lib.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
     return _training(lib, data.encoder(), model, model)
+
+
+def _drawn(lib: Any, module: Any, seed: int) -> Any:
+    """Give ``module`` starting parameters that do not depend on the library, and return it."""
+    shapes = {name: tuple(p.shape) for name, p in module.named_parameters()}
+    state = {name: lib.from_numpy(p) for name, p in data.drawn(shapes, seed).items()}
+    module.load_state_dict(state, strict=False)  # running statistics stay as they start
+    return module
+
+
+def resnet18(lib: Any) -> Step:
+    F, arrays = lib.nn.functional, data.resnet18()
+    model = _drawn(lib, networks.resnet18(lib), 11)
+    parameters = list(model.parameters())
+    optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=5e-4)
+    x, target = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["target"])
+
+    # Digests of the largest would take longer than the steps; they show in the next loss.
+    compared = [p for p in parameters if p.numel() < 200_000]
+
+    def step() -> list[Any]:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return [loss, *[p.grad for p in compared]]
+
+    return step
+
+
+def dcgan(lib: Any) -> Step:
+    arrays = data.dcgan()
+    generator, discriminator = networks.dcgan(lib)
+    _drawn(lib, generator, 15), _drawn(lib, discriminator, 13)
+    criterion = lib.nn.BCELoss()
+    of_d, of_g = (
+        lib.optim.Adam(net.parameters(), lr=2e-4, betas=(0.5, 0.999))
+        for net in (discriminator, generator)
+    )
+    real, noise = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["noise"])
+    ones, zeros = lib.ones(16), lib.zeros(16)
+
+    def step() -> list[Any]:
+        discriminator.zero_grad()
+        loss_real = criterion(discriminator(real).view(-1), ones)
+        loss_real.backward()
+        fake = generator(noise)
+        loss_fake = criterion(discriminator(fake.detach()).view(-1), zeros)
+        loss_fake.backward()
+        of_d.step()
+        generator.zero_grad()
+        loss = criterion(discriminator(fake).view(-1), ones)
+        loss.backward()
+        of_g.step()
+        return [loss_real, loss_fake, loss, fake, *[p.grad for p in generator.parameters()]]
+
+    return step
+
+
+def gpt(lib: Any) -> Step:
+    F, arrays = lib.nn.functional, data.gpt()
+    model = _drawn(lib, networks.gpt(lib), 14)
+    parameters = list(model.parameters())
+    x, target = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["target"]).view(-1)
+    decayed = [p for name, p in model.named_parameters() if p.dim() > 1 and "blocks" in name]
+    chosen = {id(p) for p in decayed}
+    groups = [
+        {"params": decayed, "weight_decay": 0.1},
+        {"params": [p for p in parameters if id(p) not in chosen], "weight_decay": 0.0},
+    ]
+    optimizer = lib.optim.AdamW(groups, lr=5e-4, betas=(0.9, 0.95))
+    # Each library draws its own elements to drop: what is compared is computed without, once.
+    model.eval()
+    loss = F.cross_entropy(model(x).view(-1, 65), target)
+    loss.backward()
+    compared = [loss.detach(), *[p.grad.clone() for p in parameters]]
+    model.train()
+
+    def step() -> list[Any]:
+        loss = F.cross_entropy(model(x).view(-1, 65), target)
+        model.zero_grad(set_to_none=True)
+        loss.backward()
+        lib.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        return [*compared]
+
+    return step

@@ -110,6 +110,20 @@ WORKS = {
             compiled={OURS: 1.1},
         ),
         Work("encoder", "transformer encoder of 4 layers, d 128, 16 x 64, training step", 1.5),
+        # Nearly all the time goes to products of matrices, compiled or not.
+        Work(
+            "resnet18",
+            "ResNet-18, 16 images of 32 x 32, training step",
+            1.5,
+            compiled={OURS: 1.1},
+        ),
+        Work(
+            "dcgan",
+            "DCGAN, 16 images of 32 x 32, both training steps",
+            1.5,
+            compiled={OURS: 1.1},
+        ),
+        Work("gpt", "GPT of 6 layers, d 192, 6 heads, 8 x 64 tokens, training step", 2.0),
     )
 }
 LARGE = ("demo_step", "gelu", "transformer")

@@ -33,6 +33,21 @@ CASES_2D = {
     "one_by_one": ((2, 3, 4, 5), (2, 3, 1, 1), True, {}),
     "many_channels": ((2, 7, 4, 3), (5, 7, 2, 2), True, {"stride": (1, 2), "padding": 1}),
     "many_channels_in_groups": ((2, 12, 4, 3), (4, 6, 2, 2), True, {"groups": 2, "padding": 1}),
+    "one_by_one_of_many_channels": ((3, 7, 2, 3), (5, 7, 1, 1), True, {"stride": (1, 2)}),
+    "outer_taps_meet_padding": ((2, 3, 1, 2), (4, 3, 3, 5), True, {"padding": (1, 2)}),
+    "outer_taps_meet_padding_in_groups": (
+        (2, 4, 2, 1),
+        (4, 2, 3, 5),
+        True,
+        {"padding": (3, 4), "dilation": (3, 2), "groups": 2},
+    ),
+    "a_tap_at_one_end_meets_padding": (
+        (1, 2, 2, 2),
+        (2, 2, 3, 3),
+        True,
+        {"stride": 2, "padding": 1},
+    ),
+    "empty_batch_of_many_channels": ((0, 7, 4, 4), (3, 7, 2, 2), True, {}),
     "empty_batch": ((0, 2, 4, 4), (3, 2, 2, 2), True, {}),
     "all_at_once": (
         (2, 4, 9, 8),
@@ -45,6 +60,7 @@ CASES_1D = {
     "plain": ((2, 3, 6), (4, 3, 3), True, {}),
     "unbatched": ((3, 6), (4, 3, 3), False, {"stride": (2,)}),
     "groups": ((2, 4, 7), (2, 2, 2), True, {"groups": 2, "dilation": 2, "padding": 1}),
+    "no_tap_meets_the_input": ((1, 1, 1), (1, 1, 2), False, {"padding": 1, "dilation": 2}),
     "same": ((2, 2, 5), (2, 2, 4), True, {"padding": "same"}),
 }
 CASES = [("conv1d", *case) for case in CASES_1D.values()]
@@ -130,7 +146,7 @@ def test_images_in_several_batches_give_the_same(shape, groups, monkeypatch):
     at_once = run()
     bytes_each = groups * shape[1] * 9 * shape[2] * shape[3] * 8
     monkeypatch.setattr(windows, "_BYTES_AT_ONCE", 2 * bytes_each + 1)
-    assert windows.images_at_once(np, 5, bytes_each) == 2
+    assert windows.images_at_once(np, 5, bytes_each, w.numel() * 8) == 2
     for together, apart in zip(at_once, run(), strict=True):
         np.testing.assert_allclose(apart.numpy(), together.numpy(), rtol=1e-12, atol=1e-12)
 
