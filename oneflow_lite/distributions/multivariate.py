@@ -38,8 +38,8 @@ def log_diagonal(tril: Tensor) -> Tensor:
 def mahalanobis(tril: Tensor, diff: Tensor) -> Tensor:
     """Return |L⁻¹ d|² of vectors d; those of one L are solved together."""
     own = diff.ndim - tril.ndim + 1
-    more, batch = diff.shape[:own], diff.shape[own:-1]
-    batch = np.broadcast_shapes(batch, tril.shape[:-2])
+    more, batch = diff.shape[:own], tuple(diff.shape[own:-1])
+    batch = tuple(np.broadcast_shapes(batch, tril.shape[:-2]))
     n = diff.shape[-1]
     columns = diff.expand((*more, *batch, n)).reshape((-1, *batch, n)).movedim(0, -1)
     solved = flow.linalg.solve_triangular(tril.expand((*batch, n, n)), columns, upper=False)
