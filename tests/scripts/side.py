@@ -107,7 +107,10 @@ def train(torch: Any, module: Any, *inputs: Any, steps: int = 4, lr: float = 0.0
         optimizer.step()
 
 
-def run(library: str, root: str, script: str, args: list[str], call: str, steps: int, seconds: float) -> Any:
+def run(
+    library: str, root: str, script: str, args: list[str], call: str, steps: int, seconds: float,
+    double: bool,
+) -> Any:
     """Run a script, with `call` as code that follows it, and return the log."""
     log: dict[str, Any] = {"values": [], "error": ""}
     random.seed(0)
@@ -129,6 +132,8 @@ def run(library: str, root: str, script: str, args: list[str], call: str, steps:
     if library == "torch":
         draws.of_pytorch(torch)
         torch.set_num_threads(1)
+    if double:
+        torch.set_default_dtype(torch.float64)
     without_workers(torch)
     on_the_cpu(torch)
     watch(torch, steps, seconds, log)
@@ -163,9 +168,10 @@ def main() -> None:
     parser.add_argument("--call", default="")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--double", action="store_true", help="make float64 the default dtype")
     parser.add_argument("--log", required=True)
     own, rest = parser.parse_known_args()
-    log = run(own.library, own.root, own.script, rest, own.call, own.steps, own.seconds)
+    log = run(own.library, own.root, own.script, rest, own.call, own.steps, own.seconds, own.double)
     with open(own.log, "w") as file:
         json.dump({name: value for name, value in log.items() if name != "mock"}, file)
     os._exit(0)  # threads and viewers of the script may go on

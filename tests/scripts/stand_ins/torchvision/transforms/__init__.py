@@ -25,7 +25,8 @@ class ToTensor:
     def __call__(self, image):
         array = np.asarray(image)
         scaled = array.astype(np.float32) / 255 if array.dtype == np.uint8 else array
-        return torch.from_numpy(np.ascontiguousarray(np.atleast_3d(scaled).transpose(2, 0, 1)))
+        y = torch.from_numpy(np.ascontiguousarray(np.atleast_3d(scaled).transpose(2, 0, 1)))
+        return y.to(torch.get_default_dtype()) if array.dtype == np.uint8 else y
 
 
 class PILToTensor:
