@@ -262,7 +262,7 @@ def check_shape(op: str, shape: Any, argument: str = "size") -> tuple[int, ...]:
     """Return sizes, given as ints or as one sequence (`f(2, 3)`, `f((2, 3))`), as a tuple."""
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = shape[0]
-    return tuple(check_int(op, argument, size) for size in shape)
+    return tuple([n if type(n) is int else check_int(op, argument, n) for n in shape])
 
 
 def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -39,13 +40,18 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
     if kind == "b":
         return bool(value)
     if kind == "f":
-        if finfo(dtype).max < abs(value) < math.inf:
+        if _largest(dtype) < abs(value) < math.inf:
             raise _does_not_fit(op, argument, value, dtype)
         return float(value)
     limits = np.iinfo(dtype)
     if not abs(value) < math.inf or not limits.min <= int(value) <= limits.max:
         raise _does_not_fit(op, argument, value, dtype)
     return int(value)
+
+
+@functools.lru_cache(64)
+def _largest(dtype: np.dtype[Any]) -> float:
+    return float(finfo(dtype).max)
 
 
 def _does_not_fit(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Exception:

@@ -20,11 +20,12 @@ from oneflow_lite.functors.loss import (
     reduce_loss,
     same_shape,
 )
-from oneflow_lite.interpreter import dispatch, promote
+from oneflow_lite.interpreter import dispatch, dispatch1, promote
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
 
 NLL_LOSS = op_expr("nll_loss")
+LOG_SOFTMAX = op_expr("log_softmax")
 BINARY_CROSS_ENTROPY = op_expr("binary_cross_entropy")
 
 
@@ -34,14 +35,15 @@ def _classes(input: Tensor) -> int:
 
 def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
     """Return class numbers (N, *) or () when they fit an input (N, C, *) or (C,)."""
-    if input.ndim == 0:
+    shape = input._data.shape
+    if not shape:
         expected, mend = "at least 1 dimension, that of the classes", "pass one score per class"
         raise wrong(op, "input", expected, input, mend, ArgumentError)
-    expected_shape = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
-    if checks.require_integer(op, target, name).shape == expected_shape:
+    expected_shape = () if len(shape) == 1 else (shape[0], *shape[2:])
+    if checks.require_integer(op, target, name)._data.shape == expected_shape:
         return target
     batches_differ = expected_shape and target.ndim and target.shape[0] != expected_shape[0]
-    expected = f"shape {expected_shape} for an input of shape {input.shape}"
+    expected = f"shape {expected_shape} for an input of shape {shape}"
     mend = "give one class number for each position of the input"
     raise wrong(op, name, expected, target, mend, ArgumentError if batches_differ else ShapeError)
 
@@ -166,8 +168,9 @@ def cross_entropy(
     >>> flow.nn.functional.cross_entropy(logits, flow.tensor([[0.9, 0.1], [0.5, 0.5]]))
     tensor(0.5100)
     """
-    op, dim = "cross_entropy", 0 if input.ndim == 1 else 1
-    if target.shape == input.shape and input.ndim:
+    op, shape = "cross_entropy", input._data.shape
+    dim = 0 if len(shape) == 1 else 1
+    if target._data.shape == shape and shape:
         real_floating(op, target, "target")
         if ignore_index >= 0:
             raise _no_index(op, ignore_index)
@@ -176,7 +179,7 @@ def cross_entropy(
         losses = F.log_softmax(input, dim) * target
         return reduce_loss(-_sum_over_classes(losses, weight), reduction)
     check_classes(op, "target", target, input)
-    log_p = F.log_softmax(input, dim)
+    log_p = dispatch1(LOG_SOFTMAX, input, {"dim": dim})
     attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
     loss = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not label_smoothing:

@@ -9,7 +9,7 @@ from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError
 from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import cast, check_int, check_tensor, real_floating, wrong
+from oneflow_lite.functors.checks import cast, check_shape, check_tensor, real_floating, wrong
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -28,12 +28,12 @@ def check_last_dims(op: str, name: str, shape: Any, input: Tensor) -> tuple[int,
     if not isinstance(shape, (tuple, list)):
         mend = "write the sizes as a tuple, such as (8,)"
         raise wrong(op, name, "a tuple of ints", repr(shape), mend, ArgumentTypeError)
-    sizes = tuple([check_int(op, name, size) for size in shape])
-    first = input.ndim - len(sizes)
-    if not sizes or first < 0 or input.shape[first:] != sizes:
+    sizes, own = check_shape(op, (shape,), name), input._data.shape
+    first = len(own) - len(sizes)
+    if not sizes or first < 0 or own[first:] != sizes:
         expected = f"the last sizes of the input, shape {input.shape}, at least one"
         raise wrong(op, name, expected, tuple(shape), "give the sizes of the last dimensions")
-    return tuple(range(first, input.ndim))
+    return tuple(range(first, len(own)))
 
 
 def with_channels(op: str, input: Tensor, argument: str) -> Tensor:
@@ -48,9 +48,10 @@ def check_parameter(
     op: str, name: str, value: Any, input: Tensor, shape: tuple[int, ...], widen: bool
 ) -> Tensor:
     """Return a factor or shift in the input's dtype; `widen` leaves float32 next to halves."""
-    if check_tensor(op, name, value).shape != shape:
+    data = check_tensor(op, name, value)._data
+    if data.shape != shape:
         raise wrong(op, name, f"shape {shape}", value, "match the input's sizes")
-    if value.dtype == input.dtype:
+    if data.dtype is input._data.dtype:
         return value
     if (input.dtype.char, value.dtype.char) != ("e", "f"):
         expected = f"dtype {input.dtype}, that of the input"

@@ -52,14 +52,16 @@ def wrapped(xp, index, size):
 def positions_along(xp, index, dim, shape):
     """Return the C-order positions in an array of `shape` that `index` names along `dim`.
 
-    In all other dimensions an entry of `index` stands for its own place.
+    In all other dimensions an entry of `index` stands for its own place. The result may be `index`.
     """
     few = xp is np and index.size <= _MANY
     places = _places_of_few if few else functools.partial(_places_around, xp)
     stride, around = places(index.shape, dim, tuple(shape))
-    positions = index.astype(np.int64, copy=False) * stride
+    positions = index.astype(np.int64, copy=False)
+    if stride != 1:
+        positions = positions * stride
     for steps in around:
-        positions += steps
+        positions = xp.add(positions, steps, out=None if positions is index else positions)
     return positions
 
 

@@ -78,8 +78,8 @@ def standardize_grad(xp, dy, z, variance, *, groups, eps, centred, out=None):
 
 
 def _dx(xp, dy, z, variance, eps, centred=True, out=None):
-    dx = xp.multiply(z, -_mean_of_product(xp, dy, z), out=out)
-    dx += dy
+    dx = xp.multiply(z, _mean_of_product(xp, dy, z), out=out)
+    xp.subtract(dy, dx, out=dx)
     if centred:
         dx -= _mean(xp, dy)
     dx *= _rsqrt(xp, variance, eps)
@@ -105,8 +105,9 @@ def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, need
         found.append(_sum_by_channel(xp, by_channel))
     if needs[0]:
         dz = by_channel if weight is None else by_channel * _column(weight, by_channel)
-        dx = _dx(xp, dz.reshape(groups), z.reshape(groups), variance, eps)
-        found.insert(0, dx.reshape(dy.shape))
+        dx = xp.empty(dy.shape, dy.dtype)  # not a view: the caller takes what owns its memory
+        _dx(xp, dz.reshape(groups), z.reshape(groups), variance, eps, out=dx.reshape(groups))
+        found.insert(0, dx)
     return tuple(found) if len(found) > 1 else found[0]
 
 
@@ -124,7 +125,8 @@ def _wide(x):
 
 
 def _restored(y, x):
-    return y.reshape(x.shape).astype(x.dtype, copy=False)
+    y = y.reshape(x.shape)
+    return y if y.dtype is x.dtype else y.astype(x.dtype)
 
 
 def _of_group(statistic):
@@ -144,7 +146,7 @@ def _standardized(xp, x, groups, eps):
 def _mean(xp, x):
     """Return the mean of each group (B, 1), or standing at each of its elements (B, P)."""
     if _is_few_lines(xp, x):
-        return _sum_of_few_lines(x) / x.shape[1]
+        return _mean_of_few_lines(x)
     x = x[None] if x.ndim == 2 else x
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
@@ -157,7 +159,7 @@ def _mean(xp, x):
 def _mean_of_product(xp, x, y):
     """Return the mean of x y, in the same way."""
     if _is_few_lines(xp, x):
-        return _sum_of_few_lines(x * y) / x.shape[1]
+        return _mean_of_few_lines(x * y)
     x, y = (x[None], y[None]) if x.ndim == 2 else (x, y)
     count = max(1, x.shape[0] * x.shape[2])
     if xp is np and x.size <= _FEW:
@@ -170,12 +172,21 @@ def _is_few_lines(xp, x):
     return xp is np and x.ndim == 2 and x.size <= _FEW and x.shape[1] > 0
 
 
-def _sum_of_few_lines(x):
-    """Return sums (B, 1); of short lines (B, P), for NumPy takes thrice as long to broadcast."""
+def _mean_of_few_lines(x):
+    """Return means (B, 1); of short lines (B, P), for NumPy takes thrice as long to broadcast."""
     size = x.shape[1]
-    if size <= _SHORTEST_LINE:
-        return x.dot(_ones((size, size), x.dtype))
-    return np.add.reduce(x, 1, keepdims=True)
+    if size > _SHORTEST_LINE:
+        return np.add.reduce(x, 1, keepdims=True) / size
+    ones, count = _summing(size, x.dtype)
+    total = x.dot(ones)
+    total /= count
+    return total
+
+
+@functools.lru_cache(64)
+def _summing(size, dtype):
+    """Return ones that sum lines up at each of their elements, and the size as an array."""
+    return np.ones((size, size), dtype), np.array(size, dtype)
 
 
 @functools.lru_cache(64)

@@ -24,10 +24,11 @@ from oneflow_lite.functors.creation import zeros_like
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.functors.random import get_rng_state, set_rng_state
 from oneflow_lite.interpreter import Interpreter, push_interpreter
-from oneflow_lite.nn.functional_call import functional_call as functional_call
+from oneflow_lite.nn.utils.stateless import call_with
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.tensor import Tensor
 
+functional_call = call_with
 _Build = Callable[[Iterator[Any]], Any]
 
 

@@ -4,7 +4,8 @@ A functor calls `dispatch(op_expr, inputs, attrs)`. The thread's top interpreter
 `AutogradInterpreter(EagerInterpreter())`, which runs the kernel and records a node when an input
 requires a gradient. `dispatch1` and `dispatch2` are the same walk written out for one and for two
 tensors on the CPU, because most ops are of that shape and a loop over inputs costs half as much
-again; whatever is unusual leaves them for the general path.
+again; whatever is unusual leaves them for the general path. `dispatch` itself spares the
+interpreters where nothing but the number of tensors is unusual.
 """
 
 from __future__ import annotations
@@ -260,6 +261,15 @@ def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
 
 def dispatch(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any] = NO_ATTRS) -> Any:
     """Hand an op to the top interpreter: any number of inputs and outputs."""
+    run = op.run_on_cpu
+    if run is not None and not op.aliases and not local.state.general:
+        arrays = [None if x is None else x._data for x in inputs]
+        if arrays and all([type(array) is ndarray or array is None for array in arrays]):
+            try:
+                out = run(*arrays, **attrs)
+            except Exception as error:
+                raise explain(op, inputs, error) from error.__cause__
+            return _made(op, inputs, out, attrs)
     if "ml_dtypes" in modules:  # else no bfloat16 can be there
         for x in inputs:
             if x is not None and type(x._data) is BFloat16Array:
@@ -334,7 +344,7 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
         raise explain(op, (x,), error) from error.__cause__
     if type(out) is not ndarray:
         if type(out) is tuple:
-            return _several(op, (x,), out, attrs)
+            return _made(op, (x,), out, attrs)
         out = out if isinstance(out, ndarray) else np.asarray(out)
     y = _new(Tensor)
     y._data = out
@@ -390,7 +400,7 @@ def dispatch2(op: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> A
         raise explain(op, (x, y), error) from error.__cause__
     if type(out) is not ndarray:
         if type(out) is tuple:
-            return _several(op, (x, y), out, attrs)
+            return _made(op, (x, y), out, attrs)
         out = out if isinstance(out, ndarray) else np.asarray(out)
     z = _new(Tensor)
     z._data = out
@@ -456,20 +466,40 @@ def _dispatch_annotated(
     return y
 
 
-def _several(
-    op: OpExpr, inputs: tuple[Tensor, ...], arrays: tuple[Any, ...], attrs: dict[str, Any]
-) -> tuple[Tensor, ...]:
-    """Wrap and record the outputs of an op that has several."""
-    grad_enabled = local.state.grad_enabled
-    origin = SPLIT if grad_enabled else NO_GRAD
-    results = tuple([_wrap(op, inputs, array, attrs, origin) for array in arrays])
-    if grad_enabled:
+def _made(op: OpExpr, inputs: tuple[Any, ...], out: Any, attrs: dict[str, Any]) -> Any:
+    """Wrap and record what a kernel made of arrays on the CPU; `to_device` puts it elsewhere."""
+    state = local.state
+    outputs = []
+    for array in out if type(out) is tuple else (out,):
+        y = _new(Tensor)
+        y._data = np.asarray(array) if isinstance(array, np.generic) else array
+        outputs.append(y)
+    source = None
+    if op.aliases:
+        source = inputs[op.schema.inputs.index(op.schema.view_of)]
+        origin = SPLIT if state.grad_enabled else NO_GRAD
+        for y in outputs:
+            link_view(op, source, y, attrs, origin)
+    if state.inference:
+        for y in outputs:
+            y._inference = source is None or source._inference
+    if state.grad_enabled:
+        edges = []
+        needs_grad = False
         for x in inputs:
-            x.refresh_view()
-        edges = tuple([x._edge or NO_EDGE for x in inputs])
-        if any([edge is not NO_EDGE for edge in edges]):
-            record(op, inputs, results, attrs, edges)
-    return results
+            edge = None
+            if x is not None:
+                if x._view is not None:
+                    x.refresh_view()
+                edge = x._edge
+            if edge is None:
+                edges.append(NO_EDGE)
+            else:
+                edges.append(edge)
+                needs_grad = True
+        if needs_grad:
+            record(op, inputs, tuple(outputs), attrs, tuple(edges))
+    return tuple(outputs) if type(out) is tuple else outputs[0]
 
 
 def _grad_function(op: OpExpr) -> OpExprGradFunction:
@@ -487,12 +517,16 @@ def record(
     kinds = [y._data.dtype.kind for y in outputs]
     if "f" not in kinds and "c" not in kinds:
         return
-    function = _grad_function(op)
-    needs = tuple([edge[0] is not None for edge in edges])
-    saved, attrs = function.save(inputs, outputs, attrs, needs)
+    function = op.grad_function or _grad_function(op)
+    needs = []
+    number = 0
+    for sender, _ in edges:
+        needs.append(sender is not None)
+        if sender is not None and sender.topological_nr >= number:
+            number = sender.topological_nr + 1
+    saved, attrs = function.save(inputs, outputs, attrs, tuple(needs))
     if "c" in kinds:
         function = function.conjugated()
-    number = 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
     first = outputs[0]._data
     node = make_node(function, edges, number, saved, attrs, first.shape, first.dtype)
     if len(outputs) > 1 or type(first) is not ndarray:

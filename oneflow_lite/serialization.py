@@ -1,5 +1,7 @@
 """flow.save and flow.load: state dicts as safetensors files, which hold numbers and never code.
 
+PyTorch's own files are read, too (`oneflow_lite/torch_files.py`), and never written.
+
 A file is a safetensors file: flat state dicts keep their names and are read by any safetensors
 library. What safetensors itself cannot say (nesting, numbers and strings between the tensors,
 complex dtypes, names that share one tensor) stands as JSON in its metadata.
@@ -12,41 +14,54 @@ import json
 import os
 import struct
 import zlib
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from oneflow_lite.device import Device, as_device, to_device
+from oneflow_lite.bfloat16_arrays import adopted
+from oneflow_lite.device import Device, to_device
+from oneflow_lite.dtype import as_dtype
 from oneflow_lite.errors import (
-    ArgumentError,
     ArgumentTypeError,
     FlowError,
     SerializationError,
     bad_argument,
 )
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensor import Tensor, make_tensor, to_array
+from oneflow_lite.torch_files import is_torch_file, load_torch, locate
 
 _STRUCTURE, _CHECKSUM = "oneflow_lite", "oneflow_lite_crc32"  # our entries in the metadata
-_VERSION = 1
+_VERSION = 2  # since 2, the metadata of state dicts
 _DTYPES: dict[str, Any] = {
     "BOOL": np.uint8, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "I32": np.int32,
-    "I64": np.int64, "F16": np.float16, "F32": np.float32, "F64": np.float64, "C64": np.complex64,
+    "I64": np.int64, "U16": np.uint16, "U32": np.uint32, "U64": np.uint64, "BF16": "bfloat16",
+    "F16": np.float16, "F32": np.float32, "F64": np.float64, "C64": np.complex64,
 }  # fmt: skip
 _LEAVES = (bool, int, float, str)
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write a state dict to a file.
 
     Parameters
     ----------
     obj : dict
         Tensors by name, as `Module.state_dict()` returns them, or an optimizer's state dict:
-        tensors, numbers, strings, None, and lists, tuples and dicts of these.
+        tensors, NumPy arrays (loaded as tensors), numbers, strings, None, and lists, tuples and
+        dicts of these.
     f : path or binary file
         A path is written all at once: after an error an older file is as it was.
+    pickle_module, pickle_protocol, _use_new_zipfile_serialization
+        Accepted for scripts written for PyTorch; change nothing, for nothing is pickled.
 
     Raises
     ------
@@ -79,43 +94,43 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
 
 
 def load(
-    f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
 ) -> Any:
-    """Read what `save` wrote, or any safetensors file as a dict of tensors.
+    """Read what `save` wrote, any safetensors file as a dict of tensors, or a file of PyTorch.
 
-    Nothing in the file is executed; files made by pickle are refused.
+    Nothing in a file is executed. Of PyTorch's own files those are read that hold tensors,
+    parameters, numbers, strings, bytes, NumPy arrays of numbers, and containers of these: what
+    `torch.save(model.state_dict(), path)` writes, and checkpoints of several such dicts.
 
     Parameters
     ----------
     f : path or binary file
         Where to read.
-    map_location : device, optional
-        Where the tensors are put; the CPU by default.
-    weights_only : bool
-        Must be True, which is what PyTorch's scripts pass for the same safety.
+    map_location : device, dict or callable, optional
+        Where the tensors are put; the CPU by default. For PyTorch's files also a dict of devices
+        by the device that they were saved from, or a function of elements and that device.
+    pickle_module, weights_only, mmap, **pickle_load_args
+        Accepted for scripts written for PyTorch; change nothing. A file is always read as with
+        `weights_only=True`.
 
     Returns
     -------
     object
-        As it was saved; tensors require no gradient.
+        As it was saved. Tensors of `save` require no gradient, those of PyTorch as they did.
 
     Raises
     ------
     SerializationError
-        When the file is damaged, cut short, or of another kind.
+        When the file is damaged, cut short, or of another kind, or holds something else.
     FileNotFoundError
         When there is no such file.
     """
-    if not weights_only:
-        raise bad_argument(
-            ArgumentError,
-            "load",
-            "weights_only",
-            expected="True: files hold numbers, never code",
-            got=weights_only,
-            mend="leave it out",
-        )
-    device = as_device(map_location)
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             data = file.read()
@@ -123,6 +138,14 @@ def load(
         data = f.read()
     else:
         raise _not_a_file("load", f)
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise SerializationError(
+            f"load(): the file gives {type(data).__name__} instead of bytes; open it in binary mode"
+        )
+    data = bytes(data)
+    if is_torch_file(data):
+        return load_torch(data, map_location)
+    device = locate(map_location)(make_tensor(np.empty(0)), "cpu")
     return _Reader(data, device).load()
 
 
@@ -132,6 +155,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self.names: dict[int, str] = {}  # by the identity of the tensor's array
+        self.tensors: dict[int, Tensor] = {}  # by the identity of the array that was to be saved
         self.alive: list[Any] = []  # an identity holds only while its array lives
 
     def dump(self, obj: Any) -> bytes:
@@ -152,19 +176,27 @@ class _Writer:
 
     def describe(self, obj: Any, path: tuple[str, ...]) -> Any:
         """Return the JSON description of an object, collecting its tensors."""
+        if isinstance(obj, np.ndarray):
+            return self.add(self.tensor_of(obj, path), ".".join(path))
+        if isinstance(obj, np.generic) and obj.dtype.kind in "biuf":
+            return obj.item()
         if isinstance(obj, Tensor):
             return self.add(obj, ".".join(path))
         if obj is None or isinstance(obj, _LEAVES):
             return obj
         if isinstance(obj, Mapping):
-            return {"dict": [self.entry(key, value, path) for key, value in obj.items()]}
+            items = [self.entry(key, value, path) for key, value in obj.items()]
+            metadata = getattr(obj, "_metadata", None)
+            if metadata is None:
+                return {"dict": items}
+            return {"state_dict": [items, self.describe(metadata, (*path, "_metadata"))]}
         if type(obj) in (list, tuple):
             items = [self.describe(item, (*path, str(i))) for i, item in enumerate(obj)]
             return {type(obj).__name__: items}
         raise SerializationError(
-            f"save(): {_where(path)} is of type {type(obj).__name__}; only tensors, numbers, "
-            "strings, None, and lists, tuples and dicts of these are written: save "
-            "module.state_dict() rather than the module, flow.tensor(a) rather than the array a"
+            f"save(): {_where(path)} is of type {type(obj).__name__}; only tensors, arrays, "
+            "numbers, strings, None, and lists, tuples and dicts of these are written: save "
+            "module.state_dict() rather than the module, for a file never carries code"
         )
 
     def entry(self, key: Any, value: Any, path: tuple[str, ...]) -> list[Any]:
@@ -175,6 +207,18 @@ class _Writer:
                 "use strings or ints as keys"
             )
         return [key, self.describe(value, (*path, str(key)))]
+
+    def tensor_of(self, array: np.ndarray[Any, Any], path: tuple[str, ...]) -> Tensor:
+        """Return the tensor as which an array is saved: one and the same for one array."""
+        if id(array) not in self.tensors:
+            try:
+                self.tensors[id(array)] = make_tensor(to_array("save", array))
+            except FlowError as error:
+                raise SerializationError(
+                    f"save(): {_where(path)} is an array of {array.dtype}: {error}"
+                ) from None
+            self.alive.append(array)
+        return self.tensors[id(array)]
 
     def add(self, tensor: Tensor, name: str) -> dict[str, str]:
         """Store a tensor under a name that is free, or find the name it is stored under."""
@@ -197,13 +241,8 @@ class _Writer:
 class _Reader:
     """Checks a file and puts the object together again."""
 
-    def __init__(self, data: Any, device: Device) -> None:
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise SerializationError(
-                f"load(): the file gives {type(data).__name__} instead of bytes; "
-                "open it in binary mode"
-            )
-        self.data = bytes(data)
+    def __init__(self, data: bytes, device: Device) -> None:
+        self.data = data
         self.device = device
         self.arrays: Arrays = {}
         self.tensors: dict[str, Tensor] = {}
@@ -237,22 +276,17 @@ class _Reader:
             length = struct.unpack("<Q", self.data[:8])[0]
             header = json.loads(self.data[8 : 8 + length])
         except Exception as error:  # the library raises classes of its own
-            if _is_pickled(self.data):
-                raise SerializationError(
-                    "load(): this is a file made by pickle (torch.save, perhaps), which could run "
-                    "code when read; save it from there as safetensors "
-                    "(safetensors.torch.save_file) and load that"
-                ) from None
             raise _damaged(str(error)) from None
         metadata = header.pop("__metadata__", None) or {}
         for name in header:
             kind = found[name]["dtype"]
             if kind not in _DTYPES:
                 raise SerializationError(
-                    f"load(): tensor {name!r} is of dtype {kind}, which NumPy does not have; "
+                    f"load(): tensor {name!r} is of dtype {kind}, which there is no tensor of; "
                     "convert it to F32 where the file was made"
                 )
-            stored = np.dtype(_DTYPES[kind])
+            dtype = as_dtype("load", _DTYPES[kind])
+            stored = np.dtype(getattr(dtype, "dtype", dtype))  # of bfloat16, that of ml_dtypes
             array = np.frombuffer(found[name]["data"], stored.newbyteorder("<"))
             own = array.astype(np.bool_ if kind == "BOOL" else stored)
             self.arrays[name] = own.reshape(found[name]["shape"])
@@ -265,6 +299,10 @@ class _Reader:
         if "tensor" in described:
             return self.tensor(described["tensor"], described["dtype"])
         ((kind, items),) = described.items()
+        if kind == "state_dict":
+            state: Any = OrderedDict((key, self.build(value)) for key, value in items[0])
+            state._metadata = self.build(items[1])
+            return state
         if kind == "dict":
             return {key: self.build(value) for key, value in items}
         return {"list": list, "tuple": tuple}[kind](self.build(item) for item in items)
@@ -277,16 +315,8 @@ class _Reader:
                 array = array.view(dtype).reshape(array.shape[:-1])
             if self.device.type != "cpu":
                 array = to_device(array, self.device)
-            self.tensors[name] = make_tensor(array)
+            self.tensors[name] = make_tensor(adopted(array))
         return self.tensors[name]
-
-
-def _is_pickled(data: bytes) -> bool:
-    """Tell whether bytes that cannot be read look like a pickle, or like a zip file with one."""
-    if data[:1] == b"\x80":
-        # The length of our header may begin so too; its text follows the eight bytes of the length.
-        return data[8:9] not in (b"", b"{")
-    return data[:4] == b"PK\x03\x04"
 
 
 def _checksum(structure: str, arrays: Arrays) -> int:

@@ -526,8 +526,14 @@ class Tensor(Methods):
 
     @property
     def data(self) -> Tensor:
-        """The tensor without history, sharing memory; assigning replaces the array."""
-        return self.detach()
+        """The tensor without history, sharing memory but no version; assigning replaces the array.
+
+        A write through it is not noticed by a backward pass that needs the old values; one through
+        `detach()` is.
+        """
+        alias = self.detach()
+        alias._storage = Storage()
+        return alias
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -780,7 +786,10 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
 
 
 def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]:
-    """Return nested sequences with lists for the tensors in them, and the dtype of them all."""
+    """Return nested sequences without tensors in them, and the dtype of them all.
+
+    A tensor of one element counts as a number whatever its shape, as in PyTorch.
+    """
     found: list[Any] = []
     listed = _listed(data, found)
     if any(isinstance(x, Tensor) and x.requires_grad for x in found):
@@ -801,7 +810,9 @@ def _listed(value: Any, found: list[Any]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_listed(each, found) for each in value]
     found.append(value)
-    return value.detach().tolist() if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    return value.item() if value.numel() == 1 else value.detach().tolist()
 
 
 def _first_of(data: Any) -> Any:

@@ -194,7 +194,6 @@ class TestVersions:
             lambda x: x.normal_(),
             lambda x: x.bernoulli_(0.5),
             lambda x: x.detach().add_(1),
-            lambda x: x.data.add_(1),
             lambda x: x[0].add_(1),
             lambda x: x.t().add_(1),
             lambda x: x.view(-1).add_(1),
@@ -219,6 +218,29 @@ class TestVersions:
         view.add_(1)
         assert x._version == view._version == alias._version == 1
         assert copy._version == 0
+
+    def test_a_write_through_data_has_a_version_of_its_own(self):
+        x = flow.tensor([1.0, 2.0], requires_grad=True)
+        w = flow.tensor([3.0, 4.0])
+        y = x * w
+        alias = w.data
+        alias.add_(1)
+        assert (alias._version, w._version, w.data._version) == (1, 0, 0)
+        y.sum().backward()  # as PyTorch's: with the values that are there now
+        assert x.grad.tolist() == w.tolist() == [4, 5]
+        y = x * w
+        w.detach().add_(1)
+        with pytest.raises(flow.errors.StaleTensorError):
+            y.sum().backward()
+
+    def test_debug_mode_notices_a_write_through_data(self):
+        x = flow.tensor([1.0, 2.0], requires_grad=True)
+        w = flow.tensor([3.0, 4.0])
+        with flow.autograd.set_debug_mode(True):
+            y = x * w
+            w.data.add_(1)
+            with pytest.raises(flow.errors.StaleTensorError):
+                y.sum().backward()
 
 
 class TestStaleSavedTensors:

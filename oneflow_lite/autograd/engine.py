@@ -26,7 +26,9 @@ def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
         return (value,)
     if isinstance(value, GradientEdge):
         return (value.stand_in(),)
-    items = tuple(value) if isinstance(value, Iterable) else (value,)
+    items = tuple(value) if isinstance(value, (tuple, list, Iterable)) else (value,)
+    if all([isinstance(x, Tensor) for x in items]):
+        return items
     items = tuple([x.stand_in() if isinstance(x, GradientEdge) else x for x in items])
     for item in items:
         if not isinstance(item, Tensor):
@@ -138,7 +140,8 @@ def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
         )
     edges = []
     for i, tensor in enumerate(inputs):
-        tensor.refresh_view()
+        if tensor._view is not None:
+            tensor.refresh_view()
         if tensor._edge is None:
             raise GradientError(
                 f"{op}(): argument 'inputs[{i}]' (shape {tensor.shape}) does not require a "

@@ -56,11 +56,12 @@ class GradientSums(TaskGraph):
     def _conform(self, grad: Any, node: FunctionNode, index: int, sender: Any) -> Any:
         """Sum a gradient to the shape of its value and check it; name the culprit otherwise."""
         data = getattr(grad, "_data", None) if self.recorded else grad
+        value: Any = node if node.infos is None else node.infos[index]
         if (
             type(data) is ndarray
-            and data.shape == node.shape
-            and data.dtype is node.dtype
-            and node.infos is None
+            and data.shape == value.shape
+            and data.dtype is value.dtype
+            and (value is node or value.device is CPU)
         ):
             return grad
         if isinstance(grad, (tuple, list)):
@@ -119,8 +120,10 @@ class GradientSums(TaskGraph):
         if not function.materialize:
             return tuple(grads)
         return tuple(
-            self.gradients.zeros(info) if grad is None and info is not None else grad
-            for grad, info in zip(grads, node.output_tensor_infos, strict=True)
+            [
+                self.gradients.zeros(info) if grad is None and info is not None else grad
+                for grad, info in zip(grads, node.output_tensor_infos, strict=True)
+            ]
         )
 
     # What happens to a gradient that is complete
@@ -128,13 +131,16 @@ class GradientSums(TaskGraph):
     def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
         """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
         captures = () if self.exec_info is None else self.exec_info[node].captures
-        metas: Any = node.metas or ()
+        metas: Any = node.metas
         if not (node.edges or captures or node.infos or metas[0].hooks):
             if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
                 self._accumulate(node, metas[0], out_grad)
             else:
                 self._add(node, metas[0], out_grad)
             return None
+        if not self.accumulate and not node.infos and not (metas and metas[0] and metas[0].hooks):
+            self._capture(node, captures, out_grad)
+            return out_grad
         grads = [out_grad] if node.infos is None else out_grad
         if self._seen is None:
             self._seen = {}
@@ -143,17 +149,21 @@ class GradientSums(TaskGraph):
             if grad is None:
                 continue
             meta = metas[index] if metas else None
-            captured = [position for i, position in captures if i == index]
+            captured = [each for each in captures if each[0] == index]
             if meta is not None and meta.hooks and (self.hooks_at_inputs or not captured):
                 grad = grads[index] = self._run_hooks(node, index, meta, grad)
             if not self.accumulate:
-                ours = self.create_graph or (node in self.owned and len(captured) == 1)
-                for position in captured:
-                    self.captured_grads[position] = grad if ours else self._copy(grad)
+                self._capture(node, captured, grad)
             elif type(node) is AccumulateGrad or captured or (meta and meta.retain_grad):
                 self._accumulate(node, meta or node.output_meta(index), grad)
         del self._seen[node]
         return grads[0] if node.infos is None else grads
+
+    def _capture(self, node: FunctionNode, captures: Sequence[tuple[int, int]], grad: Any) -> None:
+        """Keep the complete gradient of one value for `autograd.grad`."""
+        ours = self.create_graph or (node in self.owned and len(captures) == 1)
+        for _, position in captures:
+            self.captured_grads[position] = grad if ours else self._copy(grad)
 
     def _copy(self, grad: Any) -> Any:
         """Return a gradient in memory that no other one shares, by an op where ops are recorded."""

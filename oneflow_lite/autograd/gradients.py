@@ -76,26 +76,39 @@ def fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
     return extra >= 0 and all(w in (1, h) for w, h in zip(want, have[extra:], strict=True))
 
 
+def _arrays(tensors: Any) -> Any:
+    if isinstance(tensors, (tuple, list)):
+        return tuple(map(_arrays, tensors))
+    return getattr(tensors, "_data", None)
+
+
 def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[Any] | None) -> bool:
     """Return whether a rule made this array for us alone, so that the task may write into it.
 
     A rule computes with ops and arithmetic only, and a kernel that declares no view returns new
     memory. So an array that owns its memory is new, unless it is an incoming gradient or a saved
     array handed through, or the rule returned it, or a view of it, for another input as well.
+    `out_grad` is a tuple for a node with several outputs.
     """
-    if node.infos is not None or node.grad_function.shows_gradients:
+    if node.grad_function.shows_gradients:
         return False
     if isinstance(grad, Tensor):  # what tensors share is what their arrays share
-        grad, out_grad = grad._data, out_grad._data
-        siblings = siblings and [getattr(other, "_data", None) for other in siblings]
+        grad, out_grad, siblings = grad._data, _arrays(out_grad), _arrays(siblings)
     if grad.base is not None or grad is out_grad:
         return False
+    if type(out_grad) is tuple:
+        for other in out_grad:
+            if other is grad:
+                return False
     for saved in node.saved or ():
         if grad is saved[1]:
             return False
     if siblings is not None and len(siblings) > 1:
+        times = 0
         for other in siblings:
-            if getattr(other, "base", None) is grad:
+            if other is grad:
+                times += 1
+            elif getattr(other, "base", None) is grad:
                 return False
-        return sum([other is grad for other in siblings]) == 1
+        return times == 1
     return True

@@ -61,6 +61,7 @@ class RootGradFunction(OpExprGradFunction):
     """The gradient function of a GraphRoot: it sends the gradients that the caller gave."""
 
     many = False
+    shows_gradients = True  # they are the caller's
     node_name = "graph_root"
 
     def __init__(self, grads: Sequence[Any]) -> None:
@@ -138,13 +139,14 @@ class GraphTask(GradientSums):
             root = make_graph_root(RootGradFunction(grads), tuple(roots))
             self.not_ready[root] = []
             return root
-        node: FunctionNode = roots[0][0]
-        grad = root_grads[0] if recorded else root_grads[0]._data
+        node, index = roots[0]
+        grad = root_grads[0] if recorded else root_grads[0]._data  # checked by the caller
         if node.infos is None:
-            self.not_ready[node] = grad  # checked by the caller
+            self.not_ready[node] = grad
         else:
-            self._receive(node, roots[0][1], grad, None)
-        return node
+            buffers = self.not_ready[node] = [None] * len(node.infos)
+            buffers[index] = grad
+        return node  # type: ignore[no-any-return]
 
     # Running
 
@@ -190,7 +192,7 @@ class GraphTask(GradientSums):
         else:
             self._run_nodes(nodes)
 
-    def _run_nodes(self, nodes: list[FunctionNode]) -> None:
+    def _run_nodes(self, nodes: Sequence[FunctionNode]) -> None:
         """Run nodes that are all on the CPU. What `_evaluate` does, without its calls."""
         not_ready, owned = self.not_ready, self.owned
         exec_info, targets = self.exec_info, self._targets
@@ -221,8 +223,8 @@ class GraphTask(GradientSums):
                     state = _NOTHING_SAVED
                 in_grads = None
                 if node.infos is not None:  # several outputs
-                    out_grads = self._materialize(node, function, out_grad)
-                    in_grads = self._apply_all(node, function, F, state, out_grads)
+                    out_grad = self._materialize(node, function, out_grad)
+                    in_grads = self._apply_all(node, function, F, state, out_grad)
                 elif function.whole:
                     in_grads = self._apply_all(node, function, F, state, (out_grad,))
                 else:
@@ -269,7 +271,7 @@ class GraphTask(GradientSums):
                 self._explain(error, node)
             raise
 
-    def _run_in_order(self, nodes: list[FunctionNode]) -> None:
+    def _run_in_order(self, nodes: Sequence[FunctionNode]) -> None:
         """Run nodes, watched by anomaly mode."""
         for node in nodes:
             try:

@@ -25,13 +25,15 @@ class RemovableHandle:
     Also a context manager that removes the hook at the end of the block.
     """
 
-    def __init__(self, hooks: dict[int, Any]) -> None:
+    def __init__(self, hooks: dict[int, Any], *, extra_dict: Any = None) -> None:
         self.id = next(_ids)
-        self._hooks: dict[int, Any] = hooks
+        others = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self._dicts: list[dict[int, Any]] = [hooks, *(each for each in others if each is not None)]
 
     def remove(self) -> None:
         """Remove the hook; removing it twice does nothing."""
-        self._hooks.pop(self.id, None)
+        for each in self._dicts:
+            each.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -51,13 +51,15 @@ class SavePlan:
         saved = []
         for name, i in self.inputs:
             tensor = inputs[i]
-            if tensor is not None:
-                saved.append(save_tensor(name, tensor, tensor._edge))
-            else:
+            if tensor is None:
                 attrs = {**attrs, name: None}
+                continue
+            storage = tensor._storage or tensor.storage
+            saved.append((name, tensor._data, storage, storage.version, tensor._edge))
         for name, i in self.outputs:
-            y = self._output(outputs, i, name)
-            saved.append(save_tensor(name, y, output_edge(y, i)))
+            y = outputs[i] if i < len(outputs) else self._output(outputs, i, name)
+            storage = y._storage or y.storage
+            saved.append((name, y._data, storage, storage.version, output_edge(y, i)))
         if self.constants or self.variadic:
             attrs = dict(attrs)
             for name, i, what in self.constants:

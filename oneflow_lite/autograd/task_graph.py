@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.function_node import Edge, FunctionNode
@@ -48,7 +48,7 @@ class TaskGraph:
     exec_info: dict[FunctionNode, ExecInfo] | None = None
     captured_grads: list[Any] = []  # noqa: RUF012  (empty until a task sets its own)
     nodes: Sequence[FunctionNode] = ()
-    _targets: frozenset[FunctionNode] = frozenset()  # the nodes of the inputs
+    _targets: Container[FunctionNode] = ()  # the nodes of the inputs
     stops_at_inputs = False  # else one input may be reached through another
 
     def compute_dependencies(self, root: FunctionNode, lowest: int = 0) -> None:
@@ -76,18 +76,18 @@ class TaskGraph:
         self, root: FunctionNode, inputs: Sequence[Edge]
     ) -> None:
         """Count dependencies, and keep in `exec_info` the nodes that lead to an input."""
-        captures: dict[FunctionNode, tuple[tuple[int, int], ...]] = {}
+        captures: dict[FunctionNode, ExecInfo] = {}
         for position, (node, index) in enumerate(inputs):
-            captures[node] = (*captures.get(node, ()), (index, position))
-        self._targets = frozenset(captures)
+            if node in captures:
+                captures[node].captures += ((index, position),)
+            else:
+                captures[node] = ExecInfo(False, ((index, position),))
+        self._targets = captures
         self.captured_grads = [None] * len(inputs)
         self.compute_dependencies(root, min([node.topological_nr for node in captures]))
-        exec_info = {
-            node: ExecInfo(False, wanted)
-            for node, wanted in captures.items()
-            if node in self.dependencies
-        }
-        for node in sorted(self.dependencies, key=_by_sequence):  # inputs before outputs
+        exec_info = {node: info for node, info in captures.items() if node in self.dependencies}
+        ordered = sorted(self.dependencies, key=_by_sequence)
+        for node in ordered:  # inputs before outputs
             if self.stops_at_inputs and node in captures:
                 continue
             for next_node, _ in node.edges:
@@ -98,6 +98,7 @@ class TaskGraph:
                         exec_info[node] = _NEEDED
                     break
         self.exec_info = exec_info
+        self.nodes = [node for node in reversed(ordered) if node in exec_info]
 
     def compute_dependencies_of_chain(self, root: FunctionNode) -> list[FunctionNode]:
         """Take the straight-line prefix of a graph, then count the rest.
@@ -127,20 +128,17 @@ class TaskGraph:
             node = following
         return chain
 
-    def order(self, prefix: list[FunctionNode]) -> list[FunctionNode]:
+    def order(self, prefix: list[FunctionNode]) -> Sequence[FunctionNode]:
         """Return the nodes to run, the latest created first; raise when one was freed."""
-        if len(self.dependencies) > 1:
-            nodes = sorted(self.dependencies, key=_by_sequence, reverse=True)
-        else:
-            nodes = list(self.dependencies)
-        if self.exec_info is not None:
-            nodes = [node for node in nodes if node in self.exec_info]
-        if prefix:
-            nodes = prefix + nodes
+        nodes = self.nodes
+        if self.exec_info is None:
+            rest = list(self.dependencies)
+            if len(rest) > 1:
+                rest.sort(key=_by_sequence, reverse=True)
+            nodes = self.nodes = prefix + rest if prefix else rest
         for node in nodes:
             if node.saved is None and self._is_needed(node):
                 raise freed(node)
-        self.nodes = nodes
         return nodes
 
     def _is_needed(self, node: FunctionNode) -> bool:

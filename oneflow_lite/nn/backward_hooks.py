@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -140,6 +141,28 @@ class BackwardHook:
             f"a {kind} of {type(self.module).__name__} returned {got}, expected None or a tuple of "
             f"{len(before)}"
         )
+
+
+def add_plain_hooks(module: Any, hooks: Iterable[Hook], args: Any, output: Any) -> None:
+    """Have the hooks called at the node that made the output, with the gradients of that node."""
+    found = output
+    while not isinstance(found, Tensor):
+        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
+    node = found.grad_fn
+    if node is None:
+        return
+    expected = {x.grad_fn_node for x in args if isinstance(x, Tensor) and x.grad_fn is not None}
+    before = {following for following, _ in node.next_functions}
+    if output is not found or not expected <= before:
+        warnings.warn(
+            f"the regular backward hooks of {type(module).__name__} get the gradients of "
+            f"{node.name()} alone, which are not those of the module's inputs and outputs; use "
+            "register_full_backward_hook",
+            FutureWarning,
+            stacklevel=_level_of_caller(),
+        )
+    for hook in hooks:
+        node.register_hook(functools.partial(hook, module))
 
 
 def _require_grad(values: tuple[Any, ...]) -> bool:

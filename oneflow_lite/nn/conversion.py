@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.device import CPU, Device, as_device
 from oneflow_lite.dtype import as_dtype, float16, float32, float64
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DeviceError, bad_argument
+from oneflow_lite.functors.creation import empty_like
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import Tensor, make_tensor
 
 if TYPE_CHECKING:
     from oneflow_lite.nn.module import Module
@@ -25,7 +30,7 @@ class Conversion:
 
     if TYPE_CHECKING:
 
-        def modules(self) -> Iterator[Module]: ...
+        def children(self) -> Iterator[Module]: ...
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device and convert floating point and complex tensors to a dtype.
@@ -35,12 +40,10 @@ class Conversion:
 
         Raises
         ------
-        DTypeError
-            When the dtype is neither floating point nor complex.
+        ArgumentTypeError
+            When the dtype is neither floating point nor complex, and for any other argument.
         DeviceError
             When the device is not there.
-        ArgumentTypeError
-            For any other argument.
         """
         device, dtype = _parse(args, kwargs)
 
@@ -62,10 +65,25 @@ class Conversion:
         """Move to the CPU."""
         return self.to(device=CPU)
 
+    def xpu(self, device: Any = None) -> Self:
+        """Raise `DeviceError`, as `mtia` and `ipu` do: the CPU and CUDA are all there is."""
+        return self._absent("xpu", device)
+
+    def mtia(self, device: Any = None) -> Self:
+        """Raise `DeviceError`."""
+        return self._absent("mtia", device)
+
+    def ipu(self, device: Any = None) -> Self:
+        """Raise `DeviceError`."""
+        return self._absent("ipu", device)
+
+    def _absent(self, kind: str, device: Any) -> Self:
+        where = kind if device is None else f"{kind}:{device}"
+        raise DeviceError(f"{kind}(): device '{where}' is not there; use cpu() or cuda()")
+
     def type(self, dst_type: Any) -> Self:
-        """Convert every parameter and buffer to a dtype."""
-        dtype = as_dtype("type", dst_type)
-        return self._apply(lambda tensor: tensor.to(dtype=dtype))
+        """Convert every parameter and buffer to a dtype, or one named 'torch.FloatTensor'."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self) -> Self:
         """Convert floating point parameters and buffers to float32."""
@@ -79,32 +97,60 @@ class Conversion:
         """Convert floating point parameters and buffers to float16."""
         return self._convert_floating(float16)
 
+    def bfloat16(self) -> Self:
+        """Convert floating point parameters and buffers to bfloat16, which needs ml_dtypes."""
+        return self._convert_floating(as_dtype("bfloat16", "bfloat16"))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without copying: parameters and buffers hold anything afterwards."""
+        target = as_device(device)
+        return self._apply(lambda tensor: empty_like(tensor, device=target), recurse)
+
+    def share_memory(self) -> Self:
+        """Put parameters and buffers on the CPU where processes forked afterwards share them.
+
+        What one of the processes writes, all of them see. A process that is spawned, or gets the
+        module through a pickle, has a copy of its own.
+        """
+        return self._apply(_shared)
+
     def _convert_floating(self, dtype: Any) -> Self:
         return self._apply(lambda t: t.to(dtype=dtype) if t.is_floating_point() else t)
 
-    def _apply(self, convert: Callable[[Tensor], Tensor]) -> Self:
-        """Replace the data of every parameter, its gradient and every buffer by `convert` of it."""
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the data of every parameter, its gradient and every buffer by `fn` of it."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
         with no_grad():
-            for module in self.modules():
-                for parameter in module._parameters.values():
-                    if parameter is not None:
-                        _convert_parameter(parameter, convert)
-                for name, buffer in module._buffers.items():
-                    if buffer is not None:
-                        module._buffers[name] = convert(buffer)
+            for parameter in self._parameters.values():
+                if parameter is not None:
+                    _convert_parameter(parameter, fn)
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
         return self
 
 
-def _convert_parameter(parameter: Parameter, convert: Callable[[Tensor], Tensor]) -> None:
-    old = parameter.data
-    new = convert(old)
-    if new is old:
+def _convert_parameter(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> None:
+    new = fn(parameter)
+    if new is parameter:
         return
     grad = parameter.grad
     parameter.grad = None
     parameter.data = new
     if grad is not None:
-        parameter.grad = convert(grad)
+        parameter.grad = fn(grad)
+
+
+def _shared(tensor: Tensor) -> Tensor:
+    """Return a copy of a tensor of the CPU in memory that is shared with forked processes."""
+    if tensor.is_cuda or not tensor.nbytes:
+        return tensor
+    memory = np.frombuffer(mmap.mmap(-1, tensor.nbytes), np.uint8)
+    shared = make_tensor(adopted(memory.view(as_plain(tensor._data).dtype)).reshape(tensor.shape))
+    shared.copy_(tensor)
+    return shared
 
 
 def _parse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, Any]:
@@ -140,7 +186,7 @@ def _parse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None
         dtype = as_dtype("to", dtype)
         if dtype.kind not in "fc":
             raise bad_argument(
-                DTypeError,
+                ArgumentTypeError,
                 "to",
                 "dtype",
                 expected="a floating point or complex dtype",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, ClassVar, Self, TypeVar
 
+from oneflow_lite.autograd.hooks import RemovableHandle
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -17,14 +18,36 @@ from oneflow_lite.errors import (
     bad_argument,
 )
 from oneflow_lite.nn.conversion import Conversion
-from oneflow_lite.nn.hooks import ModuleHooks
+from oneflow_lite.nn.hooks import EVERYWHERE, Hook, ModuleHooks, register
 from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
-from oneflow_lite.nn.state import IncompatibleKeys, collect_state, load_state
+from oneflow_lite.nn.state import ModuleState
 from oneflow_lite.nn.traversal import Traversal
 from oneflow_lite.tensor import Tensor
 
+_FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what makes an empty one
+    "_parameters": dict,
+    "_buffers": dict,
+    "_non_persistent_buffers_set": set,
+    "_backward_pre_hooks": dict,
+    "_backward_hooks": dict,
+    "_is_full_backward_hook": type(None),  # whether they are full ones; None where there are none
+    "_forward_hooks": dict,
+    "_forward_hooks_with_kwargs": dict,
+    "_forward_hooks_always_called": dict,
+    "_forward_pre_hooks": dict,
+    "_forward_pre_hooks_with_kwargs": dict,
+    "_state_dict_hooks": dict,
+    "_state_dict_pre_hooks": dict,
+    "_load_state_dict_pre_hooks": dict,
+    "_load_state_dict_pre_hooks_with_module": dict,
+    "_load_state_dict_post_hooks": dict,
+    "_modules": dict,
+}
+# Functions of the user that see, and may replace, what any module registers; by kind.
+_REGISTRATION_HOOKS: dict[str, dict[int, Hook]] = {"parameters": {}, "buffers": {}, "modules": {}}
 
-class Module(Traversal, ModuleHooks, Conversion):
+
+class Module(Traversal, ModuleHooks, ModuleState, Conversion):
     """Base class of every network and layer.
 
     A subclass calls `super().__init__()`, assigns parameters and submodules as attributes, and
@@ -50,23 +73,38 @@ class Module(Traversal, ModuleHooks, Conversion):
     (7.0, ['scale'])
     """
 
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
+    dump_patches: ClassVar[bool] = False  # PyTorch's, without effect there as well
+    call_super_init: ClassVar[bool] = False
+    """Whether `Module.__init__` hands its arguments to the next class of the MRO."""
+
     training: bool
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
-    _non_persistent_buffers: set[str]
     _modules: dict[str, Module | None]
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            raise bad_argument(
+                ArgumentTypeError,
+                f"{type(self).__name__}.__init__",
+                next(iter(kwargs), "args"),
+                expected="no arguments",
+                got=f"{len(args)} positional and {len(kwargs)} keyword arguments",
+                mend="take them in the __init__ of the subclass",
+            )
         fields = self.__dict__
         fields["training"] = True
-        fields["_parameters"] = {}
-        fields["_buffers"] = {}
-        fields["_non_persistent_buffers"] = set()
-        fields["_modules"] = {}
-        fields["_forward_hooks"] = {}
-        fields["_forward_pre_hooks"] = {}
-        fields["_backward_hooks"] = {}
-        fields["_backward_pre_hooks"] = {}
+        for name, empty in _FIELDS.items():
+            fields[name] = empty()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name, empty in _FIELDS.items():  # that an older version of the package did not have
+            if name not in self.__dict__:
+                self.__dict__[name] = empty()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output; every subclass defines it."""
@@ -81,6 +119,7 @@ class Module(Traversal, ModuleHooks, Conversion):
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
+            or EVERYWHERE
         ):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
@@ -118,6 +157,8 @@ class Module(Traversal, ModuleHooks, Conversion):
                 got=f"one computed by {param.grad_fn.name()}",
                 mend="compute the value in forward(), or pass Parameter(value.detach())",
             )
+        if param is not None:
+            param = _registered("parameters", self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -149,11 +190,11 @@ class Module(Traversal, ModuleHooks, Conversion):
                 got=type(tensor).__name__,
                 mend="wrap the value with flow.tensor(...)",
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _registered("buffers", self, name, tensor)
         if persistent:
-            self._non_persistent_buffers.discard(name)
+            self._non_persistent_buffers_set.discard(name)
         else:
-            self._non_persistent_buffers.add(name)
+            self._non_persistent_buffers_set.add(name)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Register a submodule; the same as `add_module`."""
@@ -167,7 +208,7 @@ class Module(Traversal, ModuleHooks, Conversion):
                 got=type(module).__name__,
                 mend="pass an instance of an nn.Module subclass",
             )
-        self._modules[name] = module
+        self._modules[name] = _registered("modules", self, name, module)
 
     add_module = register_module
 
@@ -217,7 +258,7 @@ class Module(Traversal, ModuleHooks, Conversion):
             if "_modules" not in fields:
                 raise _uninitialized("assign modules")
             self._forget(name, except_in="_modules")
-            self._modules[name] = value
+            self._modules[name] = _registered("modules", self, name, value)
         elif name in fields.get("_parameters", ()):
             if value is not None:
                 raise _wrong_member(name, value, "a Parameter", "flow.nn.Parameter(...)")
@@ -231,7 +272,7 @@ class Module(Traversal, ModuleHooks, Conversion):
         elif name in fields.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
                 raise _wrong_member(name, value, "a Tensor", "flow.tensor(...)")
-            self._buffers[name] = value
+            self._buffers[name] = _registered("buffers", self, name, value)
         else:
             super().__setattr__(name, value)
 
@@ -240,7 +281,7 @@ class Module(Traversal, ModuleHooks, Conversion):
         for kind in ("_parameters", "_modules", "_buffers"):
             if name in fields.get(kind, ()):
                 del fields[kind][name]
-                self._non_persistent_buffers.discard(name)
+                self._non_persistent_buffers_set.discard(name)
                 return
         super().__delattr__(name)
 
@@ -251,7 +292,7 @@ class Module(Traversal, ModuleHooks, Conversion):
         for kind in ("_parameters", "_modules", "_buffers"):
             if kind != except_in:
                 fields[kind].pop(name, None)
-        self._non_persistent_buffers.discard(name)
+        self._non_persistent_buffers_set.discard(name)
 
     def __dir__(self) -> list[str]:
         names = {*super().__dir__(), *self._parameters, *self._modules, *self._buffers}
@@ -297,55 +338,19 @@ class Module(Traversal, ModuleHooks, Conversion):
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 
-    # State
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Have calls of this module compiled, with the options of `flow.compile`."""
+        module = self._uncompiled()
+        compile = import_module("oneflow_lite.static.capture").compile  # it stands on modules
+        self.__class__ = type(compile(module, *args, **kwargs))
 
-    def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> dict[str, Tensor]:
-        """Return parameters and persistent buffers by dotted name.
-
-        The tensors share memory with the module; they are detached unless `keep_vars`.
-        `flow.save` writes what is returned.
-
-        Parameters
-        ----------
-        destination : dict, optional
-            The dict to fill and return; a new one by default.
-        prefix : str
-            Put before every name.
-        keep_vars : bool
-            Whether the parameters themselves are returned rather than detached tensors.
-        """
-        return collect_state(
-            self, OrderedDict() if destination is None else destination, prefix, keep_vars
-        )
-
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> IncompatibleKeys:
-        """Copy the tensors of a state dict into parameters and persistent buffers.
-
-        Parameters
-        ----------
-        state_dict : mapping of str to Tensor
-            As `state_dict` returns it, or `flow.load`.
-        strict : bool
-            Whether missing and unexpected keys are an error.
-        assign : bool
-            Whether the tensors of `state_dict` take the places of the module's own, keeping their
-            dtype and device, instead of being copied into them.
-
-        Returns
-        -------
-        IncompatibleKeys
-            Lists `missing_keys` and `unexpected_keys`.
-
-        Raises
-        ------
-        StateDictError
-            Names every missing, unexpected and mis-shaped key; nothing has been copied then.
-        """
-        return load_state(self, state_dict, strict, assign)
+    def _uncompiled(self) -> Self:
+        """Return a module of the same content that is called eagerly."""
+        kind = type(self)
+        plain: Any = kind.__bases__[0] if "explain" in vars(kind) else kind
+        module: Self = plain.__new__(plain)
+        module.__dict__ = self.__dict__
+        return module
 
     # Text
 
@@ -364,6 +369,41 @@ class Module(Traversal, ModuleHooks, Conversion):
             return f"{self._get_name()}({extra})"
         body = textwrap.indent("\n".join(lines + children), "  ")
         return f"{self._get_name()}(\n{body}\n)"
+
+
+def _registered(kind: str, module: Module, name: str, value: Any) -> Any:
+    """Return what is to be registered: hooks on all modules may replace it."""
+    for hook in list(_REGISTRATION_HOOKS[kind].values()):
+        result = hook(module, name, value)
+        value = value if result is None else result
+    return value
+
+
+def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, name, param)` whenever a module registers a parameter.
+
+    It returns None, or the parameter to register instead.
+    """
+    op = "register_module_parameter_registration_hook"
+    return register(op, _REGISTRATION_HOOKS["parameters"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` whenever a module registers a buffer.
+
+    It returns None, or the tensor to register instead.
+    """
+    op = "register_module_buffer_registration_hook"
+    return register(op, _REGISTRATION_HOOKS["buffers"], hook)
+
+
+def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` whenever a module registers a submodule.
+
+    It returns None, or the module to register instead.
+    """
+    op = "register_module_module_registration_hook"
+    return register(op, _REGISTRATION_HOOKS["modules"], hook)
 
 
 def _uninitialized(what: str) -> ModuleAttributeError:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from oneflow_lite.errors import ModuleAttributeError
+from oneflow_lite.errors import ArgumentError, ModuleAttributeError, bad_argument
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 
@@ -35,9 +35,9 @@ class Traversal:
                 below = f"{prefix}.{name}" if prefix else name
                 yield from child.named_modules(memo, below, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """Yield this module and all below it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yield this module and all below it, each once by default."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -57,7 +57,9 @@ class Traversal:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Yield the parameters with their dotted names; a shared one once by default."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield the parameters, each once; what an optimizer takes."""
@@ -68,7 +70,9 @@ class Traversal:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield the buffers with their dotted names; a shared one once by default."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yield the buffers, each once."""
@@ -76,7 +80,11 @@ class Traversal:
             yield buffer
 
     def _named_members(
-        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         owners = (
@@ -85,7 +93,7 @@ class Traversal:
             else [(prefix, self)]
         )
         for owner_name, owner in owners:
-            for name, member in owner.__dict__[kind].items():
+            for name, member in get_members_fn(owner):
                 if member is None or id(member) in seen:
                     continue
                 if remove_duplicate:
@@ -93,30 +101,93 @@ class Traversal:
                 yield (f"{owner_name}.{name}" if owner_name else name), member
 
     def get_submodule(self, target: str) -> Module:
-        """Return the submodule of this dotted name; '' is the module itself."""
+        """Return the submodule of this dotted name; '' is the module itself.
+
+        Raises
+        ------
+        ModuleAttributeError
+            When a name on the way is no attribute, or no module.
+        """
         module = cast("Module", self)
         for name in target.split(".") if target else ():
-            found = getattr(module, name)
-            if not isinstance(found, Traversal):
-                raise ModuleAttributeError(f"'{name}' in '{target}' is not an nn.Module")
-            module = cast("Module", found)
+            module = module._get_module(name)
         return module
+
+    def _get_module(self, name: str) -> Module:
+        found = self._get_member(name)
+        if not isinstance(found, Traversal):
+            raise ModuleAttributeError(f"`{name}` is not an nn.Module")
+        return cast("Module", found)
+
+    def _get_member(self, name: str) -> Any:
+        if not hasattr(self, name):
+            raise ModuleAttributeError(f"{type(self).__name__} has no attribute `{name}`")
+        return getattr(self, name)
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Set the submodule of this dotted name; what stands before the last dot is there.
+
+        Parameters
+        ----------
+        target : str
+            As "encoder.layer.0".
+        module : Module
+            What takes the place.
+        strict : bool
+            Whether there must be a submodule of this name already.
+
+        Raises
+        ------
+        ModuleAttributeError
+            When a name is missing, or something else than a module has it.
+        ArgumentError
+            When the name is empty or `module` is none.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> net = flow.nn.Sequential(flow.nn.Sequential(flow.nn.ReLU()))
+        >>> net.set_submodule("0.0", flow.nn.Tanh())
+        >>> net[0][0]
+        Tanh()
+        """
+        if not target:
+            raise bad_argument(
+                ArgumentError,
+                "set_submodule",
+                "target",
+                expected="the name of a submodule",
+                got="''",
+                mend="pass its path",
+            )
+        if not isinstance(module, Traversal):
+            raise bad_argument(
+                ArgumentError,
+                "set_submodule",
+                "module",
+                expected="an nn.Module",
+                got=type(module).__name__,
+                mend="pass an instance",
+            )
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent._get_module(name)
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter of this dotted name."""
-        found = self._get_member(target)
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._get_member(name)
         if not isinstance(found, Parameter):
-            raise ModuleAttributeError(f"'{target}' is not an nn.Parameter")
+            raise ModuleAttributeError(f"`{name}` is not an nn.Parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
         """Return the buffer of this dotted name."""
         path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._buffers.get(name)
-        if found is None:
-            raise ModuleAttributeError(f"'{target}' is not a buffer")
+        owner = self.get_submodule(path)
+        found: Tensor = owner._get_member(name)
+        if name not in owner._buffers:
+            raise ModuleAttributeError(f"`{name}` is not a buffer")
         return found
-
-    def _get_member(self, target: str) -> Any:
-        path, _, name = target.rpartition(".")
-        return getattr(self.get_submodule(path), name)

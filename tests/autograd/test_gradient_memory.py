@@ -8,7 +8,17 @@ from oneflow_lite.errors import (
     GradientError,
     StaleTensorError,
 )
+from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from tests.autograd.leaves import leaf
+
+
+@pytest.fixture
+def several():
+    """An op of two inputs and two outputs, without a gradient yet."""
+    yield flow.register_op("several")(lambda xp, x, y: (x + y, x * y))
+    for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
+        registry.remove("several")
+
 
 MANY_WAYS = {
     "clone": lambda x: x.clone(),
@@ -88,6 +98,62 @@ class TestMemoryOfGradients:
         before = y.grad.tolist()
         x.grad.fill_(7)
         assert y.grad.tolist() == before
+
+    @pytest.mark.parametrize(
+        "rule",
+        {
+            "what came": lambda F, ctx, dy, dz: (dy, dz),
+            "one twice": lambda F, ctx, dy, dz: (dy, dy),
+            "one sum twice": lambda F, ctx, dy, dz: (dy + dz,) * 2,
+            "a sum and a view of it": lambda F, ctx, dy, dz: ((total := dy + dz), total[:]),
+            "what was saved": lambda F, ctx, dy, dz: (ctx.y0, ctx.y1),
+            "sums": lambda F, ctx, dy, dz: (dy + dz, dy + dz),
+        }.items(),
+        ids=lambda rule: rule[0],
+    )
+    @pytest.mark.parametrize("backward", [False, True])
+    @pytest.mark.parametrize("roots", ["first", "both", "sum"])
+    def test_through_an_op_of_several_outputs(self, several, rule, backward, roots):
+        several.grad(saves="y0, y1")(rule[1])
+        x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+        outputs = several(x, y)
+        reached = {"first": outputs[:1], "both": outputs, "sum": [outputs[0] + outputs[1]]}[roots]
+        given = [flow.ones(2) for _ in reached]
+        if backward:
+            flow.autograd.backward(reached, given)
+            grads = [x.grad, y.grad]
+        else:
+            grads = list(flow.autograd.grad(reached, [x, y], given))
+        held = [tensor.tolist() for tensor in (*outputs, *given)]
+        second = grads[1].tolist()
+        grads[0].zero_()
+        assert grads[1].tolist() == second
+        grads[1].zero_()
+        assert [tensor.tolist() for tensor in (*outputs, *given)] == held
+
+    def test_of_roots_that_are_leaves(self):
+        x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+        given = [flow.ones(2), flow.ones(2)]
+        for grad in flow.autograd.grad([x, y], [x, y], given):
+            grad.zero_()
+        flow.autograd.backward([x, y], given)
+        x.grad.zero_()
+        assert [g.tolist() for g in given] == [[1.0, 1.0]] * 2 and y.grad.tolist() == [1.0, 1.0]
+
+    def test_fresh_gradients_are_not_copied(self, several):
+        """An array that a rule made for one leaf becomes that leaf's gradient itself."""
+        made = []
+
+        def rule(F, ctx, dy, dz):
+            made[:] = [dy + 1, dy + 2]
+            return tuple(made)
+
+        several.grad()(rule)
+        x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+        first, second = flow.autograd.grad(several(x, y)[0], [x, y], flow.ones(2))
+        assert first.numpy() is made[0] and second.numpy() is made[1]
+        several(x, y)[0].backward(flow.ones(2))
+        assert x.grad.numpy() is made[0] and y.grad.numpy() is made[1]
 
     def test_a_gradient_that_reaches_two_leaves_on_long_ways(self):
         x, y, z = leaf([1.0, 2.0]), leaf([1.0, 2.0]), leaf([1.0, 2.0])

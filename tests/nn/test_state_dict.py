@@ -90,8 +90,8 @@ def test_every_problem_is_named_and_nothing_is_loaded():
         net.load_state_dict(state)
     text = str(caught.value)
     for expected in (
-        "Sequential", "Missing key(s)", "'1.bias', '2.running_mean'", "Unexpected key(s)",
-        "'3.weight'", "(3, 2)", "(2, 2)", "'0.bias'", "list", "strict=False",
+        "Sequential", "Missing key(s)", '"1.bias", "2.running_mean"', "Unexpected key(s)",
+        '"3.weight"', "(3, 2)", "(2, 2)", '"0.bias"', "list", "strict=False",
     ):  # fmt: skip
         assert expected in text
     assert isinstance(caught.value, RuntimeError)

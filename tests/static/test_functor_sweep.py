@@ -72,7 +72,8 @@ ARGUMENT_WRITTEN = [argument for _, argument in _TWINS.values() if argument is n
     "bernoulli_(x, 0.5)", "x.t().add_(tall)", "x[:, 1].mul_(2)", "c.transpose(0, 2)[1].zero_()",
     "x.add_(y).mul_(2).sub_(x)", "(x.add_(y), y.mul_(x))", "x.add_(x)", "x.mul_(x.t()[0, 0])",
     "F.relu(u, inplace=True)", "F.batch_norm(x, v, r, None, None, True)", "x.detach().add_(1)",
-    "x.data.add_(1)", "x.copy_(x.flip(0))", "wide.add_(x)", "i.clamp_(-3, 3)", "mask.logical_not()",
+    "x.data.add_(1) * 1", "x.copy_(x.flip(0))", "wide.add_(x)", "i.clamp_(-3, 3)",
+    "mask.logical_not()",
 ]  # fmt: skip
 _OUTS = {
     name: found

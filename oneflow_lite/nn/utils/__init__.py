@@ -1,17 +1,53 @@
 """Helpers around parameters and their gradients."""
 
 from oneflow_lite.exposure import old_names as _old_names
-from oneflow_lite.nn.utils import rnn
-from oneflow_lite.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
+from oneflow_lite.nn.utils import parametrizations, parametrize, prune, rnn, stateless
+from oneflow_lite.nn.utils.clip_grad import (
+    clip_grad_norm,
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
 from oneflow_lite.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from oneflow_lite.nn.utils.fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
+from oneflow_lite.nn.utils.init import skip_init
+from oneflow_lite.nn.utils.memory_format import (
+    convert_conv2d_weight_memory_format,
+    convert_conv3d_weight_memory_format,
+)
+from oneflow_lite.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from oneflow_lite.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __getattr__ = _old_names(__name__)
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "skip_init",
+    "spectral_norm",
+    "stateless",
     "vector_to_parameters",
+    "weight_norm",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import types
+import warnings
 from collections.abc import Iterable
 
 from oneflow_lite.autograd.mode import no_grad
@@ -100,12 +102,53 @@ def clip_grad_norm_(
     >>> x.grad
     tensor([0.6000, 0.8000])
     """
-    grads = _gradients(parameters)
-    total = get_total_norm(grads, norm_type, error_if_nonfinite)
-    factor = (float(max_norm) / (total + 1e-6)).clamp(max=1.0)
-    for grad in grads:
-        grad.mul_(factor.to(grad.device))
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if not listed and isinstance(parameters, types.GeneratorType):
+        warnings.warn(
+            "clip_grad_norm_(): the generator of parameters is empty, so nothing is clipped; it "
+            "may have been used up before",
+            stacklevel=3,
+        )
+    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(listed, max_norm, total)
     return total
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Do what `clip_grad_norm_` does, under its old name, with a FutureWarning."""
+    warnings.warn("clip_grad_norm is now clip_grad_norm_", FutureWarning, stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
+    """Scale the gradients, in place, by max_norm / (total_norm + 1e-6) where that is below 1.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those without a gradient are passed over.
+    max_norm : float
+        The largest norm allowed.
+    total_norm : Tensor
+        As `get_total_norm` returns it, 0-d.
+    foreach : bool, optional
+        Accepted for scripts written for PyTorch; changes nothing.
+    """
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for grad in _gradients(parameters):
+        grad.mul_(factor.to(grad.device))
 
 
 @no_grad()

@@ -21,6 +21,7 @@ from oneflow_lite.autograd.mode import local
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
+from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.compiled_node import CompiledGradFunction, Differentiated
@@ -298,6 +299,7 @@ class Recording:
             or local.state.grad_enabled is not self.grad_enabled
             or local.state.inference is not self.inference
             or default_float() is not self.default_float
+            or EVERYWHERE  # hooks on all modules, which a recording does not know
             or not self.guards.check()
         ):
             return None
@@ -343,6 +345,8 @@ class Recording:
             return "inference_mode differs"
         if default_float() is not self.default_float:
             return "the default dtype differs"
+        if EVERYWHERE:
+            return "hooks on all modules are registered"
         return (
             self.guards.why() or self.outside.why() or "the arguments share memory in another way"
         )

@@ -1,0 +1,44 @@
+"""A module whose parameters hold anything: to be filled at once, from a file for example."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.functors.random import get_rng_state, set_rng_state
+from oneflow_lite.nn.module import Module
+
+
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
+    """Return `module_cls(*args, **kwargs)` without having drawn a random number for it.
+
+    Parameters and buffers may hold anything, and the generator goes on as if there had been no
+    module. PyTorch saves the time as well; here the initialisation runs and is forgotten.
+
+    Raises
+    ------
+    ArgumentError
+        When the class is no module, or takes no `device`.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.nn.utils.skip_init(flow.nn.Linear, 2, 3)
+    Linear(in_features=2, out_features=3, bias=True)
+    """
+    is_module = isinstance(module_cls, type) and issubclass(module_cls, Module)
+    if not is_module or "device" not in inspect.signature(module_cls).parameters:
+        raise bad_argument(
+            ArgumentError,
+            "skip_init",
+            "module_cls",
+            expected="an nn.Module class that takes a device",
+            got=getattr(module_cls, "__name__", module_cls),
+            mend="give its __init__ the argument device, and pass it on to its layers",
+        )
+    state = get_rng_state()
+    try:
+        return module_cls(*args, **kwargs)
+    finally:
+        set_rng_state(state)

@@ -1,0 +1,17 @@
+"""Which layer a module is, by the name of its class or of one that it derives from."""
+
+from oneflow_lite.nn.module import Module
+
+
+def is_one_of(module: Module, *names: str) -> bool:
+    """Return whether a module is of one of these classes of the package."""
+    package = __name__.partition(".")[0]
+    return any(
+        cls.__name__ in names and cls.__module__.partition(".")[0] == package
+        for cls in type(module).__mro__
+    )
+
+
+def default_dim(module: Module) -> int:
+    """Return the dimension of the outputs in a layer's weight."""
+    return int(is_one_of(module, *(f"ConvTranspose{n}d" for n in (1, 2, 3))))

@@ -1,0 +1,209 @@
+"""A module called with other parameters and buffers than its own."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, StateDictError, bad_argument
+from oneflow_lite.nn.module import Module
+from oneflow_lite.tensor import Tensor
+
+_MISSING = object()
+
+
+def call_with(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with these tensors in the places of its parameters and buffers.
+
+    This is PyTorch's `torch.func.functional_call`. The module is afterwards as it was; gradients
+    flow to the tensors that were given.
+
+    Parameters
+    ----------
+    module : Module
+        What is called.
+    parameter_and_buffer_dicts : dict of str to Tensor, or a sequence of such dicts
+        By the names of `named_parameters()` and `named_buffers()`; those that are not mentioned
+        keep the module's own tensors.
+    args : tuple or one argument, optional
+        Of the call.
+    kwargs : dict, optional
+        Of the call.
+    tie_weights : bool
+        Whether what is given for one name of a shared tensor is taken for its other names.
+    strict : bool
+        Whether a missing or unexpected name is an error.
+
+    Raises
+    ------
+    ArgumentError
+        When a name stands in two of the dicts, or two values are given for a shared tensor.
+    ArgumentTypeError
+        When a value is no tensor, or the dicts are none.
+    StateDictError
+        With `strict`, for missing and unexpected names.
+
+    Notes
+    -----
+    A buffer that the call replaced, rather than wrote, is found in the dict afterwards.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> from oneflow_lite.nn.utils.stateless import call_with
+    >>> layer = flow.nn.Linear(1, 1, bias=False)
+    >>> weight = flow.tensor([[3.0]], requires_grad=True)
+    >>> call_with(layer, {"weight": weight}, flow.tensor([[2.0]])).sum().backward()
+    >>> weight.grad, layer.weight.grad
+    (tensor([[2.]]), None)
+    """
+    tensors: Any = parameter_and_buffer_dicts
+    if not isinstance(tensors, Mapping):
+        tensors = _joined(parameter_and_buffer_dicts)
+    given = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrized(module, tensors, tie_weights, strict):
+        return module(*given, **(kwargs or {}))
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module as `torch.func.functional_call` does, from its old place, with a warning."""
+    warnings.warn(
+        "nn.utils.stateless.functional_call is now func.functional_call",
+        FutureWarning,
+        stacklevel=2,
+    )
+    options = {"tie_weights": tie_weights, "strict": strict}
+    return call_with(module, parameters_and_buffers, args, kwargs, **options)
+
+
+def _joined(dicts: Any) -> dict[str, Tensor]:
+    op, argument = "functional_call", "parameter_and_buffer_dicts"
+    if not isinstance(dicts, Sequence) or not all(isinstance(each, Mapping) for each in dicts):
+        raise bad_argument(
+            ArgumentTypeError,
+            op,
+            argument,
+            expected="a dict of tensors by name, or a sequence of such dicts",
+            got=type(dicts).__name__,
+            mend="pass dict(module.named_parameters())",
+        )
+    names = [name for each in dicts for name in each]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise bad_argument(
+            ArgumentError,
+            op,
+            argument,
+            expected="every name in one dict",
+            got=f"{', '.join(repeated)} in several",
+            mend="take it out of all but one",
+        )
+    return {name: value for each in dicts for name, value in each.items()}
+
+
+@contextlib.contextmanager
+def _reparametrized(
+    module: Module, tensors: dict[str, Tensor], tie_weights: bool, strict: bool
+) -> Iterator[None]:
+    members = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
+    if strict:
+        _check_names(module, tensors, {name for name, _ in members})
+    wanted = _with_tied(members, tensors) if tie_weights else tensors
+    swapped: dict[str, Any] = {}
+    try:
+        for name, value in wanted.items():
+            swapped[name] = _swap(module, name, value)
+        yield
+    finally:
+        for name, value in swapped.items():
+            left = _swap(module, name, value)
+            if name in tensors and left is not tensors[name]:
+                tensors[name] = left
+
+
+def _check_names(module: Module, tensors: Mapping[str, Tensor], known: set[str]) -> None:
+    problems = [
+        f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
+        for what, names in (("Unexpected", {*tensors} - known), ("Missing", known - {*tensors}))
+        if names
+    ]
+    if problems:
+        raise StateDictError(
+            f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems)
+        )
+
+
+def _with_tied(
+    members: list[tuple[str, Tensor]], tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return the tensors also under the other names of those that a module shares."""
+    names_of: dict[int, list[str]] = {}
+    for name, tensor in members:
+        names_of.setdefault(id(tensor), []).append(name)
+    found = dict(tensors)
+    for names in names_of.values():
+        given = [name for name in names if name in tensors]
+        if not given:
+            continue
+        if len({id(tensors[name]) for name in given}) > 1:
+            raise bad_argument(
+                ArgumentError,
+                "functional_call",
+                "parameters_and_buffers",
+                expected=f"one value for {', '.join(sorted(names))}, which are one tensor",
+                got=f"{len(given)}",
+                mend="pass tie_weights=False to untie them",
+            )
+        found.update(dict.fromkeys(names, tensors[given[0]]))
+    return found
+
+
+def _swap(module: Module, name: str, value: Any) -> Any:
+    """Put a tensor, or nothing for `_MISSING`, under a name and return what was there."""
+    path, _, last = name.rpartition(".")
+    owner = module.get_submodule(path)
+    if value is not _MISSING and value is not None and not isinstance(value, Tensor):
+        raise bad_argument(
+            ArgumentTypeError,
+            "functional_call",
+            name,
+            expected="a Tensor",
+            got=type(value).__name__,
+            mend="wrap the value with flow.tensor(...)",
+        )
+    members: dict[str, Any]
+    for members in (owner._parameters, owner._buffers):
+        if last in members:  # past the checks of __setattr__: it need not be a Parameter
+            before = members[last]
+            if value is _MISSING:
+                del members[last]
+            else:
+                members[last] = value
+            return before
+    before = getattr(owner, last, _MISSING)
+    if value is not _MISSING:
+        setattr(owner, last, value)
+    elif before is not _MISSING:
+        delattr(owner, last)
+    return before
