@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import CPU, to_device
-from oneflow_lite.dtype import as_dtype
+from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -76,6 +76,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return self.to(place or "cpu", TYPE_NAMES[name])
     if hasattr(dtype, "type_name"):
         return type_(self, dtype.type_name)
+    if dtype is Tensor:  # PyTorch's alias of the type that has the default dtype
+        dtype = default_float()
     return self.to(as_dtype("type", dtype))
 
 

@@ -90,7 +90,7 @@ ABSENT = set(
     is_anomaly_enabled is_autocast_cache_enabled is_autocast_ipu_enabled is_autocast_xla_enabled
     is_distributed is_vulkan_available jagged legacy_contiguous_format library lobpcg lstm
     lstm_cell lstsq matrix_rank merge_type_from_type_comment monitor mtia native_channel_shuffle
-    native_dropout native_norm nested nuclear_norm onnx ops overrides package parse_ir
+    native_dropout native_norm nested nuclear_norm ops overrides package parse_ir
     parse_schema parse_type_comment prepare_multiprocessing_environment profiler quantization
     quasirandom resize_as_sparse_ return_types rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
     saddmm set_anomaly_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
@@ -187,7 +187,7 @@ def test_the_main_files_know_nothing_of_old_names() -> None:
         (flow.nn.functional, "cross_entropi", "did you mean 'cross_entropy'"),
         (flow.linalg, "eigv", "did you mean 'eig"),
         (flow, "LongTensr", "did you mean 'LongTensor'"),
-        (flow, "onnx", "flow.save"),
+        (flow.onnx, "export", "flow.save"),
         (flow, "hub", "flow.load"),
         (flow, "symeig", "flow.linalg.eigh"),
         (flow.utils, "tensorboard", "tensorboardX"),
@@ -397,6 +397,7 @@ def x_(lib: Any) -> Any:
         x.long().type()
         x.type("torch.DoubleTensor")
         x.type(t.DoubleTensor)
+        x.double().type(t.Tensor)
         x.type(t.int32)
         x.type("torch.FooTensor")
         x.detach().type(t.LongTensor).type()

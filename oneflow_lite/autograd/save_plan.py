@@ -54,11 +54,11 @@ class SavePlan:
             if tensor is None:
                 attrs = {**attrs, name: None}
                 continue
-            storage = tensor._storage or tensor.storage
+            storage = tensor._storage or tensor.memory
             saved.append((name, tensor._data, storage, storage.version, tensor._edge))
         for name, i in self.outputs:
             y = outputs[i] if i < len(outputs) else self._output(outputs, i, name)
-            storage = y._storage or y.storage
+            storage = y._storage or y.memory
             saved.append((name, y._data, storage, storage.version, output_edge(y, i)))
         if self.constants or self.variadic:
             attrs = dict(attrs)

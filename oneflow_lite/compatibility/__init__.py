@@ -56,7 +56,7 @@ NAMES = {
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
-    "": "accelerator amp backends jit mps xpu version",
+    "": "accelerator amp backends jit mps onnx xpu version",
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": "variable=tensors grad_mode=.autograd.mode anomaly_mode=.autograd.anomaly",
     "nn": "parallel",
@@ -70,7 +70,7 @@ MODULES = {
 ELSEWHERE = {"multiprocessing": "multiprocessing"}
 # What a script that asks for an absent name is looking for.
 HINTS = {
-    "onnx": "flow.save and flow.static.save write files; there is no export to ONNX",
+    "onnx.export": "flow.save and flow.static.save write files; there is no export to ONNX",
     "hub": "build the module in Python and read its weights with flow.load",
     "utils.tensorboard": "write numbers with the csv module, or install tensorboardX",
     "export": "flow.compile and flow.static capture programs",

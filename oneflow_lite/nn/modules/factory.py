@@ -73,8 +73,12 @@ def parameter(
 
 
 def sizes(op: str, argument: str, value: Any, count: int, minimum: int) -> tuple[int, ...]:
-    """Return an int, repeated, or a sequence of `count` ints as a tuple of at least `minimum`."""
-    given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+    """Return an int, repeated, or a sequence of `count` ints as a tuple of at least `minimum`.
+
+    A sequence of one int is repeated, too, as the functionals do.
+    """
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    given = given * count if len(given) == 1 else given
     if len(given) != count:
         raise bad_argument(
             ArgumentError,
