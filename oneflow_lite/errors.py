@@ -125,6 +125,10 @@ class MissingMethodError(FlowError, NotImplementedError):
     """A method was called that a subclass has to define, as `forward`."""
 
 
+class WorkerError(FlowError, RuntimeError):
+    """A worker process of a DataLoader died, or did not answer in time."""
+
+
 class HookError(FlowError, RuntimeError):
     """A hook returned something that cannot be used."""
 

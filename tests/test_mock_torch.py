@@ -110,7 +110,7 @@ def test_names_are_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, hint", [("torch.onnx", "flow.save"), ("torch.utils.tensorboard", "tensorboardX")]
+    "name, hint", [("torch.hub", "flow.load"), ("torch.utils.tensorboard", "tensorboardX")]
 )
 def test_absent_modules(name: str, hint: str) -> None:
     with flow.mock_torch():

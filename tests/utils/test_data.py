@@ -1,6 +1,9 @@
 """Data sets, samplers, collation and the loader."""
 
-from collections import namedtuple
+from collections import OrderedDict, UserDict, UserList, defaultdict, namedtuple
+from collections.abc import Mapping
+from itertools import chain, islice, product
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -19,6 +22,25 @@ class Squares(data.Dataset):
 
     def __getitem__(self, index):
         return flow.tensor(float(index)), index**2
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class Several(data.Dataset):
+    """Samples 10 i, several at once; it notes what it was asked for."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.batches = count, []
+
+    def __getitem__(self, index):
+        return 10 * index
+
+    def __getitems__(self, indices):
+        if self.batches is None:
+            return [0]
+        self.batches.append(indices)
+        return [10 * index for index in indices]
 
     def __len__(self) -> int:
         return self.count
@@ -60,9 +82,9 @@ def test_tensor_dataset():
     ("tensors", "error"),
     [
         ((), ValueError),
-        ((flow.ones(2), flow.ones(3)), RuntimeError),
-        ((flow.ones(2), flow.ones(())), RuntimeError),
-        ((flow.ones(()),), RuntimeError),
+        ((flow.ones(2), flow.ones(3)), AssertionError),
+        ((flow.ones(2), flow.ones(())), IndexError),
+        ((flow.ones(()),), IndexError),
         ((flow.ones(2), [1, 2]), TypeError),
     ],
 )
@@ -78,12 +100,63 @@ def test_concatenated_data_sets():
     assert [joined[i][1] for i in range(5)] == [0, 1, 0, 1, 4]
     assert joined[-2][1] == 4
     assert joined[5][0].item() == 0
-    for index in (6, -7):
-        with pytest.raises(IndexError, match="ConcatDataset"):
+    for index, error in ((6, IndexError), (-7, ValueError)):
+        with pytest.raises(error, match="ConcatDataset"):
             joined[index]
     for wrong in ([], [Stream(3)]):
-        with pytest.raises(ValueError, match="datasets"):
+        with pytest.raises(AssertionError, match="datasets"):
             data.ConcatDataset(wrong)
+    with pytest.warns(FutureWarning, match="cumulative_sizes"):
+        assert joined.cummulative_sizes == joined.cumulative_sizes == [5, 6]
+
+
+def test_chained_data_sets():
+    joined = data.ChainDataset([SizedStream(2), SizedStream(3)])
+    assert list(joined) == [0, 1, 0, 1, 2]
+    assert len(joined) == 5
+    assert list(data.DataLoader(joined, batch_size=None)) == [0, 1, 0, 1, 2]
+    wrong = data.ChainDataset([Stream(1), range(2)])
+    for use in (list, len):
+        with pytest.raises((AssertionError, TypeError), match="IterableDataset|__len__"):
+            use(wrong)
+
+
+def test_stacked_data_sets():
+    pair = data.StackDataset(range(3), Several(3))
+    assert pair[1] == (1, 10)
+    assert pair.__getitems__([2, 0]) == [(2, 20), (0, 0)]
+    named = data.StackDataset(x=range(3), y=Several(3))
+    assert named[2] == {"x": 2, "y": 20}
+    assert named.__getitems__([1]) == [{"x": 1, "y": 10}]
+    assert len(pair) == len(named) == 3
+    (batch,) = data.DataLoader(named, batch_size=3)
+    assert {name: column.tolist() for name, column in batch.items()} == {
+        "x": [0, 1, 2],
+        "y": [0, 10, 20],
+    }
+    for args, names in (((), {}), ((range(2), range(3)), {}), ((range(2),), {"x": range(2)})):
+        with pytest.raises(ValueError, match="StackDataset"):
+            data.StackDataset(*args, **names)
+
+
+def test_batches_are_asked_of_getitems():
+    asked = Several(5)
+    assert lists([data.DataLoader(asked, batch_size=2)]) == [[[0, 10], [20, 30], [40]]]
+    assert asked.batches == [[0, 1], [2, 3], [4]]
+    assert data.Subset(asked, [4, 3]).__getitems__([1, 0]) == [30, 40]
+    asked.batches = None  # returns one sample too few
+    with pytest.raises(ValueError, match="returned 1 samples for 2"):
+        data.Subset(asked, [4, 3]).__getitems__([1, 0])
+
+
+def test_subsets_that_override_one_method():
+    class Half(data.Subset):
+        def __getitem__(self, idx):
+            return self.dataset[self.indices[idx]] / 2
+
+    with pytest.raises(NotImplementedError, match="__getitems__"):
+        data.Subset.__init__(object.__new__(Half), range(3), [1])
+    assert data.Subset(flow.arange(4), [3, 1])[[1, 0]].tolist() == [1, 3]
 
 
 def test_random_split():
@@ -97,6 +170,8 @@ def test_random_split():
     assert [len(p) for p in data.random_split(Squares(10), [0.35, 0.35, 0.3])] == [4, 3, 3]
     assert [len(p) for p in data.random_split(Squares(1), [1])] == [1]
     assert [len(p) for p in data.random_split(Squares(4), [0, 4])] == [0, 4]
+    with pytest.warns(UserWarning, match="without a sample"):
+        assert [len(p) for p in data.random_split(Squares(1), [0.5, 0.5])] == [1, 0]
 
     def seeded():
         return data.random_split(Squares(10), [0.5, 0.5], flow.Generator().manual_seed(5))
@@ -136,7 +211,6 @@ def test_samplers():
     drawn = list(data.RandomSampler(range(3), replacement=True, num_samples=200))
     assert len(drawn) == 200
     assert set(drawn) == {0, 1, 2}
-    assert list(data.RandomSampler([])) == []
     subset = data.SubsetRandomSampler([7, 8, 9])
     assert sorted(subset) == [7, 8, 9]
     assert len(subset) == 3
@@ -163,6 +237,100 @@ def test_batch_sampler():
         data.BatchSampler(range(3), 1, "no")
     with pytest.raises(ValueError, match="num_samples"):
         data.RandomSampler(range(3), num_samples=0)
+    with pytest.raises(ValueError, match="num_samples"):
+        data.RandomSampler([])
+    with pytest.raises(TypeError, match="replacement"):
+        data.RandomSampler(range(3), replacement=1)
+    with pytest.raises(NotImplementedError, match="__iter__"):
+        iter(data.Sampler())
+
+
+def test_weighted_sampler():
+    flow.manual_seed(3)
+    sampler = data.WeightedRandomSampler([0.0, 3.0, 1.0], 400)
+    drawn = list(sampler)
+    assert len(drawn) == len(sampler) == 400
+    assert set(drawn) == {1, 2}
+    assert 260 < drawn.count(1) < 340
+    generator = flow.Generator().manual_seed(1)
+    order = list(data.WeightedRandomSampler(flow.ones(5), 5, False, generator))
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    expected = flow.multinomial(
+        flow.ones(5, dtype=flow.float64), 5, False, generator=flow.Generator().manual_seed(1)
+    )
+    assert order == expected.tolist()
+    for wrong in (([1.0], 0), ([1.0], True), ([1.0], 1.5), ([[1.0]], 1), ([1.0], 1, 1)):
+        with pytest.raises(ValueError, match="WeightedRandomSampler"):
+            data.WeightedRandomSampler(*wrong)
+
+
+def test_samples_are_drawn_as_they_are_asked_for():
+    for replacement in (True, False):
+        sampler = data.RandomSampler(range(4), replacement, num_samples=10**10)
+        assert len(sampler) == 10**10
+        assert set(islice(sampler, 100)) == {0, 1, 2, 3}
+    batches = iter(data.DataLoader(range(4), batch_size=3, sampler=sampler))
+    assert next(batches).shape == (3,)
+
+
+def test_shares_of_a_distributed_sampler_are_pytorchs():
+    torch = pytest.importorskip("torch")
+    for count, replicas, drop_last in product((1, 3, 8, 10), (1, 2, 3, 7), (False, True)):
+        for rank in range(replicas):
+            options = {"num_replicas": replicas, "rank": rank, "drop_last": drop_last}
+            ours, theirs = (
+                lib.utils.data.DistributedSampler(range(count), shuffle=False, **options)
+                for lib in (flow, torch)
+            )
+            assert list(ours) == list(theirs)
+            assert len(ours) == len(theirs) == len(list(ours))
+            assert ours.total_size == theirs.total_size
+
+
+def test_distributed_sampler_shuffles_by_epoch():
+    parts = [data.DistributedSampler(range(10), 2, rank, seed=4) for rank in (0, 1)]
+    first = [list(part) for part in parts]
+    assert sorted(first[0] + first[1]) == list(range(10))
+    assert [list(part) for part in parts] == first
+    for part in parts:
+        part.set_epoch(1)
+    second = [list(part) for part in parts]
+    assert second != first
+    assert sorted(second[0] + second[1]) == list(range(10))
+    order = flow.randperm(10, generator=flow.Generator().manual_seed(5)).tolist()
+    assert second == [order[::2], order[1::2]]
+    for wrong in ((None, 0), (2, None), (2, 2), (2, -1)):
+        with pytest.raises(ValueError, match="DistributedSampler"):
+            data.DistributedSampler(range(3), *wrong)
+
+
+@pytest.mark.parametrize("library", ["oneflow_lite", "torch"])
+@pytest.mark.parametrize("given", [True, False])
+def test_the_order_in_which_numbers_are_drawn(library, given):
+    """The base seed first; then the order of the samples, from a seed where no generator is."""
+    lib = pytest.importorskip(library)
+
+    def seed(generator):
+        return int(lib.empty((), dtype=lib.int64).random_(generator=generator))
+
+    for options in ({}, {"replacement": True, "num_samples": 70}, {"num_samples": 10}):
+        lib.manual_seed(8)
+        generator = lib.Generator().manual_seed(9) if given else None
+        sampler = lib.utils.data.RandomSampler(range(7), generator=generator, **options)
+        loader = lib.utils.data.DataLoader(range(7), None, sampler=sampler, generator=generator)
+        found = list(loader), seed(None), seed(generator)
+        lib.manual_seed(8)
+        source = lib.Generator().manual_seed(9) if given else None
+        seed(source)
+        draws = source if given else lib.Generator().manual_seed(seed(None))
+        if "replacement" in options:
+            sizes = (32, 32, 6)
+            order = [lib.randint(0, 7, (size,), generator=draws).tolist() for size in sizes]
+        else:
+            rounds = range(1 + options.get("num_samples", 7) // 7)
+            order = [lib.randperm(7, generator=draws).tolist() for _ in rounds]
+        assert found[0] == list(chain.from_iterable(order))[: options.get("num_samples", 7)]
+        assert found[1:] == (seed(None), seed(source))
 
 
 # Collation
@@ -183,34 +351,77 @@ def test_collation_agrees_with_pytorch():
                 "text": "ab"[i],
                 "tuple": (i, [i, 2.0]),
                 "named": Point(i, 2 * i),
+                "flag": np.bool_(i),
+                "double": np.float64(i),
+                "array of bool": np.array([True, False]),
+                "0-d": np.array(i),
+                "bytes": b"xy",
+                "ordered": OrderedDict(b=i, a=[i]),
+                "default": defaultdict(list, a=i),
+                "user": UserDict(a=i),
+                "list": UserList([i, 2]),
+                "proxy": MappingProxyType({"a": i}),
+                "range": range(i, i + 2),
             }
             for i in range(2)
         ]
 
     ours = data.default_collate(samples(flow))
     theirs = torch.utils.data.default_collate(samples(torch))
+    assert ours["default"].default_factory is list
 
     def compare(a, b):
         if isinstance(b, torch.Tensor):
             assert str(a.dtype) == str(b.dtype).removeprefix("torch.")
             np.testing.assert_array_equal(a.numpy(), b.numpy())
-        elif isinstance(b, dict):
+        elif isinstance(b, Mapping):
             assert list(a) == list(b)
+            assert type(a) is type(b)
             for key in b:
                 compare(a[key], b[key])
-        elif isinstance(b, (list, tuple)) and not isinstance(b[0], str):
+        elif isinstance(b, (list, tuple, UserList)) and not isinstance(b[0], (str, bytes)):
             assert type(a) is type(b)
             for x, y in zip(a, b, strict=True):
                 compare(x, y)
         else:
-            assert list(a) == list(b)
+            assert type(a) is type(b)
+            assert a == b
 
     compare(ours, theirs)
+    for sample in (*samples(flow), "text", b"bytes", None, np.str_("x"), np.array(["x"]), 1 + 2j):
+        converted = data.default_convert(sample)
+        if not isinstance(sample, dict):
+            assert converted is sample
+            continue
+        (same,) = (s for s in samples(torch) if s["int"] == sample["int"])
+        compare(converted, torch.utils.data.default_convert(same))
+    array = np.zeros(2)
+    data.default_convert([array])[0].fill_(1)
+    assert array.tolist() == [1, 1]
+
+
+def test_collation_by_functions_for_types():
+    class Word(str):
+        pass
+
+    def shout(batch, *, collate_fn_map):
+        return "".join(batch).upper()
+
+    collate = data._utils.collate.collate
+    functions = {**data._utils.collate.default_collate_fn_map, Word: shout}
+    joined = collate([{"a": Word("x"), "b": "u"}] * 2, collate_fn_map=functions)
+    assert joined == {"a": "XX", "b": ["u", "u"]}
+    assert collate([Word("x")], collate_fn_map={(int, str): shout}) == "X"
+    with pytest.raises(TypeError, match="default_collate"):
+        collate([1])
 
 
 def test_collation_refuses():
     with pytest.raises(TypeError, match="collate_fn"):
         data.default_collate([object()])
+    for wrong in (None, 1j, np.array(["x"]), np.str_, {1, 2}):
+        with pytest.raises(TypeError, match="default_collate"):
+            data.default_collate([wrong])
     with pytest.raises(RuntimeError, match="entries"):
         data.default_collate([(1, 2), (1,)])
     with pytest.raises(RuntimeError):
@@ -322,7 +533,13 @@ def test_streams():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"num_workers": 2}, "num_workers"),
+        ({"num_workers": -1}, "num_workers"),
+        ({"timeout": -1}, "timeout"),
+        ({"prefetch_factor": 2}, "prefetch_factor"),
+        ({"num_workers": 1, "prefetch_factor": -1}, "prefetch_factor"),
+        ({"persistent_workers": True}, "persistent_workers"),
+        ({"multiprocessing_context": "fork"}, "multiprocessing_context"),
+        ({"num_workers": 1, "multiprocessing_context": "spoon"}, "multiprocessing_context"),
         ({"batch_size": 0}, "batch_size"),
         ({"sampler": [1], "shuffle": True}, "sampler"),
         ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler"),
@@ -336,9 +553,40 @@ def test_options_that_exclude_each_other(options, text):
         data.DataLoader(Squares(3), **options)
 
 
-def test_a_stream_cannot_be_shuffled():
+def test_options_of_the_wrong_kind():
+    with pytest.raises(TypeError, match="multiprocessing_context"):
+        data.DataLoader(Squares(3), num_workers=1, multiprocessing_context=3)
+    with pytest.raises(AssertionError, match="timeout"):
+        iter(data.DataLoader(Squares(3), timeout=1))
+    with pytest.raises(AssertionError, match="prefetch_factor"):
+        iter(data.DataLoader(Squares(3), num_workers=1, prefetch_factor=0))
+    loader = data.DataLoader(Squares(3))
+    for name in ("batch_size", "sampler", "dataset", "drop_last", "persistent_workers"):
+        with pytest.raises(ValueError, match=name):
+            setattr(loader, name, None)
+    loader.collate_fn = len
+    assert list(loader) == [1, 1, 1]
+
+
+def test_more_workers_than_cores_warn():
+    with pytest.warns(UserWarning, match="4096 worker processes") as caught:
+        data.DataLoader(Squares(3), num_workers=4096)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("option", [{"shuffle": True}, {"sampler": [1]}, {"batch_sampler": [[1]]}])
+def test_a_stream_cannot_be_ordered(option):
     with pytest.raises(ValueError, match="IterableDataset"):
-        data.DataLoader(Stream(3), shuffle=True)
+        data.DataLoader(Stream(3), **option)
+    assert len(list(data.DataLoader(Stream(3), shuffle=False))) == 3
+
+
+def test_a_stream_that_is_longer_than_it_says(monkeypatch):
+    loader = data.DataLoader(SizedStream(3), batch_size=None)
+    monkeypatch.setattr(SizedStream, "__len__", lambda self: 2)
+    assert len(loader) == 2
+    with pytest.warns(UserWarning, match="reported to be 2, but 3"):
+        assert list(loader) == [0, 1, 2]
 
 
 def test_an_index_out_of_range_is_named():

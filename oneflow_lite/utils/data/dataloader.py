@@ -1,52 +1,133 @@
-"""DataLoader: from a data set to batches, in this process and this thread."""
+"""DataLoader: from a data set to batches, in this process or in workers of their own."""
 
 from __future__ import annotations
 
+import copy
+import multiprocessing
+import os
+import warnings
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any
+from itertools import cycle
+from multiprocessing.context import BaseContext
+from typing import Any, Generic, TypeVar
 
-import numpy as np
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FlowError,
+    MissingMethodError,
+    OptionError,
+    WorkerError,
+    bad_argument,
+)
+from oneflow_lite.utils.data import _utils
+from oneflow_lite.utils.data._utils.collate import default_collate, default_convert
+from oneflow_lite.utils.data._utils.fetch import make_fetch
+from oneflow_lite.utils.data._utils.worker import RESUME, End, Job, get_worker_info
+from oneflow_lite.utils.data._utils.workers import Workers
+from oneflow_lite.utils.data.dataset import IterableDataset
+from oneflow_lite.utils.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    draw_seed,
+)
 
-from oneflow_lite.device import to_device
-from oneflow_lite.errors import ArgumentError, FlowError, bad_argument
-from oneflow_lite.functors.checks import check_int
-from oneflow_lite.tensor import Tensor, make_tensor
-from oneflow_lite.utils.data.collate import default_collate
-from oneflow_lite.utils.data.dataset import IterableDataset, Subset, TensorDataset
-from oneflow_lite.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+Sample = TypeVar("Sample", covariant=True)
+_FIXED = {
+    "batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers",
+}  # fmt: skip
 
 
-class DataLoader:
+class _DatasetKind:
+    """The two kinds of data sets: with an index, and iterable."""
+
+    Map = 0
+    Iterable = 1
+
+
+class _InfiniteConstantSampler(Sampler[None]):
+    """What stands for the indices of an IterableDataset, which orders itself."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader(Generic[Sample]):
     """Iterates over a data set in batches; every `iter()` begins a new pass.
+
+    With `num_workers`, processes make the batches ahead of time. They end with the pass (or with
+    the loader, if they are persistent), when the loop is left, and when the program ends.
 
     Parameters
     ----------
     dataset : Dataset or IterableDataset
-        Any object with `__getitem__` and `__len__` will do.
+        Any object with `__getitem__` and `__len__` will do. A batch is asked of `__getitems__`
+        where the data set has it.
     batch_size : int or None
-        Samples in a batch; None passes single samples on as they are.
+        Samples in a batch; None passes single samples on.
     shuffle : bool, optional
         Whether every pass takes the samples in another order.
-    sampler : Sampler or iterable of int, optional
+    sampler : Sampler or iterable, optional
         The order of the samples, instead of `shuffle`.
-    batch_sampler : iterable of list of int, optional
+    batch_sampler : iterable of list, optional
         The batches themselves, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
     num_workers : int
-        Must be 0: batches are made where they are asked for.
+        How many processes make batches; with 0 they are made where they are asked for.
     collate_fn : callable, optional
-        Makes a batch of a list of samples; `default_collate` by default.
-    pin_memory : bool
-        Accepted for scripts written for PyTorch; changes nothing.
+        Makes a batch of a list of samples, `default_collate` by default; without batches, makes
+        what is passed on of a sample, `default_convert` by default.
+    pin_memory, pin_memory_device
+        Accepted for scripts written for PyTorch; they change nothing.
     drop_last : bool
         Whether a last, smaller batch is left out.
+    timeout : float
+        Seconds to wait for a worker's batch; 0 waits as long as the worker lives.
+    worker_init_fn : callable, optional
+        Called in each worker with its number, after seeding and before the first sample.
+    multiprocessing_context : str or context of multiprocessing, optional
+        How workers are started, as "fork" or "spawn"; by default as Python starts processes.
     generator : Generator, optional
-        What `shuffle` draws from instead of the default one.
+        What `shuffle` and the workers' seeds are drawn from instead of the default one.
+    prefetch_factor : int, optional
+        Batches that each worker makes ahead; 2 by default.
+    persistent_workers : bool
+        Whether the workers stay for the next pass, with their copy of the data set.
+    in_order : bool
+        Whether the batches come in the order of the sampler; otherwise as they are made.
 
     Raises
     ------
     ArgumentError
-        For options that exclude each other.
+        For options that exclude each other, and values out of range.
+    WorkerError
+        From `next`: when a worker dies, or does not answer in time. The others are ended then.
+
+    Notes
+    -----
+    Each pass draws a base seed, then the sampler draws its own. Worker i has seeded `random` and
+    this library's default generator with the base seed + i, and `numpy.random` from both, before
+    `worker_init_fn` runs. What is raised in a worker is raised again by `next`, in the same class
+    where that can be made from a message, with the worker's traceback in the text; the pass goes on
+    with the batch after it.
+
+    A worker has a copy of the data set: what it changes there, nobody sees. It starts with grad
+    mode on, whatever block the loop stands in. It may do all that a process of its own may do,
+    except to start processes through multiprocessing; what it returns has to be picklable and
+    without gradient history, and should be on the CPU. Under fork it must not touch CUDA, since a
+    context does not survive a fork, nor wait for a thread of the main process, since threads do not
+    come along: pass "spawn" for that, define all it needs at the top of a module, and put the
+    script's own work below `if __name__ == "__main__":`. NumPy's thread pools are as they were:
+    workers that multiply matrices are better off with `OMP_NUM_THREADS=1`.
+
+    Batches come through memory that both processes map, and are copied out of it once: they are
+    ordinary tensors, and stay after the workers have ended.
 
     Examples
     --------
@@ -64,111 +145,298 @@ class DataLoader:
         dataset: Any,
         batch_size: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Iterable[int] | None = None,
-        batch_sampler: Iterable[list[int]] | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
         num_workers: int = 0,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
+        collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
-        *,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None,
+        multiprocessing_context: Any = None,
         generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
     ) -> None:
-        if num_workers:
-            raise _conflict("num_workers", "0", num_workers, "leave it out; batches are made here")
-        if batch_size is not None:
-            check_int("DataLoader", "batch_size", batch_size, 1)
-        if isinstance(dataset, IterableDataset) and (shuffle or sampler or batch_sampler):
-            raise _conflict(
-                "shuffle", "no order for an IterableDataset", "one", "let the data set order itself"
-            )
+        for argument, least in (("num_workers", num_workers), ("timeout", timeout)):
+            if least < 0:
+                raise _bad(argument, "0 or more", least, "leave it out")
+        if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
+            argument = "persistent_workers" if persistent_workers else "prefetch_factor"
+            got = persistent_workers or prefetch_factor
+            raise _bad(argument, "none where num_workers=0", got, "pass num_workers, or drop it")
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise _bad("prefetch_factor", "1 or more", prefetch_factor, "leave it out")
+        iterable = isinstance(dataset, IterableDataset)
+        order = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+        for argument, value in order.items():
+            if iterable and value is not None:
+                mend = "let the data set order itself"
+                raise _bad(argument, "none for an IterableDataset", value, mend)
         if sampler is not None and shuffle:
-            raise _conflict("sampler", "none where shuffle=True", sampler, "drop one of them")
+            raise _bad("sampler", "none where shuffle=True", sampler, "drop one of them")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise _conflict(
-                    "batch_sampler",
-                    "none beside batch_size, shuffle, sampler or drop_last",
-                    batch_sampler,
-                    "let the batch_sampler decide",
-                )
+                expected = "none beside batch_size, shuffle, sampler or drop_last"
+                raise _bad("batch_sampler", expected, batch_sampler, "let the batch_sampler decide")
             batch_size = None
         elif batch_size is None and drop_last:
-            raise _conflict("drop_last", "False where batch_size=None", True, "drop one of them")
+            raise _bad("drop_last", "False where batch_size=None", True, "drop one of them")
+        indices: Any = sampler
+        if sampler is None:
+            if iterable:
+                indices = _InfiniteConstantSampler()
+            elif shuffle:
+                indices = RandomSampler(dataset, generator=generator)
+            else:
+                indices = SequentialSampler(dataset)
+        if batch_size is not None:
+            batch_sampler = BatchSampler(indices, batch_size, drop_last)
         self.dataset = dataset
-        self.num_workers = 0
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory
-        self.drop_last = drop_last
-        self.generator = generator
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
         self.batch_size = batch_size
-        self.sampler: Any = sampler
+        self.drop_last = drop_last
+        self.sampler = indices
         self.batch_sampler: Any = batch_sampler
-        if not isinstance(dataset, IterableDataset):
-            if sampler is None and batch_sampler is None:
-                self.sampler = (
-                    RandomSampler(dataset, generator=generator)
-                    if shuffle
-                    else SequentialSampler(dataset)
-                )
-            if batch_sampler is None and batch_size is not None:
-                self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
-        self._joins = collate_fn is None
-        self.collate_fn = collate_fn or default_collate
+        self.generator = generator
+        self.collate_fn = collate_fn or (
+            default_collate if self._auto_collation else default_convert
+        )
+        self.persistent_workers = persistent_workers
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        self._said_length: int | None = None  # by len(), of an iterable data set
+        self._iterator: _MultiProcessingDataLoaderIter | None = None
+        self.check_worker_number_rationality()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "_iterator" in vars(self):
+            expected, mend = "what it was made with", "make another DataLoader"
+            raise _bad(name, expected, value, mend)
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_iterator": None}  # processes stay where they are
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How workers are started; None for Python's default."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        argument = "multiprocessing_context"
+        if context is not None and not self.num_workers:
+            raise _bad(argument, "none where num_workers=0", context, "pass num_workers")
+        if isinstance(context, str):
+            methods = multiprocessing.get_all_start_methods()
+            if context not in methods:
+                raise _bad(argument, f"one of {methods}", repr(context), "name one of them")
+            context = multiprocessing.get_context(context)
+        if not isinstance(context, BaseContext | None):
+            mend = "call multiprocessing.get_context"
+            raise _bad(argument, "a context, or its name", context, mend, ArgumentTypeError)
+        self._context = context
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn when there are more workers than cores that this process may use."""
+        has = hasattr(os, "sched_getaffinity")
+        cores = len(os.sched_getaffinity(0)) if has else os.cpu_count() or 1
+        if self.num_workers > cores:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes, more than the "
+                f"{cores} cores of this process; they may be slower than fewer",
+                stacklevel=3,
+            )
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        kind = _MultiProcessingDataLoaderIter if self.num_workers else _SingleProcessDataLoaderIter
+        return kind(self)
 
     def __iter__(self) -> Iterator[Any]:
-        if isinstance(self.dataset, IterableDataset):
-            return self._in_turn(self.dataset)
-        if self.batch_sampler is None:
-            return self._single(self.dataset[index] for index in self.sampler)
-        if self._joins and _holds_tensors(self.dataset):
-            return (_gather(self.dataset, batch) for batch in self.batch_sampler)
-        return (
-            self.collate_fn([self.dataset[index] for index in batch])
-            for batch in self.batch_sampler
-        )
-
-    def _single(self, samples: Iterable[Any]) -> Iterator[Any]:
-        return iter(samples) if self._joins else map(self.collate_fn, samples)
-
-    def _in_turn(self, samples: Iterable[Any]) -> Iterator[Any]:
-        """Cut a stream of samples into batches."""
-        if self.batch_size is None:
-            yield from self._single(samples)
-            return
-        stream = iter(samples)
-        while batch := list(islice(stream, self.batch_size)):
-            if len(batch) < self.batch_size and self.drop_last:
-                return
-            yield self.collate_fn(batch)
+        if not self.persistent_workers:
+            return self._get_iterator()
+        if self._iterator is None or self._iterator.ended:
+            self._iterator = _MultiProcessingDataLoaderIter(self)
+        else:
+            self._iterator.resume(self)
+        return self._iterator
 
     def __len__(self) -> int:
-        if not isinstance(self.dataset, IterableDataset):
-            return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        count = len(self.dataset)  # type: ignore[arg-type]
-        if self.batch_size is None:
-            return count
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        if self._dataset_kind == _DatasetKind.Map:
+            return len(self._index_sampler)
+        count = len(self.dataset)
+        if self.batch_size is not None:
+            count = count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        self._said_length = count
+        return count
 
 
-def _holds_tensors(dataset: Any) -> bool:
-    """Return whether a batch can be gathered from whole tensors, with the same result."""
-    while type(dataset) is Subset:
-        dataset = dataset.dataset
-    return type(dataset) is TensorDataset
+class _BaseDataLoaderIter:
+    """One pass over a loader."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._begin(loader)
+        self._base_seed = draw_seed(loader.generator)
+
+    def _begin(self, loader: DataLoader[Any]) -> None:
+        # A copy has no iterator: the loader would be held by what it holds.
+        self._loader = copy.copy(loader)
+        self._sampler_iter = iter(self._loader._index_sampler)
+        self._yielded, self._said_length = 0, self._loader._said_length
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        data = self._next_data()
+        self._yielded += 1
+        said = self._said_length
+        if said is not None and self._yielded > said:
+            warnings.warn(
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {said}, but "
+                f"{self._yielded} samples have been fetched; with workers, let each of them take "
+                "its share by get_worker_info()",
+                stacklevel=2,
+            )
+        return data
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._loader._index_sampler)
+
+    def __getstate__(self) -> Any:
+        raise MissingMethodError(
+            f"{type(self).__name__} cannot be pickled: it has processes; pickle its DataLoader"
+        )
 
 
-def _gather(dataset: Any, batch: list[int]) -> list[Tensor]:
-    """Return what `default_collate` makes of the samples, by one indexing for each tensor."""
-    while type(dataset) is Subset:
-        batch = [dataset.indices[index] for index in batch]
-        dataset = dataset.dataset
-    index = make_tensor(np.array(batch, dtype=np.int64))
-    return [
-        tensor[index if not tensor.is_cuda else make_tensor(to_device(index._data, tensor.device))]
-        for tensor in dataset.tensors
-    ]
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if loader.timeout:
+            mend = "pass num_workers, or leave it out"
+            raise _bad("timeout", "0 where num_workers=0", loader.timeout, mend, OptionError)
+        self._fetch = make_fetch(
+            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
+
+    def _next_data(self) -> Any:
+        return self._fetch(next(self._sampler_iter))
 
 
-def _conflict(argument: str, expected: str, got: object, mend: str) -> FlowError:
-    return bad_argument(
-        ArgumentError, "DataLoader", argument, expected=expected, got=got, mend=mend
-    )
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """Gives indices to workers, and takes batches from them."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if not loader.prefetch_factor:
+            mend = "leave it out"
+            raise _bad("prefetch_factor", "1 or more", loader.prefetch_factor, mend, OptionError)
+        job = Job(
+            dataset=loader.dataset,
+            auto_collation=loader._auto_collation,
+            collate_fn=loader.collate_fn,
+            drop_last=loader.drop_last,
+            init_fn=loader.worker_init_fn,
+            base_seed=self._base_seed,
+            num_workers=loader.num_workers,
+        )
+        self._ahead: int = loader.prefetch_factor
+        self._workers = Workers(job, loader.multiprocessing_context)
+        # Where the iterator is dropped, and at the latest when the program ends.
+        self._close = weakref.finalize(self, self._workers.close)
+        self._start(loader)
+
+    @property
+    def ended(self) -> bool:
+        """Whether there are no workers any more."""
+        return self._workers.closed
+
+    def _start(self, loader: DataLoader[Any]) -> None:
+        """Begin a pass: give each worker the tasks that it works ahead."""
+        self._begin(loader)
+        count = self._loader.num_workers
+        self._given: deque[int] = deque()  # for each task without an answer, its worker
+        self._at_work = [True] * count  # whether the worker's stream has not ended
+        self._turns = cycle(range(count))
+        for _ in range(self._ahead * count):
+            self._give()
+
+    def resume(self, loader: DataLoader[Any]) -> None:
+        """Begin another pass with the same workers, after what they were at is done."""
+        while self._given:
+            self._receive()
+        for number in range(self._loader.num_workers):
+            self._workers.give(number, RESUME)
+        self._start(loader)
+
+    def _give(self) -> None:
+        """Give the next indices to the worker whose turn it is."""
+        most = self._ahead * self._loader.num_workers // max(1, sum(self._at_work))
+        for _ in self._at_work:
+            number = next(self._turns)
+            busy = not self._loader.in_order and self._given.count(number) >= most
+            if self._at_work[number] and not busy:
+                break
+        else:
+            return
+        try:
+            index = next(self._sampler_iter)
+        except StopIteration:
+            return
+        self._workers.give(number, (index,))
+        self._given.append(number)
+
+    def _receive(self) -> tuple[int, Any]:
+        """Take the answer to the oldest task, or to any; each worker answers in its order."""
+        if self.ended:
+            raise WorkerError("the workers of this DataLoader have ended; begin another pass")
+        among = {self._given[0]} if self._loader.in_order else set(self._given)
+        try:
+            number, reply = self._workers.receive(among, self._loader.timeout)
+        except KeyboardInterrupt:  # perhaps in the middle of a message
+            self._close()
+            raise
+        self._given.remove(number)
+        return number, reply
+
+    def _next_data(self) -> Any:
+        while self._given:
+            number, reply = self._receive()
+            if not isinstance(reply, End):
+                self._give()
+                if isinstance(reply, _utils.ExceptionWrapper):
+                    reply.reraise()
+                return reply
+            if self._at_work[number]:
+                self._at_work[number] = False
+                self._give()
+        if not self._loader.persistent_workers:
+            self._close()
+        raise StopIteration
+
+
+def _bad(
+    argument: str, expected: str, got: object, mend: str, kind: type[FlowError] = ArgumentError
+) -> FlowError:
+    return bad_argument(kind, "DataLoader", argument, expected, got, mend)

@@ -5,26 +5,42 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    DimError,
     IndexRangeError,
     MissingMethodError,
-    ShapeError,
+    OptionError,
     bad_argument,
 )
 from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.functors.random import randperm
+from oneflow_lite.functors.random import default_generator, randperm
 from oneflow_lite.tensor import Tensor
+
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
 
 Sample = TypeVar("Sample", covariant=True)
 
 
 class Dataset(Generic[Sample]):
     """Samples by index: a subclass defines `__getitem__` and `__len__`.
+
+    A DataLoader asks `__getitems__`, where that is defined, for a whole batch: it takes a list of
+    indices and returns a list of samples.
 
     >>> import oneflow_lite as flow
     >>> class Squares(flow.utils.data.Dataset):
@@ -47,8 +63,11 @@ class Dataset(Generic[Sample]):
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[Sample]):
-    """Samples one after the other: a subclass defines `__iter__`."""
+class IterableDataset(Dataset[Sample], Iterable[Sample]):
+    """Samples one after the other: a subclass defines `__iter__`.
+
+    With workers each of them iterates over a copy: `get_worker_info` says which share is its own.
+    """
 
     def __iter__(self) -> Iterator[Sample]:
         raise MissingMethodError(f"{type(self).__name__} does not define __iter__(self); define it")
@@ -59,8 +78,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     Raises
     ------
-    ShapeError
+    OptionError
         When the first sizes differ.
+    DimError
+        When a tensor has no dimensions.
 
     Examples
     --------
@@ -73,10 +94,12 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __init__(self, *tensors: Tensor) -> None:
         for position, tensor in enumerate(tensors):
             argument = f"tensors[{position}]"
-            check_tensor("TensorDataset", argument, tensor)
-            if tensor.shape[:1] != tensors[0].shape[:1] or not tensor.ndim:
+            if not check_tensor("TensorDataset", argument, tensor).ndim:
+                expected, got, mend = "a dimension of samples", "a scalar", "give it one"
+                raise bad_argument(DimError, "TensorDataset", argument, expected, got, mend)
+            if tensor.shape[0] != tensors[0].shape[0]:
                 raise bad_argument(
-                    ShapeError,
+                    OptionError,
                     "TensorDataset",
                     argument,
                     expected="one sample for each of the first tensor's, along dimension 0",
@@ -101,24 +124,96 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return int(self.tensors[0].shape[0])
 
 
+class StackDataset(Dataset[Any]):
+    """Data sets of one length side by side: sample i is the tuple, or dict, of their i-th samples.
+
+    Raises
+    ------
+    ArgumentError
+        When the lengths differ, for data sets with and without a name together, or for none.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.utils.data.StackDataset(image=[1.0, 2.0], text=["one", "two"])[1]
+    {'image': 2.0, 'text': 'two'}
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        lengths = [_length(dataset) for dataset in [*args, *kwargs.values()]]
+        if bool(args) == bool(kwargs) or len(set(lengths)) > 1:
+            raise bad_argument(
+                ArgumentError,
+                "StackDataset",
+                "datasets",
+                expected="data sets of one length, all with a name or all without",
+                got=f"{len(args)} without, {len(kwargs)} with a name, of lengths {lengths}",
+                mend="pass at least one, and either positions or names",
+            )
+        self.datasets: Any = args or kwargs
+        self._size = lengths[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple([dataset[index] for dataset in self.datasets])
+
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        """Return several samples, by the data sets' own `__getitems__` where they have it."""
+        if isinstance(self.datasets, dict):
+            columns = [_several(dataset, indices) for dataset in self.datasets.values()]
+            return [dict(zip(self.datasets, s, strict=True)) for s in zip(*columns, strict=True)]
+        columns = [_several(dataset, indices) for dataset in self.datasets]
+        return list(zip(*columns, strict=True))
+
+    def __len__(self) -> int:
+        return self._size
+
+
 class ConcatDataset(Dataset[Any]):
-    """Data sets one behind the other."""
+    """Data sets one behind the other.
+
+    Raises
+    ------
+    OptionError
+        For no data set, or an IterableDataset.
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets or any(isinstance(d, IterableDataset) for d in self.datasets):
             raise bad_argument(
-                ArgumentError,
+                OptionError,
                 "ConcatDataset",
                 "datasets",
                 expected="at least one data set, all of them with indices",
                 got=[type(d).__name__ for d in self.datasets],
-                mend="chain iterable ones with itertools.chain",
+                mend="chain iterable ones with ChainDataset",
             )
-        self.cumulative_sizes = list(itertools.accumulate(map(_length, self.datasets)))
+        self.cumulative_sizes = self.cumsum(self.datasets)
 
-    def __getitem__(self, index: int) -> Any:
-        position = _from_zero("ConcatDataset", index, len(self))
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """Return the lengths of data sets, each added to those before it."""
+        return list(itertools.accumulate(map(_length, sequence)))
+
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """The old spelling of `cumulative_sizes`."""
+        warnings.warn("cummulative_sizes is cumulative_sizes now", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
+
+    def __getitem__(self, idx: int) -> Any:
+        position = idx + len(self) if idx < 0 else idx
+        if not 0 <= position < len(self):
+            raise bad_argument(
+                IndexRangeError if idx >= 0 else ArgumentError,
+                "ConcatDataset",
+                "idx",
+                expected=f"{-len(self)} to {len(self) - 1}",
+                got=idx,
+                mend="look at len(dataset)",
+            )
         part = bisect.bisect_right(self.cumulative_sizes, position)
         before = self.cumulative_sizes[part - 1] if part else 0
         return self.datasets[part][position - before]
@@ -127,22 +222,72 @@ class ConcatDataset(Dataset[Any]):
         return self.cumulative_sizes[-1]
 
 
+class ChainDataset(IterableDataset[Any]):
+    """Iterable data sets one after the other; they are looked at as their turn comes.
+
+    Raises
+    ------
+    OptionError
+        When one without `__iter__` is met.
+    """
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets = datasets
+
+    def _checked(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise bad_argument(
+                    OptionError,
+                    "ChainDataset",
+                    "datasets",
+                    expected="an IterableDataset each",
+                    got=type(dataset).__name__,
+                    mend="join those with indices by ConcatDataset",
+                )
+            yield dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self._checked())
+
+    def __len__(self) -> int:
+        return sum(map(_length, self._checked()))
+
+
 class Subset(Dataset[Any]):
-    """Some samples of another data set, by their indices there."""
+    """Some samples of another data set, by their indices there.
+
+    Raises
+    ------
+    MissingMethodError
+        For a subclass that overrides `__getitem__` alone: a DataLoader asks `__getitems__`.
+    """
 
     def __init__(self, dataset: Dataset[Any], indices: Sequence[int]) -> None:
+        own = type(self)
+        if own.__getitem__ is not Subset.__getitem__ and own.__getitems__ is Subset.__getitems__:
+            raise MissingMethodError(
+                f"{own.__name__} overrides __getitem__ and not __getitems__, which a DataLoader "
+                "asks for a batch; define __getitems__(self, indices), as a list of the samples"
+            )
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, index: int) -> Any:
-        return self.dataset[self.indices[index]]
+    def __getitem__(self, idx: Any) -> Any:
+        if isinstance(idx, list):
+            return self.dataset[[self.indices[position] for position in idx]]
+        return self.dataset[self.indices[idx]]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """Return several samples, by the data set's own `__getitems__` where it has it."""
+        return _several(self.dataset, [self.indices[position] for position in indices])
 
     def __len__(self) -> int:
         return len(self.indices)
 
 
 def random_split(
-    dataset: Dataset[Any], lengths: Sequence[int | float], generator: Any = None
+    dataset: Dataset[Any], lengths: Sequence[int | float], generator: Any = default_generator
 ) -> list[Subset]:
     """Divide a data set at random into parts that do not overlap.
 
@@ -152,9 +297,9 @@ def random_split(
         With a length.
     lengths : sequence of int or of float
         The sizes of the parts, or their shares when they add up to 1; samples that rounding leaves
-        over go to the first parts, one each.
+        over go to the first parts, one each. A share that is too small for a sample warns.
     generator : Generator, optional
-        Drawn from instead of the default one.
+        What the order is drawn from.
 
     Raises
     ------
@@ -170,11 +315,13 @@ def random_split(
     """
     total = _length(dataset)
     sizes = list(lengths)
-    if all(0 <= size <= 1 for size in sizes) and math.isclose(sum(sizes), 1) and total != 1:
-        shares = sizes
-        sizes = [math.floor(total * share) for share in shares]
+    if math.isclose(sum(sizes), 1) and sum(sizes) <= 1 and all(0 <= size <= 1 for size in sizes):
+        sizes = [math.floor(total * share) for share in lengths]
         for position in range(total - int(sum(sizes))):
             sizes[position % len(sizes)] += 1
+        if not all(sizes):
+            message = f"random_split(): parts of lengths {sizes} leave some without a sample"
+            warnings.warn(message, stacklevel=2)
     if sum(sizes) != total or any(size < 0 or size != int(size) for size in sizes):
         raise bad_argument(
             ArgumentError,
@@ -191,6 +338,19 @@ def random_split(
     ]
 
 
+def _several(dataset: Any, indices: list[Any]) -> list[Any]:
+    """Return samples, by `__getitems__` of a data set that has it."""
+    if not callable(getattr(dataset, "__getitems__", None)):
+        return [dataset[index] for index in indices]
+    samples: list[Any] = dataset.__getitems__(indices)
+    if len(samples) != len(indices):
+        raise ArgumentError(
+            f"__getitems__ of {type(dataset).__name__} returned {len(samples)} samples for "
+            f"{len(indices)} indices; return one for each"
+        )
+    return samples
+
+
 def _length(dataset: Any) -> int:
     try:
         return len(dataset)
@@ -198,16 +358,3 @@ def _length(dataset: Any) -> int:
         raise ArgumentTypeError(
             f"a data set of type {type(dataset).__name__} has no length; define __len__(self)"
         ) from None
-
-
-def _from_zero(op: str, index: int, length: int) -> int:
-    if -length <= index < length:
-        return index + length if index < 0 else index
-    raise bad_argument(
-        IndexRangeError,
-        op,
-        "index",
-        expected=f"{-length} to {length - 1}",
-        got=index,
-        mend="look at len(dataset)",
-    )

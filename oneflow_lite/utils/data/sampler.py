@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from oneflow_lite.errors import ArgumentError, bad_argument
-from oneflow_lite.functors.checks import check_int
-from oneflow_lite.functors.random import randint, randperm
+import numpy as np
+
+from oneflow_lite.dtype import float64
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FlowError,
+    MissingMethodError,
+    bad_argument,
+)
+from oneflow_lite.functors.creation import as_tensor
+from oneflow_lite.functors.random import (
+    Generator,
+    check_generator,
+    multinomial,
+    randint,
+    randperm,
+)
+
+__all__ = [
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
 
 Index = TypeVar("Index", covariant=True)
+_DRAWN_AT_ONCE = 32  # with replacement
+
+
+def draw_seed(generator: Any = None) -> int:
+    """Draw a seed, an integer from 0 to 2**63 - 1: what `random_` draws, but no op of a graph."""
+    stream = check_generator("DataLoader", "generator", generator).stream(np)
+    return int(stream.integers(0, 2**63 - 1, endpoint=True))
 
 
 class Sampler(Generic[Index]):
     """Base of the samplers: a subclass defines `__iter__` and usually `__len__`."""
 
-    def __init__(self, data_source: Sized | None = None) -> None:
-        pass
-
     def __iter__(self) -> Iterator[Index]:
-        return iter(())
+        raise MissingMethodError(f"{type(self).__name__} does not define __iter__(self); define it")
 
 
 class SequentialSampler(Sampler[int]):
@@ -38,6 +67,8 @@ class SequentialSampler(Sampler[int]):
 class RandomSampler(Sampler[int]):
     """The samples in random order, or with `replacement` drawn independently.
 
+    Each pass draws a seed, and its samples, as they are asked for, from that.
+
     Parameters
     ----------
     data_source : sized
@@ -47,7 +78,14 @@ class RandomSampler(Sampler[int]):
     num_samples : int, optional
         How many are drawn; by default as many as there are.
     generator : Generator, optional
-        Drawn from instead of the default one.
+        Drawn from, without a seed in between.
+
+    Raises
+    ------
+    ArgumentError
+        When `num_samples`, or the size of the data set without it, is not a positive int.
+    ArgumentTypeError
+        When `replacement` is no bool.
 
     Examples
     --------
@@ -64,13 +102,10 @@ class RandomSampler(Sampler[int]):
         generator: Any = None,
     ) -> None:
         self.data_source = data_source
-        self.replacement = replacement
+        self.replacement = _flag("RandomSampler", "replacement", replacement, ArgumentTypeError)
+        self._num_samples = num_samples
         self.generator = generator
-        self._num_samples = (
-            None
-            if num_samples is None
-            else check_int("RandomSampler", "num_samples", num_samples, 1)
-        )
+        _positive("RandomSampler", "num_samples", self.num_samples)
 
     @property
     def num_samples(self) -> int:
@@ -78,14 +113,17 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        left, count = self.num_samples, len(self.data_source)
-        if self.replacement and left:
-            yield from randint(0, count, (left,), generator=self.generator).tolist()
-            return
-        while left > 0:
-            order = randperm(count, generator=self.generator).tolist()
-            yield from order[:left]
-            left -= count
+        count, generator = len(self.data_source), self.generator
+        if generator is None:
+            generator = Generator().manual_seed(draw_seed())
+        step = _DRAWN_AT_ONCE if self.replacement else count
+        rounds, rest = divmod(self.num_samples, step)
+        for number in range(rounds + 1):
+            size = step if number < rounds else rest
+            if self.replacement:
+                yield from randint(0, count, (size,), generator=generator).tolist()
+            else:
+                yield from randperm(count, generator=generator).tolist()[:size]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -106,6 +144,59 @@ class SubsetRandomSampler(Sampler[int]):
         return len(self.indices)
 
 
+class WeightedRandomSampler(Sampler[int]):
+    """Indices drawn with the probabilities weights / sum(weights).
+
+    Parameters
+    ----------
+    weights : sequence of float
+        One for each sample, at least 0.
+    num_samples : int
+        How many are drawn.
+    replacement : bool
+        Whether one sample can be drawn several times.
+    generator : Generator, optional
+        Drawn from instead of the default one.
+
+    Raises
+    ------
+    ArgumentError
+        When `num_samples` is not a positive int, `replacement` no bool, or `weights` has not one
+        dimension.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> list(flow.utils.data.WeightedRandomSampler([0.0, 3.0, 0.0], 2))
+    [1, 1]
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: Any = None,
+    ) -> None:
+        op = "WeightedRandomSampler"
+        self.num_samples = _positive(op, "num_samples", num_samples)
+        self.replacement = _flag(op, "replacement", replacement)
+        self.weights = as_tensor(weights, dtype=float64)
+        if self.weights.ndim != 1:
+            got, mend = f"shape {self.weights.shape}", "flatten them"
+            raise bad_argument(ArgumentError, op, "weights", "one dimension", got, mend)
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        )
+        yield from drawn.tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
 class BatchSampler(Sampler[list[int]]):
     """Lists of `batch_size` indices of another sampler.
 
@@ -118,6 +209,11 @@ class BatchSampler(Sampler[list[int]]):
     drop_last : bool
         Whether a last, shorter batch is left out.
 
+    Raises
+    ------
+    ArgumentError
+        When `batch_size` is not a positive int, or `drop_last` no bool.
+
     Examples
     --------
     >>> import oneflow_lite as flow
@@ -127,28 +223,29 @@ class BatchSampler(Sampler[list[int]]):
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         self.sampler = sampler
-        self.batch_size = check_int("BatchSampler", "batch_size", batch_size, 1)
-        if not isinstance(drop_last, bool):
-            raise bad_argument(
-                ArgumentError,
-                "BatchSampler",
-                "drop_last",
-                expected="a bool",
-                got=repr(drop_last),
-                mend="pass True or False",
-            )
-        self.drop_last = drop_last
+        self.batch_size = _positive("BatchSampler", "batch_size", batch_size)
+        self.drop_last = _flag("BatchSampler", "drop_last", drop_last)
 
     def __iter__(self) -> Iterator[list[int]]:
-        batch: list[int] = []
-        for index in self.sampler:
-            batch.append(index)
-            if len(batch) == self.batch_size:
-                yield batch
-                batch = []
-        if batch and not self.drop_last:
+        indices = iter(self.sampler)
+        while batch := list(islice(indices, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
             yield batch
 
     def __len__(self) -> int:
         whole, rest = divmod(len(self.sampler), self.batch_size)  # type: ignore[arg-type]
         return whole + (rest > 0 and not self.drop_last)
+
+
+def _positive(op: str, argument: str, value: Any) -> int:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0:
+        return int(value)
+    expected, mend = "a positive int", "pass how many"
+    raise bad_argument(ArgumentError, op, argument, expected, repr(value), mend)
+
+
+def _flag(op: str, argument: str, value: Any, kind: type[FlowError] = ArgumentError) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise bad_argument(kind, op, argument, "a bool", repr(value), "pass True or False")
