@@ -62,7 +62,7 @@ def watch(torch: Any, steps: int, seconds: float, log: dict[str, Any]) -> None:
 
 
 def without_workers(torch: Any) -> None:
-    """Load data in this process, and let recurrent layers drop nothing: both draw elsewhere."""
+    """Load data in this process; let recurrent layers and attention drop nothing: they draw in C++."""
     data = torch.utils.data
     init = data.DataLoader.__init__
 
@@ -72,7 +72,7 @@ def without_workers(torch: Any) -> None:
         init(self, *args, **kwargs)
 
     data.DataLoader.__init__ = load_here
-    for name in ("RNN", "LSTM", "GRU"):
+    for name in ("RNN", "LSTM", "GRU", "MultiheadAttention"):
         layer = getattr(torch.nn, name)
 
         def make(self: Any, *args: Any, _init: Any = layer.__init__, **kwargs: Any) -> None:
