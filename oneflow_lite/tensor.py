@@ -29,6 +29,7 @@ from oneflow_lite.autograd.mode import local
 from oneflow_lite.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.dtype import (
+    SCALAR_TYPES,
     DType,
     as_dtype,
     default_float,
@@ -263,13 +264,38 @@ class Tensor(Methods):
         return bool(self._data.item())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number("float"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number("int"))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number("complex"))
+
+    def _number(self, op: str) -> Any:
+        """Return the only element, for a conversion; a complex one only where it is real."""
+        if self._data.size != 1:
+            raise bad_argument(
+                ArgumentError,
+                op,
+                "self",
+                expected="one element",
+                got=f"shape {self.shape}",
+                mend="index the tensor, or use tolist()",
+            )
+        value = self.item()
+        if op == "complex" or not isinstance(value, complex):
+            return value
+        if value.imag:
+            raise bad_argument(
+                DTypeError,
+                op,
+                "self",
+                expected="a real number",
+                got=value,
+                mend="take its .real or .abs()",
+            )
+        return value.real
 
     def __index__(self) -> int:
         if self._data.dtype.kind not in "iub":
@@ -297,10 +323,30 @@ class Tensor(Methods):
         return self.flip(0) if self._data.ndim else self
 
     def __contains__(self, value: Any) -> bool:
+        if not isinstance(value, (Tensor, *SCALAR_TYPES)):
+            raise bad_argument(
+                ArgumentError,
+                "in",
+                "value",
+                expected="a number or a Tensor",
+                got=type(value).__name__,
+                mend="ask tolist()",
+            )
         return bool((self == value).any())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self._data.ndim == 0 else format(repr(self), spec)
+        if self._data.ndim == 0:
+            return format(self.item(), spec)
+        if spec:
+            raise bad_argument(
+                ArgumentTypeError,
+                "format",
+                "spec",
+                expected="no format for a tensor with dimensions",
+                got=repr(spec),
+                mend="format its elements, or flow.set_printoptions",
+            )
+        return repr(self)
 
     def __repr__(self) -> str:
         name = getattr(self._data, "name", None)

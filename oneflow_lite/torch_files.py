@@ -118,10 +118,14 @@ class _Machine:
     ----------
     stored : callable
         Returns the `_Stored` of a persistent id.
+    room : int
+        How many elements may be handed to what is called. A file can name one long text or list
+        again and again, and have each time a copy made of it.
     """
 
-    def __init__(self, stored: Callable[[Any], _Stored]) -> None:
+    def __init__(self, stored: Callable[[Any], _Stored], room: int) -> None:
         self.stored = stored
+        self.room = room
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: dict[int, Any] = {}
@@ -223,13 +227,21 @@ class _Machine:
         args, function = self.stack.pop(), self.stack.pop()
         if not isinstance(function, _Global) or function.make is None or type(args) is not tuple:
             raise damaged("it calls what cannot be called")
+        self.spend(args)
         self.stack.append(function.make(*args))
+
+    def spend(self, args: Any) -> None:
+        """Take the elements of some arguments off what may be handed on."""
+        self.room -= sum([len(arg) for arg in args if isinstance(arg, _SIZED)])
+        if self.room < 0:
+            raise damaged("it copies its contents more often than any file of weights does")
 
     def build(self, _: Any) -> None:
         """Give an object its state; what then is another object takes the place in the memo."""
         state, before = self.stack.pop(), self.stack.pop()
         after: Any = before
         if isinstance(before, _Numpy):
+            self.spend(state)
             after = before.filled(state)
             self.memo.update(dict.fromkeys(before.keys, after))
         elif isinstance(before, OrderedDict) and isinstance(state, dict) and [*state] == [_META]:
@@ -243,6 +255,7 @@ class _Machine:
 
 
 _META = "_metadata"
+_SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 _LITERALS = frozenset(
     """
     INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE SHORT_BINUNICODE BINUNICODE
@@ -370,6 +383,10 @@ def _tensor(
     if math.prod(shape) and last >= stored.array.size:
         raise damaged(f"a tensor whose elements reach to {last} of {stored.array.size}")
     flat = as_plain(stored.array)
+    flags = metadata if isinstance(metadata, dict) else {}
+    lazy = bool(flags.get("conj") or flags.get("neg"))  # a view in PyTorch, a copy here
+    flat = np.conj(flat) if flags.get("conj") else flat
+    flat = -flat if flags.get("neg") else flat
     item = flat.itemsize
     if math.prod(shape):
         strides = tuple(step * item for step in steps)
@@ -378,13 +395,10 @@ def _tensor(
             array.flags.writeable = False
     else:
         array = np.empty(shape, flat.dtype)
-    flags = metadata if isinstance(metadata, dict) else {}
-    array = np.conj(array) if flags.get("conj") else array
-    array = -array if flags.get("neg") else array
     if stored.device is not CPU:
         array = to_device(array, stored.device)
     tensor = make_tensor(adopted(array))
-    if stored.device is CPU and not flags.get("conj") and not flags.get("neg"):
+    if stored.device is CPU and not lazy:
         tensor._storage = stored.versions
     tensor.requires_grad = bool(requires_grad)
     return tensor
@@ -412,7 +426,8 @@ def _parameter(data: Any, requires_grad: Any, hooks: Any = (), state: Any = None
     """Return a parameter; `state` are attributes that were set on it."""
     if not isinstance(data, Tensor) or hooks:
         raise refused("a parameter that is no tensor, or has hooks")
-    return _with_attributes(Parameter(data, bool(requires_grad)), state)
+    made: Parameter = _with_attributes(Parameter(data, bool(requires_grad)), state)
+    return made
 
 
 def _of_type(make: Any, kind: Any, args: Any, state: Any) -> Any:
@@ -446,8 +461,9 @@ class _Numpy:
         if not isinstance(data, (bytes, bytearray)):
             raise refused("an array of NumPy of Python objects")
         array = np.frombuffer(data, _numpy_dtype(dtype))
-        order = "F" if fortran else "C"
-        return array.reshape(_sizes(shape), order=order).astype(array.dtype.newbyteorder("="))
+        shape = _sizes(shape)
+        array = array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+        return array.astype(array.dtype.newbyteorder("="))
 
 
 class _NumpyDType(_Numpy):
@@ -596,6 +612,19 @@ class _File:
         self.swapped = False  # whether the bytes are in the other order
         self.found: dict[str, _Stored] = {}
 
+    def load(self) -> Any:
+        """Return the object."""
+        result = self.read()
+        for stored in self.found.values():
+            if stored.array.dtype == np.bool_:  # any byte but 0 is true
+                memory = stored.array.view(np.uint8)
+                memory[...] = memory != 0
+        return result
+
+    def run(self, file: io.BytesIO) -> Any:
+        """Run one pickle of the file."""
+        return _Machine(self.stored, 1_000_000 + 16 * len(self.data)).run(file)
+
     def stored(self, identity: Any) -> _Stored:
         """Return the storage of a persistent id."""
         if type(identity) is not tuple or len(identity) < 5 or identity[0] != "storage":
@@ -630,7 +659,7 @@ class _File:
         """Return the bytes of a storage, as an array of their own."""
         raise NotImplementedError
 
-    def load(self) -> Any:
+    def read(self) -> Any:
         """Return the object."""
         raise NotImplementedError
 
@@ -638,7 +667,7 @@ class _File:
 class _Zip(_File):
     """Since PyTorch 1.6: a zip file of data.pkl, data/0, data/1, ..., not compressed."""
 
-    def load(self) -> Any:
+    def read(self) -> Any:
         """Return the object."""
         with zipfile.ZipFile(io.BytesIO(self.data)) as archive:
             self.archive = archive
@@ -658,21 +687,14 @@ class _Zip(_File):
                 if order not in (b"little", b"big"):
                     raise damaged("a byte order that is neither little nor big")
                 self.swapped = order == b"big"
-            return _Machine(self.stored).run(io.BytesIO(bytes(self.record("data.pkl"))))
+            return self.run(io.BytesIO(bytes(self.record("data.pkl"))))
 
     def record(self, name: str) -> Any:
         """Return the bytes of a record, which its checksum covers."""
         info = self.archive.getinfo(self.folder + name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(self.data):
             raise damaged(f"the record {name!r} is compressed, or longer than the file")
-        memory = np.empty(info.file_size, np.uint8)
-        with self.archive.open(info) as file:
-            view, start = memoryview(memory), 0
-            while start < len(view) and (count := file.readinto(view[start:])):
-                start += count
-            if start < len(view) or file.read(1):
-                raise damaged(f"the record {name!r} is not as long as it says")
-        return memory
+        return np.frombuffer(bytearray(self.archive.read(info)), np.uint8)
 
     def memory(self, key: str, nbytes: int) -> Any:
         """Return the bytes of a storage, as an array of their own."""
@@ -685,15 +707,15 @@ class _Zip(_File):
 class _Legacy(_File):
     """Before PyTorch 1.6: several pickles, and the bytes of the storages behind them."""
 
-    def load(self) -> Any:
+    def read(self) -> Any:
         """Return the object."""
         self.left = len(self.data)
         self.memories: dict[str, Any] = {}
         self.sizes: dict[str, int] = {}
         file = io.BytesIO(self.data)
-        if _Machine(self.stored).run(file) != _LEGACY_MAGIC:
+        if self.run(file) != _LEGACY_MAGIC:
             raise refused("a pickle that torch.save did not write")
-        version, system, result, keys = [_Machine(self.stored).run(file) for _ in range(4)]
+        version, system, result, keys = [self.run(file) for _ in range(4)]
         if version != _LEGACY_VERSION or not isinstance(system, dict):
             raise damaged("it is of another version")
         if system.get("little_endian") is False:

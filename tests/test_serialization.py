@@ -155,8 +155,69 @@ def test_pytorchs_weights_are_read(tmp_path):
     ours.load_state_dict(load(tmp_path / "w.safetensors"))
     np.testing.assert_array_equal(ours.weight.detach().numpy(), theirs.weight.detach().numpy())
     data = safetensors.save({"x": torch.ones(2, dtype=torch.bfloat16)})
-    with pytest.raises(SerializationError, match="BF16"):
+    assert load(io.BytesIO(data))["x"].dtype == flow.bfloat16
+    data = safetensors.save({"x": torch.ones(2).to(torch.float8_e4m3fn)})
+    with pytest.raises(SerializationError, match="F8_E4M3"):
         load(io.BytesIO(data))
+
+
+def test_bfloat16_and_unsigned_integers():
+    for name in ("bfloat16", "uint16", "uint32", "uint64"):
+        state = {"x": flow.tensor([1, 2, 250]).to(getattr(flow, name))}
+        assert_equal(through_a_file(state), state)
+
+
+def test_arrays_are_saved_and_loaded_as_tensors():
+    array = np.arange(6.0).reshape(2, 3)
+    state = {"a": array, "b": [array, np.array(True)], "c": np.float32(0.5), "d": np.int8(3)}
+    loaded = through_a_file(state)
+    assert_equal(loaded["a"], flow.tensor(array))
+    assert loaded["b"][0] is loaded["a"]
+    assert loaded["b"][1].dtype == flow.bool
+    assert (loaded["c"], loaded["d"]) == (0.5, 3)
+    for wrong in (np.array(["a"]), np.array([None])):
+        with pytest.raises(SerializationError, match="array of"):
+            to_bytes({"x": wrong})
+
+
+def test_versions_and_extra_state_of_modules_are_kept():
+    class Counting(nn.Module):
+        _version = 3
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(1, 1)
+            self.calls, self.read = 0, None
+
+        def get_extra_state(self):
+            return {"calls": self.calls, "last": (1.5, None)}
+
+        def set_extra_state(self, state):
+            self.calls = state["calls"]
+
+        def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+            self.read = local_metadata.get("version")
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    module, twin = Counting(), Counting()
+    module.calls = 7
+    state = through_a_file(module.state_dict())
+    assert type(state) is OrderedDict
+    assert state._metadata == module.state_dict()._metadata
+    twin.load_state_dict(state)
+    assert (twin.calls, twin.read) == (7, 3)
+    plain = through_a_file(dict(module.state_dict()))
+    assert type(plain) is dict
+    twin.load_state_dict(plain)
+    assert twin.read is None
+
+
+def test_files_of_version_1_are_read():
+    safetensors = pytest.importorskip("safetensors.numpy")
+    structure = '{"version": 1, "root": {"dict": [["x", {"tensor": "x", "dtype": "float32"}]]}}'
+    arrays = {"x": np.ones(3, np.float32)}
+    metadata = {_STRUCTURE: structure, _CHECKSUM: str(_checksum(structure, arrays))}
+    assert_equal(load(io.BytesIO(safetensors.save(arrays, metadata))), {"x": flow.ones(3)})
 
 
 class Bomb:
@@ -166,15 +227,11 @@ class Bomb:
         return os._exit, (3,)
 
 
-def test_pickles_are_refused_and_never_run(tmp_path):
+def test_pickles_are_refused_and_never_run():
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with pytest.raises(SerializationError, match="pickle" if protocol > 1 else "damaged"):
+        text = r"posix\._exit.*executed" if protocol > 1 else "damaged"
+        with pytest.raises(SerializationError, match=text):
             load(io.BytesIO(pickle.dumps(Bomb(), protocol)))
-    torch = pytest.importorskip("torch")
-    for zipped in (True, False):
-        torch.save({"x": torch.ones(1)}, tmp_path / "x.pt", _use_new_zipfile_serialization=zipped)
-        with pytest.raises(SerializationError, match="pickle"):
-            load(tmp_path / "x.pt")
 
 
 STATE = {"w": flow.arange(12.0).reshape(3, 4), "n": flow.tensor(5), "lr": 0.1}
@@ -244,7 +301,8 @@ def test_descriptions_that_make_no_sense_are_refused(structure):
         (nn.Linear(1, 1), "state_dict"),
         ({"a": {"b": [1, object()]}}, "a.b.1"),
         ({"f": len}, "'f'"),
-        ({"array": np.ones(2)}, "flow.tensor"),
+        ({"array": np.array(["a"])}, "array"),
+        (nn.Linear(1, 1), "never carries code"),
         ({("a", 1): 2}, "key"),
         ({True: 2}, "key"),
         ({"set": {1}}, "set"),
@@ -317,9 +375,8 @@ def test_wrong_arguments(tmp_path):
             call()
     with pytest.raises(SerializationError, match="binary"):
         load(io.StringIO("text"))
-    with pytest.raises(ValueError, match="weights_only"):
-        load(io.BytesIO(to_bytes({})), weights_only=False)
-    assert load(io.BytesIO(to_bytes({})), weights_only=True) == {}
+    for options in ({"weights_only": True}, {"weights_only": False, "mmap": True}):
+        assert load(io.BytesIO(to_bytes({})), **options) == {}
 
 
 def test_tensors_of_a_device(device):
@@ -355,4 +412,4 @@ def test_the_file_says_what_it_is():
     data = to_bytes({"x": flow.ones(1)})
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
-    assert json.loads(header["__metadata__"]["oneflow_lite"])["version"] == 1
+    assert json.loads(header["__metadata__"]["oneflow_lite"])["version"] == 2

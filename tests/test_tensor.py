@@ -113,12 +113,36 @@ class TestConversion:
         for x in (flow.tensor(value), flow.tensor([[value]])):
             assert x.item() == value and type(x.item()) is kind
 
-    @pytest.mark.parametrize("convert", [lambda x: x.item(), bool, int, float])
+    @pytest.mark.parametrize(
+        ("convert", "kind"),
+        [
+            (lambda x: x.item(), ShapeError),
+            (bool, ShapeError),
+            (int, ValueError),
+            (float, ValueError),
+            (complex, ValueError),
+        ],
+    )
     @pytest.mark.parametrize("shape", [(2,), (0,), (1, 2)])
-    def test_of_more_or_fewer_elements_than_one(self, convert, shape):
-        with pytest.raises(ShapeError, match="one element") as caught:
+    def test_of_more_or_fewer_elements_than_one(self, convert, kind, shape):
+        with pytest.raises(kind, match="one element") as caught:
             convert(flow.ones(shape))
         assert isinstance(caught.value, RuntimeError)
+
+    def test_complex_numbers_are_converted_where_they_are_real(self):
+        assert (int(flow.tensor(3 + 0j)), float(flow.tensor(2.5 + 0j))) == (3, 2.5)
+        for convert in (int, float):
+            with pytest.raises(RuntimeError, match="real number"):
+                convert(flow.tensor(1 + 2j))
+        assert complex(flow.tensor(1 + 2j)) == 1 + 2j
+
+    def test_formats_and_members(self):
+        assert f"{flow.tensor(2.5):.2f} {flow.tensor([1])}" == "2.50 tensor([1])"
+        with pytest.raises(TypeError, match="format"):
+            format(flow.ones(1), ".2f")
+        assert 1 in flow.ones(2) and flow.tensor(2) not in flow.ones(2)
+        with pytest.raises(RuntimeError, match="number or a Tensor"):
+            assert "a" in flow.ones(2)
 
     def test_tolist(self):
         assert flow.tensor([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from oneflow_lite.autograd.hooks import RemovableHandle
+from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import (
     ArgumentTypeError,
@@ -28,8 +28,15 @@ if TYPE_CHECKING:
     from oneflow_lite.nn.module import Module
 
 _EXTRA = "_extra_state"  # the key of what get_extra_state returns
-_UNDO = "_undo"  # in the metadata of a module that is loaded: how to take back what was written
 _Undo = Callable[[], Any]
+
+
+class _Problems(list[str]):
+    """What is wrong with a state dict, and how to take back what was written of it so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.undo: list[_Undo] = []
 
 
 class _Keys(NamedTuple):
@@ -184,8 +191,7 @@ class ModuleState:
             )
         missing: list[str] = []
         unexpected: list[str] = []
-        problems: list[str] = []
-        undo: list[_Undo] = []
+        problems = _Problems()
         metadata = getattr(state_dict, "_metadata", None)
         own: Any = OrderedDict(state_dict)  # hooks may change it
         if metadata is not None:
@@ -193,7 +199,7 @@ class ModuleState:
         keys = _IncompatibleKeys(missing, unexpected)
 
         def load(module: Any, state: Any, prefix: str) -> None:
-            local_metadata = dict((metadata or {}).get(prefix[:-1], {})) | {_UNDO: undo}
+            local_metadata = dict((metadata or {}).get(prefix[:-1], {}))
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
             lists = (missing, unexpected, problems)
@@ -227,7 +233,7 @@ class ModuleState:
                 )
         except BaseException:
             with no_grad():
-                for step in reversed(undo):
+                for step in reversed(problems.undo):
                     step()
             raise
         return keys
@@ -253,7 +259,7 @@ class ModuleState:
             hook(*first, state_dict, prefix, local_metadata, strict, *lists)
         own = dict(self._own_state())
         assign = local_metadata.get("assign_to_params_buffers", False)
-        undo = local_metadata.get(_UNDO, [])
+        undo = error_msgs.undo if isinstance(error_msgs, _Problems) else []
         for name, tensor in own.items():
             key = prefix + name
             if key not in state_dict:
@@ -319,9 +325,10 @@ class ModuleState:
         >>> list(layer.state_dict())
         ['weight']
         """
-        handle = register("register_state_dict_post_hook", self._state_dict_hooks, hook)
-        cast(Any, hook)._from_public_api = True
-        return handle
+        op = "register_state_dict_post_hook"
+        check_callable(op, hook)
+        cast(Any, getattr(hook, "__func__", hook))._from_public_api = True  # a method has none
+        return register(op, self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Hook) -> RemovableHandle:
         """Call a hook as the one above, whose result, if any, takes the place of the dict."""

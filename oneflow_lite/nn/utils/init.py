@@ -10,7 +10,7 @@ from oneflow_lite.functors.random import get_rng_state, set_rng_state
 from oneflow_lite.nn.module import Module
 
 
-def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Return `module_cls(*args, **kwargs)` without having drawn a random number for it.
 
     Parameters and buffers may hold anything, and the generator goes on as if there had been no

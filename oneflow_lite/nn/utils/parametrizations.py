@@ -56,9 +56,8 @@ class _Orthogonal(Module):
     def forward(self, X: Tensor) -> Tensor:
         """Return the orthogonal matrix that X stands for."""
         n, k = X.shape[-2:]
-        if n < k:
-            return self._columns(X.mT).mT
-        return self._columns(X)
+        Q: Tensor = self._columns(X.mT).mT if n < k else self._columns(X)
+        return Q
 
     def _columns(self, X: Tensor) -> Tensor:
         n, k = X.shape[-2:]
@@ -108,13 +107,14 @@ class _Orthogonal(Module):
             diagonal = A.diagonal(dim1=-2, dim2=-1)  # a view: it gets the signs
             signs = diagonal.sign()
             diagonal.copy_(signs.where(tau != 0, -signs))
-            return A.mT if transposed else A
+            found: Tensor = A.mT if transposed else A
+            return found
         if n != k:  # any columns that complete it
             noise = randn(*tall.shape[:-2], n, n - k, dtype=Q.dtype, device=Q.device)
             self.base = _make_orthogonal(cat([tall, noise], -1))
         else:
             self.base = tall.clone() if _is_orthogonal(tall) else _make_orthogonal(tall)
-        origin = zeros_like(Q)
+        origin: Tensor = zeros_like(Q)
         origin.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return origin
 
@@ -127,7 +127,10 @@ def _is_orthogonal(Q: Tensor) -> bool:
 
 def _make_orthogonal(A: Tensor) -> Tensor:
     X, tau = geqrf(A)
-    return linalg_householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    Q: Tensor = linalg_householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(
+        -2
+    )
+    return Q
 
 
 def orthogonal(

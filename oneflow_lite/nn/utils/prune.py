@@ -516,11 +516,12 @@ def _wrong(
 
 
 def _check_amount(amount: Any) -> Any:
+    number: Any = amount
     mend = "give a number of elements, or a share of them"
     if not isinstance(amount, numbers.Real):
         got = repr(amount)
         raise _wrong("prune", "amount", "an int or a float", got, mend, ArgumentTypeError)
-    if amount < 0 or (not isinstance(amount, numbers.Integral) and amount > 1):
+    if number < 0 or (not isinstance(amount, numbers.Integral) and number > 1):
         raise _wrong("prune", "amount", "an int of at least 0, or a float up to 1", amount, mend)
     return amount
 
@@ -566,7 +567,7 @@ def _without_least(amount: Any, t: Tensor, default_mask: Tensor, scores: Any) ->
 
 def _only(t: Tensor, dim: int, kept: Tensor, default_mask: Tensor) -> Tensor:
     """Return the mask with nothing but the slices that are kept."""
-    mask = zeros_like(t)
+    mask: Tensor = zeros_like(t)
     mask[(*[slice(None)] * (dim % t.ndim), kept)] = 1
     mask *= default_mask.to(mask.dtype)
     return mask
@@ -575,5 +576,6 @@ def _only(t: Tensor, dim: int, kept: Tensor, default_mask: Tensor) -> Tensor:
 def _norm(t: Tensor, n: Any, others: tuple[int, ...]) -> Tensor:
     """Return the norms of the slices."""
     if isinstance(n, str):
-        return t.norm(n, dim=others)
+        result: Tensor = t.norm(n, dim=others)
+        return result
     return vector_norm(t, n, dim=others)

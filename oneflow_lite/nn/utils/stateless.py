@@ -11,7 +11,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, StateDictError
 from oneflow_lite.nn.module import Module
 from oneflow_lite.tensor import Tensor
 
-_MISSING = object()
+_MISSING: Any = object()
 
 
 def call_with(
@@ -192,8 +192,8 @@ def _swap(module: Module, name: str, value: Any) -> Any:
             got=type(value).__name__,
             mend="wrap the value with flow.tensor(...)",
         )
-    members: dict[str, Any]
-    for members in (owner._parameters, owner._buffers):
+    kinds: tuple[dict[str, Any], ...] = (owner._parameters, owner._buffers)
+    for members in kinds:
         if last in members:  # past the checks of __setattr__: it need not be a Parameter
             before = members[last]
             if value is _MISSING:
