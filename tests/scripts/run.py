@@ -123,7 +123,15 @@ def run(
         }
         for library in ("torch", "ours"):
             log = Path(folder) / f"{library}.json"
-            command = [sys.executable, "-P", "-m", "tests.scripts.side", library, str(root), str(script)]
+            command = [
+                sys.executable,
+                "-P",
+                "-m",
+                "tests.scripts.side",
+                library,
+                str(root),
+                str(script),
+            ]
             command += ["--log", str(log), "--steps", str(steps), "--seconds", str(seconds)]
             command += ["--double"] if double else []
             command += ["--call", source.call, *source.args.split()]

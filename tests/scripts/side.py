@@ -108,7 +108,13 @@ def train(torch: Any, module: Any, *inputs: Any, steps: int = 4, lr: float = 0.0
 
 
 def run(
-    library: str, root: str, script: str, args: list[str], call: str, steps: int, seconds: float,
+    library: str,
+    root: str,
+    script: str,
+    args: list[str],
+    call: str,
+    steps: int,
+    seconds: float,
     double: bool,
 ) -> Any:
     """Run a script, with `call` as code that follows it, and return the log."""

@@ -56,6 +56,8 @@ PATCHES = "image_size=32, num_classes=10, dim=32, heads=2"
 
 _WORDS = "text('{}', ' '.join(random.choice('the cat sat on a mat and saw it'.split()) for _ in range(4000)))"
 
+_PACKAGES = {"rtqichen/torchdiffeq": "rtqichen+torchdiffeq"}
+
 _LISTED: Mapping[str, list[dict[str, Any]]] = {
     "AntixK/PyTorch-VAE a6896b944c918dd7030e7d795a8c13e5c6345ec7": [
         M("models/vq_vae.py", f"from models import VQVAE\nm = VQVAE(3, 8, 16, [16, 32], img_size=32)\ntrain(m, {IMAGE})"),
@@ -212,7 +214,7 @@ _LISTED: Mapping[str, list[dict[str, Any]]] = {
         M("vit_pytorch/mobile_vit.py", "from vit_pytorch.mobile_vit import MobileViT\ntrain(MobileViT((64, 64), [32, 48, 64], [8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 64], 10), torch.rand(2, 3, 64, 64))"),
     ],
     "lukemelas/EfficientNet-PyTorch 7e8b0d312162f335785fb5dcfa1df29a75a1783a": [
-        M("efficientnet_pytorch/model.py", f"from efficientnet_pytorch import EfficientNet\ntrain(EfficientNet.from_name('efficientnet-b0'), {IMAGE})"),
+        M("efficientnet_pytorch/model.py", f"from efficientnet_pytorch import EfficientNet\ntrain(EfficientNet.from_name('efficientnet-b0'), torch.rand(4, 3, 64, 64))"),
     ],
     "milesial/Pytorch-UNet 21d7850f2af30a9695bbeea75f3136aa538cfc4a": [
         M("unet/unet_model.py", "from unet import UNet\ntrain(UNet(3, 2), torch.rand(1, 3, 32, 32), steps=3)"),
@@ -311,6 +313,73 @@ _LISTED: Mapping[str, list[dict[str, Any]]] = {
     ],
 }  # fmt: skip
 
+# Set aside unopened, and run when all the others had been.
+_ASIDE = {
+    "L1aoXingyu/pytorch-beginner a57dd7ea35c9965a41f4963dee62d38884f92a65": [
+        "03-Neural Network/neural_network.py",
+        "08-AutoEncoder/conv_autoencoder.py",
+    ],
+    "MorvanZhou/PyTorch-Tutorial dbe154a9e56635e51c6b0c2ccea8ae36cfb585a7": [
+        "tutorial-contents/302_classification.py",
+        "tutorial-contents/304_save_reload.py",
+        "tutorial-contents/306_optimizer.py",
+        "tutorial-contents/402_RNN_classifier.py",
+        "tutorial-contents/404_autoencoder.py",
+        "tutorial-contents/503_dropout.py",
+    ],
+    "devnag/pytorch-generative-adversarial-networks 26db8c9fec86817d9211d2c0a424b48b14d5a0e0": [
+        "gan_pytorch.py",
+    ],
+    "eriklindernoren/PyTorch-GAN 36d3c77e5ff20ebe0aeefd322326a134a279b93e": [
+        "implementations/acgan/acgan.py",
+        "implementations/cgan/cgan.py",
+        "implementations/dcgan/dcgan.py",
+        "implementations/gan/gan.py",
+        "implementations/lsgan/lsgan.py",
+        "implementations/sgan/sgan.py",
+        "implementations/wgan/wgan.py",
+        "implementations/wgan_gp/wgan_gp.py",
+    ],
+    "graykode/nlp-tutorial d05e31ec81d56d70c1db89b99ab07e948f7ebc11": [
+        "1-2.Word2Vec/Word2Vec-Skipgram(Softmax).py",
+        "3-2.TextLSTM/TextLSTM.py",
+        "5-2.BERT/BERT.py",
+    ],
+    "hunkim/PyTorchZeroToAll e5a260fac0b4ff1e2ec434fc6f0d962ac97fc289": [
+        "03_auto_gradient.py",
+        "05_linear_regression.py",
+        "08_2_dataset_loade_logistic.py",
+        "09_2_softmax_mnist.py",
+    ],
+    "jcjohnson/pytorch-examples 0003fcdc606a79951e53bf8f46f8574fa4739f23": [
+        "nn/two_layer_net_nn.py",
+    ],
+    "ne7ermore/torch-light facd5e12f45127e81951ca1e6119960e196c6165": [
+        "cbow/main.py",
+    ],
+    "oliverguhr/transformer-time-series-prediction 4e120f3f9b67482dd9a8ca88b49671881120d20f": [
+        "transformer-multistep.py",
+        "transformer-singlestep.py",
+    ],
+    "rtqichen/torchdiffeq 657943acefa826ef04c025ebeb1ff5e9d60dc268": [
+        "examples/cnf.py",
+    ],
+    "sweetice/Deep-reinforcement-learning-with-pytorch 7b9fac7e5e40ffdc6f7ccb8b0a81e7841370a996": [
+        "Char01 DQN/DQN.py",
+        "Char02 Policy Gradient/PolicyGradient.py",
+        "Char02 Policy Gradient/naive-policy-gradient.py",
+        "Char07 PPO/PPO_CartPole_v0.py",
+        "Char07 PPO/PPO_MountainCar-v0.py",
+    ],
+}
+
 SOURCES = [
     Source(*name.split(), **options) for name, listed in _LISTED.items() for options in listed
+]
+SOURCES += [
+    Source(
+        *name.split(), path, packages=tuple(_PACKAGES.get(name.split()[0], "").split()), aside=True
+    )
+    for name, paths in _ASIDE.items()
+    for path in paths
 ]
