@@ -1,0 +1,18 @@
+"""Pictures of batches: made, and not written."""
+
+import torch
+
+
+def make_grid(tensor, nrow=8, padding=2, normalize=False, **options):
+    if isinstance(tensor, (list, tuple)):
+        tensor = torch.stack([x for x in tensor])
+    tensor = tensor.detach()
+    if tensor.dim() == 2:
+        tensor = tensor[None]
+    if tensor.dim() == 3:
+        tensor = tensor[None]
+    return torch.cat([x for x in tensor[:nrow]], 2)
+
+
+def save_image(tensor, fp, **options):
+    make_grid(tensor, **options)
