@@ -208,7 +208,9 @@ def broadcast_shapes(*shapes: Any) -> Size:
         raise bad_argument(ShapeError, "broadcast_shapes", "shapes", expected, got, mend) from None
 
 
-def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+def nonzero_static(
+    input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None
+) -> Tensor:
     """Return `size` rows of indices of elements that are not 0: the first, or filled up.
 
     >>> import oneflow_lite as flow
@@ -217,7 +219,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """
     found = input.nonzero()[:size]
     rest = found.new_full((size - found.shape[0], found.shape[1]), fill_value)
-    return cat([found, rest])
+    result = cat([found, rest])
+    return result if out is None else fill_out("nonzero_static", out, result)
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:

@@ -297,9 +297,12 @@ class StepLR(_Chainable):
     """
 
     def __init__(
-        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+        self, optimizer: Optimizer, step_size: float, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.step_size = check_int("StepLR", "step_size", step_size, 1)
+        given: Any = step_size
+        if isinstance(given, float) and given.is_integer():  # PyTorch takes 1.0; scripts write it
+            given = int(given)
+        self.step_size = check_int("StepLR", "step_size", given, 1)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 

@@ -462,3 +462,10 @@ def test_a_lambda_that_fails_changes_no_rate():
     with pytest.raises(KeyError):
         scheduler.step()
     assert rates(optimizer) == [0.123, 0.7]
+
+
+def test_a_whole_float_is_a_number_of_steps():
+    optimizer = flow.optim.SGD([flow.ones(1, requires_grad=True)], lr=1.0)
+    assert flow.optim.lr_scheduler.StepLR(optimizer, 2.0).step_size == 2
+    with pytest.raises(TypeError, match=r"^StepLR\(\): argument 'step_size'"):
+        flow.optim.lr_scheduler.StepLR(optimizer, 1.5)

@@ -1,11 +1,12 @@
 """Run public PyTorch scripts on PyTorch and on oneflow_lite, side by side, and compare.
 
-    python -m tests.scripts.run CHECKOUTS [--only REGEX] [--jobs 2] [--write]
+    python -m tests.scripts.run CHECKOUTS [--only REGEX] [--aside] [--jobs 2] [--write]
 
-CHECKOUTS is a folder with one folder `owner+name` for each repository of `tests/scripts/sources.py`,
-at the commit given there. Both sides run the same text on the CPU, one thread each, with the same
-random numbers (`draws.py`), generated data where a script wants a data set (`stand_ins/`), and stop
-after some gradients (`side.py`). `--write` puts the table into docs/coming_from_pytorch.md.
+CHECKOUTS is a folder with one folder `owner+name` for each repository of `sources.toml`, at the
+commit given there, and a folder `libraries` with what the scripts import beside PyTorch. Both sides
+run the same text on the CPU, one thread each, with the same random numbers (`draws.py`), generated
+data where a script wants a data set (`stand_ins/`), and stop after some gradients (`side.py`).
+`--write` puts the table into docs/coming_from_pytorch.md.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "repository"
         skip = shutil.ignore_patterns(".git", "*.png", "*.jpg", "*.gif", "*.ipynb")
-        shutil.copytree(checkouts / source.repository.replace("/", "+", 1), root, ignore_dangling_symlinks=True, ignore=skip)  # fmt: skip
+        home = checkouts / source.repository.replace("/", "+", 1)
+        shutil.copytree(home, root, ignore_dangling_symlinks=True, ignore=skip)
         script = root / source.path
         for path, old, new in source.edits:
             file = root / (path or source.path)

@@ -62,7 +62,7 @@ def watch(torch: Any, steps: int, seconds: float, log: dict[str, Any]) -> None:
 
 
 def without_workers(torch: Any) -> None:
-    """Load data in this process; let recurrent layers and attention drop nothing: they draw in C++."""
+    """Load data here; let recurrent layers and attention drop nothing: they draw in C++."""
     data = torch.utils.data
     init = data.DataLoader.__init__
 
@@ -149,7 +149,7 @@ def run(
     scope: dict[str, Any] = {}
     try:
         sys.path[:0] = [root]
-        if not call or "from " not in call and "import " not in call:
+        if not call or ("from " not in call and "import " not in call):
             scope = runpy.run_path(script, run_name="model" if call else "__main__")
         if call:
             scope = {**scope, "torch": torch}

@@ -1,6 +1,10 @@
 """Stands in for torchvision: generated images of the shapes of its data sets, and transforms."""
 
-import torchvision.models as models
-from torchvision import datasets as datasets, transforms as transforms, utils as utils
+from torchvision import (
+    datasets as datasets,
+    models as models,
+    transforms as transforms,
+    utils as utils,
+)
 
 __version__ = "0.0"
