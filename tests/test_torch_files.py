@@ -215,10 +215,12 @@ def transformer(lib):
     return lib.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
 
-MODELS = {"mlp": (mlp, (3, 4)), "cnn": (cnn, (2, 1, 6, 6))}
-# To be made unconditional, two more entries above, as soon as both layers are there:
-MODELS |= {"lstm": (lstm, (2, 3, 4))} if hasattr(nn, "LSTM") else {}
-MODELS |= {"transformer": (transformer, (2, 3, 8))} if hasattr(nn, "TransformerEncoder") else {}
+MODELS = {
+    "mlp": (mlp, (3, 4)),
+    "cnn": (cnn, (2, 1, 6, 6)),
+    "lstm": (lstm, (2, 3, 4)),
+    "transformer": (transformer, (2, 3, 8)),
+}
 WAYS = [*FORMS, "safetensors"]
 
 

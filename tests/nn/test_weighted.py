@@ -593,3 +593,13 @@ def test_bad_arguments_raise_what_pytorch_raises(torch, line):
     assert issubclass(ours, flow.errors.FlowError)
     if theirs is not None:  # some of them PyTorch notices at the first call, or not at all
         assert issubclass(ours, ACCIDENTS.get(theirs, theirs)), (ours, theirs)
+
+
+def test_a_state_from_before_batches_were_counted():
+    torch = pytest.importorskip("torch")
+    for lib in (torch, flow):
+        old = {k: v for k, v in lib.nn.BatchNorm1d(2).state_dict().items() if "tracked" not in k}
+        norm = lib.nn.BatchNorm1d(2)
+        norm.num_batches_tracked.add_(5)
+        assert not norm.load_state_dict(dict(old)).missing_keys
+        assert norm.num_batches_tracked.item() == 5

@@ -36,6 +36,7 @@ class _NormBase(_Affine):
     `_ndims` are the numbers of dimensions that an input may have.
     """
 
+    _version = 2  # before it, batches were not counted
     _ndims: ClassVar[tuple[int, ...]]
     running_mean: Tensor | None
     running_var: Tensor | None
@@ -97,6 +98,15 @@ class _NormBase(_Affine):
                 got=f"{input.ndim}D input of shape {tuple(input.shape)}",
                 mend="reshape it",
             )
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *rest: Any
+    ) -> None:
+        """Keep the count of batches where a state dict is older than it (before version 2)."""
+        key = f"{prefix}num_batches_tracked"
+        if (local_metadata.get("version") or 0) < 2 and self.num_batches_tracked is not None:
+            state_dict.setdefault(key, self.num_batches_tracked)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def _channel_dim(self, input: Tensor) -> int:
         return 1
