@@ -103,16 +103,6 @@ def remainder(xp, x, y, *, out=None):
     return _divided("remainder", xp.remainder, x, y, out)
 
 
-@register_kernel("pow", device="cpu")
-def pow_cpu(xp, x, y, *, out=None):
-    """Products for the exponents that NumPy is slow at and that people write: 3 and 4."""
-    exponent = 0 if y.ndim or x.dtype.char not in "fd" else y.item()
-    if exponent not in (3, 4):
-        return np.power(x, y, out=out)
-    square = np.multiply(x, x)
-    return np.multiply(square, x if exponent == 3 else square, out=out)
-
-
 @register_kernel("pow_integer", infer=broadcast_to_last, reuses=("x", "y"))
 def pow_integer(xp, x, y, *, out=None):
     if x.dtype.kind == "b":

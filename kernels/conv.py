@@ -170,7 +170,7 @@ def _taps_met(input_size, kernel_size, stride, padding, dilation):
     ):
         before = (p - (out - 1) * s + d - 1) // d  # taps whose last place is in front of the input
         behind = k - (n + p + d - 1) // d  # taps whose first place is behind it
-        cut.append(max(0, min(before, behind, (k - 1) // 2)))
+        cut.append(max(0, min(before, behind, (k - 1) // 2, p // d)))  # no padding below 0
     if not any(cut):
         return None, padding
     places = [slice(c, k - c) for c, k in zip(cut, kernel_size, strict=True)]

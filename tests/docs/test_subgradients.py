@@ -73,7 +73,9 @@ def derivatives(lib: Any, row: Row, device: str) -> list[np.ndarray]:
         if array.dtype.kind in "fc":
             arguments[name].requires_grad_()
     leaves = [x for x in arguments.values() if x.requires_grad]
-    result = eval(row.expression, {"__builtins__": {}}, Names(lib, arguments))
+    result = eval(
+        row.expression, {"__builtins__": {"__import__": __import__}}, Names(lib, arguments)
+    )
     for _ in range(row.order):
         total = result.sum().real
         grads = lib.autograd.grad(total, leaves, create_graph=True, allow_unused=True)

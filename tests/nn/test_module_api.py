@@ -163,7 +163,9 @@ def test_shared_memory_is_seen_by_forked_processes():
     assert process.exitcode == 0
     assert (layer.weight == 7).all()
     layer(flow.ones(1, 2)).sum().backward()
-    assert nn.Linear(0, 2).share_memory().weight.shape == (2, 0)
+    with pytest.warns(UserWarning, match="without elements"):
+        empty = nn.Linear(0, 2)
+    assert empty.share_memory().weight.shape == (2, 0)
 
 
 # --- Names ----------------------------------------------------------------------------------------
