@@ -65,7 +65,6 @@ real = dtype_check("fiub", "a real dtype", "take its .real and .imag, or .abs()"
 real_floating = dtype_check("f", "a real floating point dtype", _AS_FLOAT)
 require_floating = dtype_check("fc", "a floating point dtype", _AS_FLOAT)
 require_integer = dtype_check("iu", "an integer dtype", _AS_LONG, "index")
-integer_or_bool = dtype_check("iub", "an integer dtype or bool", _AS_LONG)
 number_tensor = dtype_check("fiu", "a real dtype other than bool", _AS_FLOAT)
 numeric = dtype_check("fciu", "numbers", _AS_LONG)
 

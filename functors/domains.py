@@ -119,10 +119,6 @@ RealNumber = Annotated[
 ]
 Numeric = Annotated[Tensor, tensor(checks.numeric, "fciu", "Of any shape and dtype but bool.")]
 Integer = Annotated[Tensor, tensor(checks.require_integer, "iu", "Of integers.", "i(2, 3, n=2)")]
-IntegerOrBool = Annotated[
-    Tensor,
-    tensor(checks.integer_or_bool, "iub", "Of integers or bools, of any shape.", "i(2, 3, n=9)"),
-]
 Matrix = Annotated[
     Tensor,
     tensor(

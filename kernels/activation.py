@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.halves import pointwise
 from oneflow_lite.kernels.infer_rules import like_first
 from oneflow_lite.kernels.numerics import (
     at_least,
@@ -36,7 +36,7 @@ _MISH_LINEAR = 20
 
 @register_kernel("gelu", infer=like_first)
 @quiet_overflow
-@in_float32
+@pointwise
 def gelu(xp, x, *, approximate, out=None):
     """x Φ(x), with Φ = (1 + erf(x/√2))/2 or (1 + tanh(√(2/π)(x + 0.044715x³)))/2."""
     if approximate == "tanh":
@@ -55,7 +55,7 @@ def gelu(xp, x, *, approximate, out=None):
 
 @register_kernel("gelu_grad", infer=like_first)
 @quiet_overflow
-@in_float32
+@pointwise
 def gelu_grad(xp, dy, x, *, approximate, out=None):
     """dy (Φ(x) + x Φ'(x))."""
     density = xp.asarray(x * x)  # of a 0-d array NumPy makes a scalar, which is no `out`
@@ -84,7 +84,7 @@ def gelu_grad(xp, dy, x, *, approximate, out=None):
 
 @register_kernel("silu", infer=like_first)
 @quiet_overflow
-@in_float32
+@pointwise
 def silu(xp, x, *, out=None):
     # Where exp overflows, x / inf is the right answer, 0.
     t = xp.negative(x, out=out)
@@ -95,7 +95,7 @@ def silu(xp, x, *, out=None):
 
 @register_kernel("silu_grad", infer=like_first)
 @quiet_overflow
-@in_float32
+@pointwise
 def silu_grad(xp, dy, x, *, out=None):
     """dy σ (1 + x (1 - σ))."""
     t = xp.negative(x, out=out)
@@ -111,7 +111,7 @@ def silu_grad(xp, dy, x, *, out=None):
 
 
 @register_kernel("elu", infer=like_first)
-@in_float32
+@pointwise
 def elu(xp, x, *, alpha, scale, input_scale, out=None):
     """scale x for x > 0, else scale alpha (exp(input_scale x) - 1): elu, selu and celu in one."""
     t = at_most(xp, x, 0, out=out)
@@ -128,7 +128,7 @@ def elu(xp, x, *, alpha, scale, input_scale, out=None):
 
 
 @register_kernel("elu_grad", infer=like_first)
-@in_float32
+@pointwise
 def elu_grad(xp, dy, x, *, alpha, scale, input_scale, out=None):
     t = at_most(xp, x, 0, out=out)
     if input_scale != 1:
@@ -141,7 +141,7 @@ def elu_grad(xp, dy, x, *, alpha, scale, input_scale, out=None):
 
 
 @register_kernel("softplus", infer=like_first)
-@in_float32
+@pointwise
 def softplus(xp, x, *, beta, threshold, out=None):
     """log(1 + exp(beta x)) / beta, written so that exp cannot overflow; x past the threshold."""
     z = x * beta
@@ -156,7 +156,7 @@ def softplus(xp, x, *, beta, threshold, out=None):
 
 @register_kernel("softplus_grad", infer=like_first)
 @quiet_overflow
-@in_float32
+@pointwise
 def softplus_grad(xp, dy, x, *, beta, threshold, out=None):
     """dy σ(beta x); dy past the threshold."""
     z = x * beta
@@ -168,7 +168,7 @@ def softplus_grad(xp, dy, x, *, beta, threshold, out=None):
 
 
 @register_kernel("mish", infer=like_first)
-@in_float32
+@pointwise
 def mish(xp, x, *, out=None):
     """x tanh(log(1 + eˣ)), by tanh(log(1 + e)) = n/(n + 2) with n = e (e + 2)."""
     t = _tanh_softplus(xp, xp.exp(at_most(xp, x, _MISH_LINEAR)), out=out)
@@ -177,7 +177,7 @@ def mish(xp, x, *, out=None):
 
 
 @register_kernel("mish_grad", infer=like_first)
-@in_float32
+@pointwise
 def mish_grad(xp, dy, x, *, out=None):
     """dy (t + x σ(x) (1 - t²)), with t = tanh(softplus(x))."""
     e = at_most(xp, x, _MISH_LINEAR, out=out)
@@ -199,7 +199,7 @@ def _tanh_softplus(xp, e, out=None):
 
 
 @register_kernel("softsign", infer=like_first)
-@in_float32
+@pointwise
 def softsign(xp, x, *, out=None):
     t = xp.abs(x, out=out)
     t += 1
@@ -207,7 +207,7 @@ def softsign(xp, x, *, out=None):
 
 
 @register_kernel("logsigmoid", infer=like_first)
-@in_float32
+@pointwise
 def logsigmoid(xp, x, *, out=None):
     """-log(1 + exp(-x)), written so that exp cannot overflow."""
     t = xp.abs(x, out=out)
@@ -251,7 +251,7 @@ def relu_grad_cpu(xp, dy, y, *, out=None):
 
 
 @register_kernel("leaky_relu", infer=like_first)
-@in_float32
+@pointwise
 def leaky_relu(xp, x, *, negative_slope, out=None):
     if 0 < negative_slope <= 1:  # of these two the larger one is right
         return xp.maximum(x, x * negative_slope, out=out)
@@ -279,7 +279,7 @@ def hardtanh_grad(xp, dy, x, *, min_val, max_val, out=None):
 
 
 @register_kernel("hardsigmoid", infer=like_first, reuses="x")
-@in_float32
+@pointwise
 def hardsigmoid(xp, x, *, out=None):
     t = xp.add(x, 3, out=out)
     t /= 6
@@ -287,7 +287,7 @@ def hardsigmoid(xp, x, *, out=None):
 
 
 @register_kernel("hardswish", infer=like_first)
-@in_float32
+@pointwise
 def hardswish(xp, x, *, out=None):
     """x times hardsigmoid(x)."""
     t = hardsigmoid(xp, x, out=out)
@@ -296,7 +296,7 @@ def hardswish(xp, x, *, out=None):
 
 
 @register_kernel("hardswish_grad", infer=like_first)
-@in_float32
+@pointwise
 def hardswish_grad(xp, dy, x, *, out=None):
     t = xp.divide(x, 3, out=out)
     t += 0.5

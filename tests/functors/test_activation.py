@@ -179,6 +179,27 @@ def test_large_arrays_take_quicker_ways_to_the_same_result(name, options, functi
         np.testing.assert_allclose(whole, np.stack(parts), tolerance, tolerance)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize(("name", "options", "function"), CASES, ids=IDS)
+def test_pieces_of_large_arrays_have_the_bits_of_the_whole(
+    monkeypatch, name, options, function, dtype
+):
+    x, dy = np.random.default_rng(1).normal(size=(2, 50, 111)).astype(dtype) * 3
+
+    def value_and_gradient(dy):
+        given = flow.tensor(x, requires_grad=True)
+        y = FUNCTORS.get(name)(given, **options)
+        (dx,) = flow.autograd.grad(y, given, dy)
+        return y.detach().numpy(), dx.numpy()
+
+    for gradient in (flow.tensor(dy), flow.tensor(dy.T.copy()).T):
+        whole = value_and_gradient(gradient)
+        with monkeypatch.context() as patch:
+            patch.setattr("oneflow_lite.kernels.halves._PIECE", 2048)
+            parts = value_and_gradient(gradient)
+        assert all(map(np.array_equal, whole, parts))
+
+
 def test_softsign_and_tanhshrink_of_integers():
     x = flow.tensor([-1, 0, 3])
     np.testing.assert_allclose(FUNCTORS.get("softsign")(x).numpy(), [-0.5, 0, 0.75])

@@ -90,10 +90,11 @@ class _ConvNd(Weighted):
         """What F.pad needs to pad the input: (left, right) from the last dimension on."""
         result: list[int] = []
         for d in reversed(range(self._spatial)):
-            total = 0 if self.padding == "valid" else self.dilation[d] * (self.kernel_size[d] - 1)
             if not isinstance(self.padding, str):
                 result += [self.padding[d]] * 2
             else:
+                same = self.padding == "same"
+                total = self.dilation[d] * (self.kernel_size[d] - 1) if same else 0
                 result += [total // 2, total - total // 2]
         return result
 
