@@ -7,9 +7,8 @@ from typing import Annotated
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError, DTypeError
+from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
 from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import functor, unary
 from oneflow_lite.functors.domains import Flag, Floating, Number, RealFloating, RealNumber, Scalar
 from oneflow_lite.interpreter import dispatch1
@@ -75,8 +74,8 @@ def celu(input: RealFloating, alpha: Number = 1.0) -> Tensor:
     ArgumentError: when `alpha` is 0.
     """
     if alpha == 0:
-        expected, mend = "a number other than 0", "use relu for the limit"
-        raise wrong("celu", "alpha", expected, alpha, mend, ArgumentError)
+        expected, hint = "a number other than 0", "use relu for the limit"
+        raise arg_error("celu", "alpha", expected, alpha, hint, ArgumentError)
     return dispatch1(_ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1 / alpha})
 
 
@@ -115,8 +114,8 @@ def glu(input: RealFloating, dim: D.Dim = -1) -> Tensor:
     tensor([0.5000, 2.0000])
     """
     if not input.ndim or input.shape[dim] % 2:
-        mend = "the two halves are the value and its gate"
-        raise wrong("glu", "input", f"an even size of dimension {dim}", input, mend)
+        hint = "the two halves are the value and its gate"
+        raise arg_error("glu", "input", f"an even size of dimension {dim}", input, hint)
     half = input.shape[dim] // 2
     value, gate = input.narrow(dim, 0, half), input.narrow(dim, half, half)
     return value * gate.sigmoid()
@@ -147,8 +146,8 @@ def hardtanh(input: RealNumber, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -
     ArgumentError: when `min_val` is above `max_val`.
     """
     if min_val > max_val:
-        expected, mend = f"at most max_val, {max_val}", "swap the bounds"
-        raise wrong("hardtanh", "min_val", expected, min_val, mend, ArgumentError)
+        expected, hint = f"at most max_val, {max_val}", "swap the bounds"
+        raise arg_error("hardtanh", "min_val", expected, min_val, hint, ArgumentError)
     return dispatch1(_HARDTANH, input, {"min_val": min_val, "max_val": max_val})
 
 
@@ -210,11 +209,11 @@ def prelu(input: RealFloating, weight: RealFloating) -> Tensor:
     """
     if weight.dtype != input.dtype:
         expected = f"dtype {input.dtype}, that of the input"
-        raise wrong("prelu", "weight", expected, weight.dtype, "convert one", DTypeError)
+        raise arg_error("prelu", "weight", expected, weight.dtype, "convert one", DTypeError)
     channels = input.shape[1] if input.ndim > 1 else 1
     if weight.ndim > 1 or weight.numel() not in (1, channels):
         expected = f"one slope, or one for each of {channels} channels"
-        raise wrong("prelu", "weight", expected, weight, "match the input's channels")
+        raise arg_error("prelu", "weight", expected, weight, "match the input's channels")
     shape = (-1, *(1,) * (input.ndim - 2)) if input.ndim else ()
     return _two_slopes(input, weight.reshape(shape))
 
@@ -231,7 +230,9 @@ def rrelu(
     ArgumentError: when `lower` is above `upper`.
     """
     if lower > upper:
-        raise wrong("rrelu", "lower", f"at most upper = {upper}", lower, "swap them", ArgumentError)
+        raise arg_error(
+            "rrelu", "lower", f"at most upper = {upper}", lower, "swap them", ArgumentError
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2)
     with no_grad():

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.dtype import complex128, finfo, float16, float64
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import checks, domains as D, operands
 from oneflow_lite.functors.declare import binary, functor, unary
 from oneflow_lite.functors.domains import AnyTensor, Domain, RealPair, RealToFloating
@@ -49,18 +49,18 @@ def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
         attrs = {"factor": fill_value(op, argument, factor, dtype)}
         return dispatch1(op_expr("mul_scalar"), value, attrs)
     kind = ArgumentError if isinstance(factor, numbers) else ArgumentTypeError
-    mend = "convert the tensors first, as with .float()"
+    hint = "convert the tensors first, as with .float()"
     if isinstance(factor, Tensor):
-        mend = "pass its .item(), or multiply by it"
+        hint = "pass its .item(), or multiply by it"
     expected = f"a number that fits dtype {value.dtype}"
-    raise bad_argument(kind, op, argument, expected, repr(factor), mend)
+    raise arg_error(op, argument, expected, repr(factor), hint, kind)
 
 
 def _no_bools(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     for argument, value in (("other", other), ("input", input)):
         if is_bool(value):
-            mend = "use logical_not(), ^ or logical_xor()"
-            raise bad_argument(DTypeError, op, argument, "numbers", "bool", mend)
+            hint = "use logical_not(), ^ or logical_xor()"
+            raise arg_error(op, argument, "numbers", "bool", hint, DTypeError)
     return input, other
 
 
@@ -114,8 +114,8 @@ def _whole(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     """Check operands of a division that rounds, or its remainder: real, and not two bools."""
     x, y = operands.real_operand(op, input, "input"), operands.real_operand(op, other, "other")
     if is_bool(x) and is_bool(y):
-        mend = "convert one of them with .long()"
-        raise bad_argument(DTypeError, op, "other", "numbers", "two bools", mend)
+        hint = "convert one of them with .long()"
+        raise arg_error(op, "other", "numbers", "two bools", hint, DTypeError)
     return x, y
 
 
@@ -131,8 +131,8 @@ def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Te
     if rounding_mode in ("floor", "trunc"):
         rounded = op_expr("floor_divide" if rounding_mode == "floor" else "div_trunc")
         return dispatch2(rounded, *_whole(op, input, other))
-    expected, mend = "None, 'trunc' or 'floor'", "pass one of these"
-    raise bad_argument(ArgumentError, op, "rounding_mode", expected, repr(rounding_mode), mend)
+    expected, hint = "None, 'trunc' or 'floor'", "pass one of these"
+    raise arg_error(op, "rounding_mode", expected, repr(rounding_mode), hint, ArgumentError)
 
 
 _SAYS = "Round the quotient towards zero, or down; integers then stay integers."
@@ -185,8 +185,8 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if not (is_integer(exponent) and is_integer(input)):
         return dispatch2(_POW, input, exponent)
     if isinstance(exponent, (int, np.integer)) and exponent < 0:
-        expected, mend = "at least 0 for integers", "convert the tensor with .float()"
-        raise bad_argument(ArgumentError, "pow", "exponent", expected, exponent, mend)
+        expected, hint = "at least 0 for integers", "convert the tensor with .float()"
+        raise arg_error("pow", "exponent", expected, exponent, hint, ArgumentError)
     return dispatch2(op_expr("pow_integer"), input, exponent)
 
 
@@ -346,8 +346,8 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     ShapeError: when the shapes do not broadcast.
     """
     if min is None and max is None:
-        expected, mend = "min, max or both", "give at least one bound"
-        raise bad_argument(ArgumentError, "clamp", "min", expected, "neither", mend)
+        expected, hint = "min, max or both", "give at least one bound"
+        raise arg_error("clamp", "min", expected, "neither", hint, ArgumentError)
     if isinstance(min, Tensor) and isinstance(max, Tensor):
         given = {"input": input, "min": min, "max": max}
         bounded = [checks.real("clamp", x, name) for name, x in given.items()]
@@ -375,8 +375,8 @@ def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     if condition._data.dtype == np.uint8:
         condition = byte_mask("where", condition)
     if condition._data.dtype.kind != "b":
-        got, mend = condition.dtype, "compare, or convert it with .bool()"
-        raise bad_argument(DTypeError, "where", "condition", "a bool tensor", got, mend)
+        got, hint = condition.dtype, "compare, or convert it with .bool()"
+        raise arg_error("where", "condition", "a bool tensor", got, hint, DTypeError)
     check_operands("where", condition=condition, input=input, other=other)
     x, y = promote("where", input, other)
     return dispatch(_WHERE, (condition, x, y))
@@ -402,8 +402,8 @@ def _with_term(op: str, input: Tensor, tensor1: Any, tensor2: Any, *, value: Any
     check_operands(op, input=input, tensor1=tensor1, tensor2=tensor2)
     if op == "addcdiv" and is_integer(tensor1) and is_integer(tensor2):
         expected = "a floating point dtype where tensor1 holds integers"
-        mend = "convert one of them with .float()"
-        raise bad_argument(DTypeError, op, "tensor2", expected, "integers", mend)
+        hint = "convert one of them with .float()"
+        raise arg_error(op, "tensor2", expected, "integers", hint, DTypeError)
     x, first, second = promote(op, input, tensor1, tensor2)
     if x._data.dtype is float16:
         return rounded_once(_with_term, op, input, tensor1, tensor2, value=value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.checks import check_tensor, wrong
+from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
+from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Number, Positive, RealFloating
 from oneflow_lite.functors.random import Probability
@@ -19,7 +19,7 @@ def _added(op: str, name: str, mask: Tensor, like: Tensor, kept: bool) -> Tensor
         return mask
     if mask.dtype.kind != "b":
         expected = f"bool or {like.dtype}, that of the query"
-        raise wrong(op, name, expected, mask.dtype, "convert it with .to(dtype)", DTypeError)
+        raise arg_error(op, name, expected, mask.dtype, "convert it with .to(dtype)", DTypeError)
     zero, never = (F.full((), x, dtype=like.dtype, device=like.device) for x in (0.0, -math.inf))
     return F.where(mask, zero, never) if kept else F.where(mask, never, zero)
 
@@ -81,15 +81,17 @@ def scaled_dot_product_attention(
     op = "scaled_dot_product_attention"
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim < 2:
-            raise wrong(op, name, "at least 2 dimensions", x, "unsqueeze it")
+            raise arg_error(op, name, "at least 2 dimensions", x, "unsqueeze it")
         if x.dtype != query.dtype:
             expected = f"dtype {query.dtype}, that of the query"
-            raise wrong(op, name, expected, x.dtype, "convert it with .to(dtype)", DTypeError)
+            raise arg_error(op, name, expected, x.dtype, "convert it with .to(dtype)", DTypeError)
     if key.shape[-1] != query.shape[-1] or key.shape[-2] != value.shape[-2]:
         expected = f"(*, S, {query.shape[-1]}) with a value (*, S, V)"
-        raise wrong(op, "key", expected, f"{key.shape} with {value.shape}", "match their sizes")
+        raise arg_error(op, "key", expected, f"{key.shape} with {value.shape}", "match their sizes")
     if is_causal and attn_mask is not None:
-        raise wrong(op, "is_causal", "no mask beside it", True, "put it in the mask", ArgumentError)
+        raise arg_error(
+            op, "is_causal", "no mask beside it", True, "put it in the mask", ArgumentError
+        )
     if enable_gqa:
         key = _for_each_head(op, "key", key, query)
         value = _for_each_head(op, "value", value, query)
@@ -105,7 +107,7 @@ def _for_each_head(op: str, name: str, x: Tensor, query: Tensor) -> Tensor:
     heads, have = (t.shape[-3] if t.ndim > 2 else 0 for t in (query, x))
     if not have or heads % have:
         expected = f"a number of heads that divides {heads}"
-        raise wrong(op, name, expected, x, "give a divisor of them")
+        raise arg_error(op, name, expected, x, "give a divisor of them")
     return x if heads == have else x.repeat_interleave(heads // have, -3)
 
 
@@ -166,7 +168,9 @@ def multi_head_attention_forward(
     batched = query.ndim == 3
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim != (3 if batched else 2):
-            raise wrong(op, name, "(L, N, E), or (L, E) for all three", x, "give one batch size")
+            raise arg_error(
+                op, name, "(L, N, E), or (L, E) for all three", x, "give one batch size"
+            )
     together = query is key and key is value and not use_separate_proj_weight
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
@@ -175,12 +179,12 @@ def multi_head_attention_forward(
     steps, batch, features = query.shape
     if features != embed_dim_to_check or features % num_heads:
         expected = f"{embed_dim_to_check} features, a multiple of num_heads = {num_heads}"
-        raise wrong(op, "query", expected, query, "match them")
+        raise arg_error(op, "query", expected, query, "match them")
     if key.shape[:2] != value.shape[:2] or key.shape[1] != batch:
-        raise wrong(op, "value", f"shape {key.shape}, as the key", value, "match them")
+        raise arg_error(op, "value", f"shape {key.shape}, as the key", value, "match them")
     if is_causal and attn_mask is None:
-        mend = "pass the causal mask as attn_mask"
-        raise wrong(op, "is_causal", "a mask beside it", None, mend, ArgumentError)
+        hint = "pass the causal mask as attn_mask"
+        raise arg_error(op, "is_causal", "a mask beside it", None, hint, ArgumentError)
     if not use_separate_proj_weight:
         check_tensor(op, "in_proj_weight", in_proj_weight)
     if together:
@@ -193,9 +197,11 @@ def multi_head_attention_forward(
         biases = (None,) * 3 if in_proj_bias is None else F.chunk(in_proj_bias, 3)
         q, k, v = map(F.linear, (query, key, value), weights, biases)
     if (bias_k is None) != (bias_v is None):
-        raise wrong(op, "bias_k", "bias_v beside it", None, "pass both or neither", ArgumentError)
+        raise arg_error(
+            op, "bias_k", "bias_v beside it", None, "pass both or neither", ArgumentError
+        )
     if bias_k is not None and (static_k is not None or static_v is not None):
-        raise wrong(op, "static_k", "no bias beside it", "both", "leave one out", ArgumentError)
+        raise arg_error(op, "static_k", "no bias beside it", "both", "leave one out", ArgumentError)
     size, lines = features // num_heads, batch * num_heads
     extra = int(bias_k is not None) + int(add_zero_attn)  # keys that no mask speaks of
     if bias_k is not None:
@@ -210,14 +216,14 @@ def multi_head_attention_forward(
         mask = _added(op, "attn_mask", attn_mask, q, False)
         if mask.shape not in ((steps, keys), (lines, steps, keys)):
             expected = f"shape ({steps}, {keys}), or one for each head"
-            raise wrong(op, "attn_mask", expected, attn_mask, "match queries and keys")
+            raise arg_error(op, "attn_mask", expected, attn_mask, "match queries and keys")
     if is_causal and key_padding_mask is None and not need_weights:
         mask, extra = _added(op, "attn_mask", _causal(q, k), q, True), 0
     if key_padding_mask is not None:
         padding = _added(op, "key_padding_mask", key_padding_mask, q, False)
         if padding.shape != (batch, keys):
             expected = f"shape ({batch}, {keys})"
-            raise wrong(op, "key_padding_mask", expected, key_padding_mask, "match the keys")
+            raise arg_error(op, "key_padding_mask", expected, key_padding_mask, "match the keys")
         padding = padding.unsqueeze(1).repeat_interleave(num_heads, 0)
         mask = padding if mask is None else mask + padding
     if mask is not None and extra:

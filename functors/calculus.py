@@ -6,8 +6,8 @@ import functools
 from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError
-from oneflow_lite.functors.checks import no_dimension, wrong
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
+from oneflow_lite.functors.checks import dimension_error
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Dims, Numeric, Vector
 from oneflow_lite.tensor import Tensor
@@ -40,7 +40,7 @@ def diff(
     tensor([ 2, -1])
     """
     if not input._data.ndim:
-        raise no_dimension("diff", "input", DimError)
+        raise dimension_error("diff", "input", DimError)
     if not n:
         return input.clone()
     parts = [x for x in (prepend, input, append) if x is not None]
@@ -71,19 +71,19 @@ def gradient(
     op, shape = "gradient", input._data.shape
     dims: Any = dim  # all of them by now, counted from 0
     if input.dtype.kind == "u":
-        expected, mend = "a dtype with negative numbers", "convert it with .float()"
-        raise wrong(op, "input", expected, input.dtype, mend, DTypeError)
+        expected, hint = "a dtype with negative numbers", "convert it with .float()"
+        raise arg_error(op, "input", expected, input.dtype, hint, DTypeError)
     several = isinstance(spacing, (list, tuple))
     steps = list(spacing) if several else [1 if spacing is None else spacing] * len(dims)
     if len(steps) != len(dims):
         expected = f"one for each of {len(dims)} dimensions"
-        raise wrong(op, "spacing", expected, len(steps), "give as many", ArgumentError)
+        raise arg_error(op, "spacing", expected, len(steps), "give as many", ArgumentError)
     if edge_order not in (1, 2):
-        raise wrong(op, "edge_order", "1 or 2", edge_order, "leave it out", ArgumentError)
+        raise arg_error(op, "edge_order", "1 or 2", edge_order, "leave it out", ArgumentError)
     for d in dims:
         if shape[d] <= edge_order:
             expected = f"more than {edge_order} entries along dimension {d}"
-            raise wrong(op, "input", expected, input, "leave it out")
+            raise arg_error(op, "input", expected, input, "leave it out")
     return tuple(_derivative(input, *pair, edge_order) for pair in zip(dims, steps, strict=True))
 
 
@@ -117,7 +117,7 @@ def _derivative(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
 def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
     """Return the areas of the trapezoids between neighbours."""
     if not y._data.ndim:
-        raise no_dimension(op, "y", DimError)
+        raise dimension_error(op, "y", DimError)
     after, before = _neighbours(y, dim)
     if x is None:
         return (after + before) * (dx / 2)
@@ -126,7 +126,7 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
     place, count = dim - y._data.ndim + x._data.ndim, y._data.shape[dim]
     if place < 0 or x._data.shape[place] != count:
         expected = f"{count} coordinates along dimension {dim}"
-        raise wrong(op, "x", expected, x, "give one for each entry")
+        raise arg_error(op, "x", expected, x, "give one for each entry")
     later, earlier = _neighbours(x, place)
     return (later - earlier) * (after + before) / 2
 

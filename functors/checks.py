@@ -1,4 +1,4 @@
-"""Argument checks that functors share: each raises an error naming op, argument and mend."""
+"""Argument checks that functors share: each raises an error naming op, argument and hint."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from oneflow_lite.errors import (
     DimError,
     DTypeError,
     FlowError,
-    ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.interpreter import dispatch1, promote
 from oneflow_lite.op_expr import op_expr
@@ -26,14 +25,6 @@ from oneflow_lite.tensor import Tensor
 _CAST = op_expr("cast")
 
 
-def wrong(
-    op: str, argument: str, expected: str, got: Any, mend: str, kind: type[FlowError] = ShapeError
-) -> FlowError:
-    """Return the error for an argument; of a tensor its shape is shown."""
-    got = f"shape {got.shape}" if isinstance(got, Tensor) else got
-    return bad_argument(kind, op, argument, expected, got, mend)
-
-
 # --- Tensors: their dtypes ------------------------------------------------------------------------
 
 
@@ -41,19 +32,19 @@ def check_tensor(op: str, argument: str, value: Any) -> Tensor:
     """Return `value` when it is a Tensor; raise `ArgumentTypeError` otherwise."""
     if isinstance(value, Tensor):
         return value
-    got, mend = type(value).__name__, "wrap the value with flow.tensor(...)"
-    raise wrong(op, argument, "a Tensor", got, mend, ArgumentTypeError)
+    got, hint = type(value).__name__, "wrap the value with flow.tensor(...)"
+    raise arg_error(op, argument, "a Tensor", got, hint, ArgumentTypeError)
 
 
 def dtype_check(
-    kinds: str, expected: str, mend: str, argument: str = "input"
+    kinds: str, expected: str, hint: str, argument: str = "input"
 ) -> Callable[..., Tensor]:
     """Make a check that returns tensors whose dtype is of these kinds, and raises for others."""
 
     def check(op: str, value: Tensor, argument: str = argument) -> Tensor:
         if check_tensor(op, argument, value)._data.dtype.kind in kinds:
             return value
-        raise wrong(op, argument, expected, value.dtype, mend, DTypeError)
+        raise arg_error(op, argument, expected, value.dtype, hint, DTypeError)
 
     check.__name__ = f"check_{kinds}"
     check.__dict__["raises"] = {"DTypeError": f"When {{x}} is not of {expected}."}
@@ -121,7 +112,7 @@ def check_ndim(op: str, value: Tensor, ndims: Sequence[int], argument: str = "in
     if check_tensor(op, argument, value)._data.ndim in ndims:
         return value
     expected = f"{' or '.join(map(str, ndims))} dimensions"
-    raise wrong(op, argument, expected, value, "reshape or unsqueeze it")
+    raise arg_error(op, argument, expected, value, "reshape or unsqueeze it")
 
 
 def check_vector(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -133,7 +124,7 @@ def check_matrices(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return `value` when it has at least two dimensions."""
     if check_tensor(op, argument, value)._data.ndim >= 2:
         return value
-    raise wrong(op, argument, "at least 2 dimensions", value, "reshape or unsqueeze it")
+    raise arg_error(op, argument, "at least 2 dimensions", value, "reshape or unsqueeze it")
 
 
 def check_matrix(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -141,10 +132,10 @@ def check_matrix(op: str, value: Tensor, argument: str = "input") -> Tensor:
     data = check_tensor(op, argument, value)._data
     if data.dtype.char not in "fdFD":
         expected = "float32, float64, complex64 or complex128"
-        raise wrong(op, argument, expected, value.dtype, _AS_FLOAT, DTypeError)
+        raise arg_error(op, argument, expected, value.dtype, _AS_FLOAT, DTypeError)
     if data.ndim >= 2:
         return value
-    raise wrong(op, argument, "a matrix, or a batch of them", value, "unsqueeze it")
+    raise arg_error(op, argument, "a matrix, or a batch of them", value, "unsqueeze it")
 
 
 def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -152,8 +143,8 @@ def check_square(op: str, value: Tensor, argument: str = "input") -> Tensor:
     shape = check_matrix(op, value, argument)._data.shape
     if shape[-1] == shape[-2]:
         return value
-    mend = "the last two dimensions have one size"
-    raise wrong(op, argument, "a square matrix, or a batch of them", value, mend)
+    hint = "the last two dimensions have one size"
+    raise arg_error(op, argument, "a square matrix, or a batch of them", value, hint)
 
 
 def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tuple[int, ...]:
@@ -165,16 +156,16 @@ def check_broadcast(op: str, argument: str, value: Tensor, other: Tensor) -> tup
         return np.broadcast_shapes(shape, other._data.shape)
     except ValueError:
         got = f"{other.shape} and {shape}"
-        mend = "make the sizes equal or 1, counted from the last dimension"
+        hint = "make the sizes equal or 1, counted from the last dimension"
         expected = "shapes that broadcast together"
-        raise wrong(op, argument, expected, got, mend) from None
+        raise arg_error(op, argument, expected, got, hint) from None
 
 
-def no_dimension(
-    op: str, argument: str, kind: type[FlowError], mend: str = "unsqueeze it"
+def dimension_error(
+    op: str, argument: str, kind: type[FlowError], hint: str = "unsqueeze it"
 ) -> FlowError:
     """Return the error for a 0-d tensor where a dimension is needed."""
-    return wrong(op, argument, "at least one dimension", "a 0-d tensor", mend, kind)
+    return arg_error(op, argument, "at least one dimension", "a 0-d tensor", hint, kind)
 
 
 def check_tensors(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
@@ -182,7 +173,7 @@ def check_tensors(op: str, value: Any, argument: str = "tensors") -> Sequence[Te
     if isinstance(value, Tensor) or not isinstance(value, (tuple, list)) or not value:
         kind = ArgumentTypeError if isinstance(value, Tensor) or value else ArgumentError
         expected, got = "a sequence of Tensors, not empty", type(value).__name__
-        raise wrong(op, argument, expected, got, "pass a list or a tuple", kind)
+        raise arg_error(op, argument, expected, got, "pass a list or a tuple", kind)
     for i, each in enumerate(value):
         check_tensor(op, f"{argument}[{i}]", each)
     first = value[0]._data.dtype
@@ -197,12 +188,12 @@ def check_int(op: str, argument: str, value: Any, minimum: int | None = None) ->
     if isinstance(value, (Tensor, np.ndarray)) and not value.ndim and value.dtype.kind in "iu":
         value = int(value)
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        mend = "pass a whole number"
-        raise wrong(op, argument, "an int", repr(value), mend, ArgumentTypeError)
+        hint = "pass a whole number"
+        raise arg_error(op, argument, "an int", repr(value), hint, ArgumentTypeError)
     if minimum is None or value >= minimum:
         return int(value)
     expected = f"an int of at least {minimum}"
-    raise wrong(op, argument, expected, value, "pass a larger one", ArgumentError)
+    raise arg_error(op, argument, expected, value, "pass a larger one", ArgumentError)
 
 
 def check_ints(op: str, argument: str, value: Any) -> int | tuple[int, ...]:
@@ -216,7 +207,7 @@ def check_number(op: str, argument: str, value: Any) -> float:
     """Return `value` as a Python float; raise `ArgumentTypeError` when it is no real number."""
     if isinstance(value, (int, float)) or isinstance(as_number(value), (int, float)):
         return float(value)
-    raise wrong(op, argument, "a number", repr(value), "pass a float", ArgumentTypeError)
+    raise arg_error(op, argument, "a number", repr(value), "pass a float", ArgumentTypeError)
 
 
 def check_not_negative(op: str, argument: str, value: Any) -> float:
@@ -224,7 +215,7 @@ def check_not_negative(op: str, argument: str, value: Any) -> float:
     number = check_number(op, argument, value)
     if number >= 0:
         return number
-    raise wrong(op, argument, "0 or more", number, "pass its absolute value", ArgumentError)
+    raise arg_error(op, argument, "0 or more", number, "pass its absolute value", ArgumentError)
 
 
 def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -232,7 +223,7 @@ def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -
     if isinstance(value, str) and value in allowed:
         return value
     expected = " or ".join(map(repr, allowed))
-    raise wrong(op, argument, expected, repr(value), "name one of these", ArgumentError)
+    raise arg_error(op, argument, expected, repr(value), "name one of these", ArgumentError)
 
 
 def check_dim(op: str, dim: Any, ndim: int, argument: str = "dim") -> int:
@@ -242,7 +233,7 @@ def check_dim(op: str, dim: Any, ndim: int, argument: str = "dim") -> int:
     if -rank <= number < rank:
         return number + rank if number < 0 else number
     expected = f"{-rank} to {rank - 1} for a tensor of {ndim} dimensions"
-    raise wrong(op, argument, expected, number, "name a dimension the tensor has", DimError)
+    raise arg_error(op, argument, expected, number, "name a dimension the tensor has", DimError)
 
 
 def check_dims(op: str, dims: Any, ndim: int, argument: str = "dim") -> tuple[int, ...]:
@@ -252,8 +243,8 @@ def check_dims(op: str, dims: Any, ndim: int, argument: str = "dim") -> tuple[in
     given = dims if isinstance(dims, (tuple, list)) else (dims,)
     result = tuple(check_dim(op, dim, ndim, argument) for dim in given)
     if len(set(result)) != len(result):
-        mend = "drop the repeated one"
-        raise wrong(op, argument, "each dimension once", dims, mend, DimError)
+        hint = "drop the repeated one"
+        raise arg_error(op, argument, "each dimension once", dims, hint, DimError)
     return result if ndim else ()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Annotated
 
-from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import check_broadcast, check_tensor, dtype_check, wrong
+from oneflow_lite.errors import DTypeError, arg_error
+from oneflow_lite.functors.checks import check_broadcast, check_tensor, dtype_check
 from oneflow_lite.functors.declare import functor, unary
 from oneflow_lite.functors.domains import AnyTensor, Floating, pair, tensor
 from oneflow_lite.interpreter import dispatch1
@@ -43,8 +43,8 @@ def _part(op: str, value: Tensor, argument: str) -> Tensor:
     """Return a tensor of a dtype that has a complex one."""
     if check_tensor(op, argument, value)._data.dtype.char in "fd":
         return value
-    expected, mend = "float32 or float64", "convert it with .float()"
-    raise wrong(op, argument, expected, value.dtype, mend, DTypeError)
+    expected, hint = "float32 or float64", "convert it with .float()"
+    raise arg_error(op, argument, expected, value.dtype, hint, DTypeError)
 
 
 def _parts(op: str, first: Tensor, second: Tensor, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
@@ -52,7 +52,7 @@ def _parts(op: str, first: Tensor, second: Tensor, names: tuple[str, str]) -> tu
     _part(op, first, names[0]), _part(op, second, names[1])
     if first.dtype is not second.dtype:
         expected = f"{first.dtype}, the dtype of {names[0]}"
-        raise wrong(op, names[1], expected, second.dtype, "convert one of them", DTypeError)
+        raise arg_error(op, names[1], expected, second.dtype, "convert one of them", DTypeError)
     check_broadcast(op, names[1], second, first)
     return first, second
 
@@ -97,5 +97,5 @@ def view_as_complex(input: Pairs) -> Tensor:
     if input.shape[-1:] == (2,) and (not input.numel() or input.stride(-1) == 1):
         return dispatch1(op_expr("view_as_complex"), input)
     expected = "a last dimension of size 2, contiguous"
-    mend = "put the pairs last, as with movedim(..., -1).contiguous()"
-    raise wrong("view_as_complex", "input", expected, input, mend)
+    hint = "put the pairs last, as with movedim(..., -1).contiguous()"
+    raise arg_error("view_as_complex", "input", expected, input, hint)

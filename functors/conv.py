@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import arg_error
 from oneflow_lite.functors import spatial as S
-from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor, wrong
+from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Domain, Int, tensor
 from oneflow_lite.interpreter import dispatch
@@ -62,8 +63,8 @@ def conv_nd(
         if size + 2 * p < d * (k - 1) + 1:
             expected = f"filters that fit into the padded input, shape {input.shape} with padding"
             got = f"shape {weight.shape} with dilation {dilation}"
-            mend = "use smaller filters or more padding"
-            raise wrong(op, "weight", f"{expected} {padding}", got, mend)
+            hint = "use smaller filters or more padding"
+            raise arg_error(op, "weight", f"{expected} {padding}", got, hint)
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if input.ndim == spatial + 2:
         return dispatch(CONV, (input, weight, bias), attrs)
@@ -103,9 +104,9 @@ def conv_transpose_nd(
         size.append((n - 1) * s - 2 * p + d * (k - 1) + more + 1)
         if more >= max(s, d):
             expected = f"less than the stride {s} or the dilation {d}"
-            raise wrong(op, "output_padding", expected, more, "stride more, or pad less")
+            raise arg_error(op, "output_padding", expected, more, "stride more, or pad less")
         if size[-1] < 1:
-            raise wrong(op, "padding", "a result that is not empty", p, "cut off less")
+            raise arg_error(op, "padding", "a result that is not empty", p, "cut off less")
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     attrs["input_size"] = tuple(size)
     whole = input if input.ndim == spatial + 2 else input.unsqueeze(0)
@@ -137,15 +138,15 @@ def _check_channels(
     outer, inner = weight.shape[0], weight.shape[1]
     if check_int(op, "groups", groups) < 1 or outer % groups:
         expected = f"a positive divisor of the {outer} {'input' if back else 'output'} channels"
-        raise wrong(op, "groups", expected, groups, "change the groups, or the filters")
+        raise arg_error(op, "groups", expected, groups, "change the groups, or the filters")
     wanted, made = (outer, inner * groups) if back else (inner * groups, outer)
     channels = input.shape[1 - weight.ndim]
     if channels != wanted:
         expected = f"{wanted} channels, for weight of shape {weight.shape} and groups={groups}"
-        raise wrong(op, "input", expected, f"{channels} channels", "match the channels")
+        raise arg_error(op, "input", expected, f"{channels} channels", "match the channels")
     if bias is not None and check_tensor(op, "bias", bias).shape != (made,):
         expected = f"shape {(made,)}, one element for each output channel"
-        raise wrong(op, "bias", expected, bias, "match the output channels")
+        raise arg_error(op, "bias", expected, bias, "match the output channels")
     S.same_dtype(op, input, weight=weight, bias=bias)
 
 
@@ -156,8 +157,8 @@ def _pad_by_name(
     if padding == "valid":
         return input, (0,) * len(stride)
     if padding != "same" or any(step != 1 for step in stride):
-        got, mend = f"{padding!r} with stride {stride}", "give the padding in numbers"
-        raise wrong(op, "padding", "'same' with stride 1, 'valid', or ints", got, mend)
+        got, hint = f"{padding!r} with stride {stride}", "give the padding in numbers"
+        raise arg_error(op, "padding", "'same' with stride 1, 'valid', or ints", got, hint)
     totals = [d * (k - 1) for k, d in zip(kernel_size, dilation, strict=True)]
     if any(total % 2 for total in totals):
         input = F.pad(input, [size for total in reversed(totals) for size in (0, total % 2)])

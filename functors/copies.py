@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, IndexRangeError
-from oneflow_lite.functors.checks import cast, check_int, wrong
+from oneflow_lite.errors import ArgumentError, IndexRangeError, arg_error
+from oneflow_lite.functors.checks import cast, check_int
 from oneflow_lite.functors.declare import copy_of, functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Int
 from oneflow_lite.functors.unfolding import strided_geometry
@@ -67,7 +67,9 @@ def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Te
     shape, op = input._data.shape, "select_scatter"
     if not shape or not -shape[dim] <= index < shape[dim]:
         expected = f"an index into dimension {dim} of shape {shape}"
-        raise wrong(op, "index", expected, index, "name an entry that is there", IndexRangeError)
+        raise arg_error(
+            op, "index", expected, index, "name an entry that is there", IndexRangeError
+        )
     attrs = {"dim": dim, "index": index % shape[dim]}
     return _written(op, input, src, "select", attrs, shape[:dim] + shape[dim + 1 :])
 
@@ -91,7 +93,7 @@ def _sliced(op: str, input: Tensor, dim: int, start: At, end: At, step: int) -> 
     if not input._data.ndim or step < 1:
         argument, got = ("step", step) if step < 1 else ("input", "a 0-d tensor")
         expected = "at least 1" if step < 1 else "at least one dimension"
-        raise wrong(op, argument, expected, got, "pass such a one", ArgumentError)
+        raise arg_error(op, argument, expected, got, "pass such a one", ArgumentError)
     first, last = (n if n is None else check_int(op, "start", n) for n in (start, end))
     return (*(slice(None),) * dim, slice(first, last, step))
 
@@ -122,7 +124,7 @@ def as_strided_scatter(
     reach = sum((n - 1) * abs(s) for n, s in zip(data.shape, input.stride(), strict=True))
     if data.size and reach + 1 != data.size:
         got = f"strides {input.stride()} of shape {data.shape}"
-        raise wrong(op, "input", "memory without gaps", got, "use contiguous()", ArgumentError)
+        raise arg_error(op, "input", "memory without gaps", got, "use contiguous()", ArgumentError)
     attrs = strided_geometry(op, input, size, stride, storage_offset)
     return _written(op, input, src, "as_strided", attrs, attrs["size"])
 
@@ -131,6 +133,6 @@ def _written(
     op: str, input: Tensor, src: Tensor, view: str, attrs: dict[str, Any], want: Any
 ) -> Tensor:
     if src._data.shape != want:
-        raise wrong(op, "src", f"shape {want}, that of the view", src, "reshape or expand it")
+        raise arg_error(op, "src", f"shape {want}, that of the view", src, "reshape or expand it")
     chain, order = ((op_expr(view), attrs),), memory_order(input._data)
     return F.copy_slices(input, cast(src, input.dtype), chain=chain, order=order)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import check_int, check_number, wrong
+from oneflow_lite.functors.checks import check_int, check_number
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Count, Dim, Flag, Number, Positive, Real, RealFloating
 from oneflow_lite.functors.scatter import check_vector
@@ -76,8 +76,8 @@ def bincount(input: Numbers, weights: Weight = None, minlength: Count = 0) -> Te
     tensor([1, 0, 2, 0])
     """
     if weights is not None and weights.shape != input.shape:
-        expected, mend = f"shape {input.shape}, that of input", "give one weight for each number"
-        raise wrong("bincount", "weights", expected, weights.shape, mend)
+        expected, hint = f"shape {input.shape}, that of input", "give one weight for each number"
+        raise arg_error("bincount", "weights", expected, weights.shape, hint)
     return dispatch(op_expr("bincount"), (input, weights), {"minlength": minlength})
 
 
@@ -94,7 +94,7 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     tensor([0., 2., 1., 0.])
     """
     if min > max:
-        raise wrong("histc", "max", f"at least {min}", max, "swap them", ArgumentError)
+        raise arg_error("histc", "max", f"at least {min}", max, "swap them", ArgumentError)
     return dispatch1(op_expr("histc"), input.detach(), {"bins": bins, "min": min, "max": max})
 
 
@@ -139,7 +139,7 @@ def histogramdd(
     tensor([[1., 1.]])
     """
     if input.ndim < 2:
-        raise wrong("histogramdd", "input", "points as lines", input, "unsqueeze it")
+        raise arg_error("histogramdd", "input", "points as lines", input, "unsqueeze it")
     bins = list(bins) if isinstance(bins, (tuple, list)) else [bins] * input.shape[-1]
     return HistogramddResult(*_histogram("histogramdd", input, bins, range, weight, density))
 
@@ -152,14 +152,14 @@ def _histogram(
     with_edges = isinstance(bins[0], Tensor)
     fits = range is None or (not with_edges and len(range) == 2 * len(bins))
     if len(bins) != count or not fits:
-        mend = "give two numbers of range for each number of bins"
+        hint = "give two numbers of range for each number of bins"
         expected = f"numbers or edges for {count} dimensions, range= with numbers"
-        raise wrong(op, "bins", expected, f"{len(bins)} and range={range}", mend, ArgumentError)
+        raise arg_error(op, "bins", expected, f"{len(bins)} and range={range}", hint, ArgumentError)
     if weight is not None and (weight.shape != shape or weight.dtype != points.dtype):
         expected = f"{points.dtype} of shape {shape}"
-        got, mend = f"{weight.dtype} of shape {weight.shape}", "give one weight for each point"
+        got, hint = f"{weight.dtype} of shape {weight.shape}", "give one weight for each point"
         kind = DTypeError if weight.shape == shape else ShapeError
-        raise wrong(op, "weight", expected, got, mend, kind)
+        raise arg_error(op, "weight", expected, got, hint, kind)
     points = points.reshape(-1, count)
     edges = [_edges(op, points, k, each, range) for k, each in enumerate(bins)]
     weights = None if weight is None else weight.reshape(-1)
@@ -172,12 +172,12 @@ def _edges(op: str, points: Tensor, k: int, bins: Any, range: Any) -> Tensor:
         if bins.ndim != 1 or bins.numel() < 2 or bins.dtype != points.dtype:
             expected = f"a vector of at least two edges of {points.dtype}"
             got = f"{bins.dtype} of shape {bins.shape}"
-            raise wrong(op, "bins", expected, got, "or give the number of bins")
+            raise arg_error(op, "bins", expected, got, "or give the number of bins")
         return bins
     low = high = None
     if range is not None:
         low, high = (check_number(op, "range", each) for each in range[2 * k : 2 * k + 2])
         if low > high:
-            raise wrong(op, "range", "rising edges", range, "swap them", ArgumentError)
+            raise arg_error(op, "range", "rising edges", range, "swap them", ArgumentError)
     number = check_int(op, "bins", bins, 1)
     return F.histogram_edges(points.select(1, k).detach(), bins=number, low=low, high=high)

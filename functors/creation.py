@@ -10,8 +10,8 @@ import numpy as np
 from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import CPU, array_module, as_device, to_device
 from oneflow_lite.dtype import as_dtype, default_float, scalar_dtype
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
-from oneflow_lite.functors.checks import check_shape, check_tensor, wrong
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
+from oneflow_lite.functors.checks import check_shape, check_tensor
 from oneflow_lite.functors.declare import Declaration, Options, document, keyword, with_options
 from oneflow_lite.functors.domains import AnyTensor, Count, Flag, attribute
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
@@ -66,12 +66,12 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """
     op = "from_numpy"
     if not isinstance(array, np.ndarray):
-        got, mend = type(array).__name__, "use flow.tensor(...)"
-        raise wrong(op, "array", "a NumPy array", got, mend, ArgumentTypeError)
+        got, hint = type(array).__name__, "use flow.tensor(...)"
+        raise arg_error(op, "array", "a NumPy array", got, hint, ArgumentTypeError)
     dtype = as_dtype(op, array.dtype)
     if not array.dtype.isnative:
-        mend = "convert it with array.astype(array.dtype.newbyteorder('='))"
-        raise wrong(op, "array", "native byte order", array.dtype.str, mend, ArgumentError)
+        hint = "convert it with array.astype(array.dtype.newbyteorder('='))"
+        raise arg_error(op, "array", "native byte order", array.dtype.str, hint, ArgumentError)
     if type(array) is not np.ndarray or array.dtype is not dtype:
         array = adopted(array.view(dtype, np.ndarray))
     return make_tensor(array)
@@ -81,8 +81,8 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     """Wrap an array of another library, sharing memory, through the DLPack protocol."""
     if not (hasattr(ext_tensor, "__dlpack__") and hasattr(ext_tensor, "__dlpack_device__")):
         expected = "an array with the methods __dlpack__ and __dlpack_device__"
-        got, mend = type(ext_tensor).__name__, "use flow.tensor(...)"
-        raise wrong("from_dlpack", "ext_tensor", expected, got, mend, ArgumentTypeError)
+        got, hint = type(ext_tensor).__name__, "use flow.tensor(...)"
+        raise arg_error("from_dlpack", "ext_tensor", expected, got, hint, ArgumentTypeError)
     on_cuda = int(ext_tensor.__dlpack_device__()[0]) == 2  # kDLCUDA
     xp = array_module(as_device("cuda")) if on_cuda else np
     return make_tensor(xp.from_dlpack(ext_tensor))
@@ -105,8 +105,8 @@ def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) 
     inferred = np.dtype(np.int64) if whole else default_float()
     dtype = inferred if dtype is None else as_dtype(name, dtype)
     if op in ("random_uniform", "random_normal") and dtype.kind not in "fc":
-        mend = "use randint for integers"
-        raise wrong(name, "dtype", "a floating point dtype", dtype, mend, DTypeError)
+        hint = "use randint for integers"
+        raise arg_error(name, "dtype", "a floating point dtype", dtype, hint, DTypeError)
     options["dtype"], options["device"] = dtype, as_device(device)
     result: Tensor = dispatch(op_expr(op or name), (), options)
     if requires_grad:
@@ -122,7 +122,7 @@ def from_host(op: str, values: Any, options: dict[str, Any], kinds: str = "f") -
     chosen = default_float() if dtype is None else as_dtype(op, dtype)
     if chosen.kind not in kinds:
         expected = "an integer dtype" if "i" in kinds else "a floating point dtype"
-        raise wrong(op, "dtype", expected, chosen, "leave it out", DTypeError)
+        raise arg_error(op, "dtype", expected, chosen, "leave it out", DTypeError)
     result = make_constant(values.astype(chosen))
     result = result if device is None else result.to(device=device)
     result.requires_grad_(options.get("requires_grad", False))
@@ -144,7 +144,7 @@ def check_sizes(op: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int,
     shape = check_shape(op, sizes if size is None else (size,))
     if shape and min(shape) < 0:
         at_least = "sizes of at least 0"
-        raise wrong(op, "size", at_least, shape, f"pass {at_least}", ArgumentError)
+        raise arg_error(op, "size", at_least, shape, f"pass {at_least}", ArgumentError)
     return shape
 
 
@@ -155,7 +155,7 @@ def check_real(op: str, argument: str, value: Any) -> Any:
     if isinstance(value, (int, float)) and math.isfinite(value):
         return value
     kind = ArgumentError if isinstance(value, float) else ArgumentTypeError
-    raise wrong(op, argument, "a finite real number", repr(value), "pass a Python number", kind)
+    raise arg_error(op, argument, "a finite real number", repr(value), "pass a Python number", kind)
 
 
 _IS_INFINITE = {"ArgumentError": "When {x} is not finite."}
@@ -291,8 +291,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Te
     start, end, step = bounds = [check_real("arange", n, v) for n, v in given.items()]
     if step == 0 or (end - start) * step < 0:
         got = f"start {start}, end {end}, step {step}"
-        expected, mend = "a step that leads from start to end", "change its sign or size"
-        raise wrong("arange", "step", expected, got, mend, ArgumentError)
+        expected, hint = "a step that leads from start to end", "change its sign or size"
+        raise arg_error("arange", "step", expected, got, hint, ArgumentError)
     whole = all(isinstance(v, int) for v in bounds)
     count = math.ceil((end - start) / step)
     if not whole:  # so that rounding adds no number

@@ -11,8 +11,8 @@ from collections import namedtuple
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import check_matrix, wrong
+from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.functors.checks import check_matrix
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Count, Domain, Flag, Matrix, Square, choice, flag
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
@@ -36,10 +36,10 @@ OldSVD = namedtuple("OldSVD", "U S V")
 Eigen = namedtuple("Eigen", "eigenvalues eigenvectors")
 
 
-def _only(value: str, quick: str, mend: str, early: bool = False) -> Domain:
+def _only(value: str, quick: str, hint: str, early: bool = False) -> Domain:
     """Return the domain of an argument that can have but one value."""
-    line = f"raise wrong(NAME, '{{x}}', '{value}', repr({{x}}), '{mend}', ArgumentError)"
-    return Domain(f"Has to be {value}.", line, quick, uses=(wrong, ArgumentError), early=early)
+    line = f"raise arg_error(NAME, '{{x}}', '{value}', repr({{x}}), '{hint}', ArgumentError)"
+    return Domain(f"Has to be {value}.", line, quick, uses=(arg_error, ArgumentError), early=early)
 
 
 Rhs = Annotated[
@@ -74,7 +74,7 @@ def check_fit(op: str, a: Tensor, b: Tensor, argument: str = "B") -> None:
     if x[-2] == y[-2] and all(i == j or 1 in (i, j) for i, j in pairs):
         return
     expected = f"{x[-2]} rows, and batches that broadcast, to go with shape {x}"
-    raise wrong(op, argument, expected, b, "transpose or reshape one of them")
+    raise arg_error(op, argument, expected, b, "transpose or reshape one of them")
 
 
 def solve_triangular(
@@ -270,7 +270,9 @@ def linalg_householder_product(input: Matrix, tau: Fits) -> Tensor:
     if not factors or factors[:-1] != (*batch,) or not factors[-1] <= columns <= rows:
         which = f"matrix of shape {input.shape}, which has no more columns than rows"
         expected = f"at most {columns} factors for each {which}"
-        raise wrong("linalg.householder_product", "tau", expected, tau, "pass what geqrf returns")
+        raise arg_error(
+            "linalg.householder_product", "tau", expected, tau, "pass what geqrf returns"
+        )
     return _reflected(input, tau, _identity(input, rows, columns))
 
 
@@ -371,7 +373,7 @@ def pca_lowrank(
     q = min(6, size) if q is None else q
     if q > size:
         expected = f"at most {size}, the smaller size of A"
-        raise wrong("pca_lowrank", "q", expected, q, "ask for fewer components", ArgumentError)
+        raise arg_error("pca_lowrank", "q", expected, q, "ask for fewer components", ArgumentError)
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
 
 

@@ -7,9 +7,9 @@ import math
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DTypeError, FlowError, ShapeError
+from oneflow_lite.errors import ArgumentError, DTypeError, FlowError, ShapeError, arg_error
 from oneflow_lite.functors import checks, domains as D
-from oneflow_lite.functors.checks import check_broadcast, check_dims, check_ndim, wrong
+from oneflow_lite.functors.checks import check_broadcast, check_dims, check_ndim
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.decompositions import check_fit
 from oneflow_lite.functors.linalg import Half, Tol, tolerances
@@ -53,8 +53,8 @@ def linalg_vector_norm(
     return norm_for("linalg.vector_norm", input, ord, dim, keepdim)
 
 
-def _bad_order(op: str, expected: str, got: Any) -> FlowError:
-    return wrong(op, "ord", expected, repr(got), "name one of these", ArgumentError)
+def _bad_order_error(op: str, expected: str, got: Any) -> FlowError:
+    return arg_error(op, "ord", expected, repr(got), "name one of these", ArgumentError)
 
 
 @_linalg(
@@ -81,8 +81,8 @@ def linalg_matrix_norm(
 def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     dims = check_dims(op, dim, A._data.ndim)
     if len(dims) != 2:
-        got, mend = f"{dim} for shape {A.shape}", "use linalg.vector_norm for other numbers of them"
-        raise wrong(op, "dim", "the two dimensions of matrices", got, mend)
+        got, hint = f"{dim} for shape {A.shape}", "use linalg.vector_norm for other numbers of them"
+        raise arg_error(op, "dim", "the two dimensions of matrices", got, hint)
     if ord == "fro":
         return norm_for(op, A, 2, dims, keepdim)
     if ord == "nuc" or ord in (2, -2):
@@ -92,7 +92,7 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tenso
             norm = norm.unsqueeze(dim)
         return norm
     if ord not in (1, -1, math.inf, -math.inf):
-        raise _bad_order(op, "'fro', 'nuc', 2, -2, 1, -1, inf or -inf", ord)
+        raise _bad_order_error(op, "'fro', 'nuc', 2, -2, 1, -1, inf or -inf", ord)
     lines, others = dims if ord in (1, -1) else reversed(dims)
     if not keepdim and others > lines:
         others -= 1
@@ -125,9 +125,9 @@ def linalg_norm(
         return _matrix_norm(op, input, ord, dims, keepdim)
     if len(dims) > 2:
         expected, got = "one dimension or two for an ord", f"{dim} for shape {input.shape}"
-        raise wrong(op, "dim", expected, got, "name them, or leave out ord")
+        raise arg_error(op, "dim", expected, got, "name them, or leave out ord")
     if isinstance(ord, str):
-        raise _bad_order(op, "a number for vectors", ord)
+        raise _bad_order_error(op, "a number for vectors", ord)
     return norm_for(op, input, ord, dims, keepdim)
 
 
@@ -194,10 +194,10 @@ def renorm(input: Data, p: D.Number, dim: D.Dim, maxnorm: D.NonNegative) -> Tens
     tensor([0.6000, 0.8000])
     """
     if p <= 0:
-        raise wrong("renorm", "p", "above 0", p, "take another norm", ArgumentError)
+        raise arg_error("renorm", "p", "above 0", p, "take another norm", ArgumentError)
     ndim = input._data.ndim
     if ndim < 2:
-        raise wrong("renorm", "input", "two dimensions or more", input, "unsqueeze it")
+        raise arg_error("renorm", "input", "two dimensions or more", input, "unsqueeze it")
     norms = norm_for("renorm", input, p, tuple(d for d in range(ndim) if d != dim), True)
     return input * F.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
 
@@ -234,7 +234,7 @@ def cdist(
     x, y = x1._data.shape, x2._data.shape
     if len(x) < 2 or len(y) < 2 or x[-1] != y[-1]:
         expected, got = "two matrices with rows of one length", f"shape {x} and {y}"
-        raise wrong("cdist", "x2", expected, got, "reshape it")
+        raise arg_error("cdist", "x2", expected, got, "reshape it")
     if x[:-2] != y[:-2]:
         check_fit("cdist", x1.mT, x2.mT, "x2")
     many = x[-2] > 25 or y[-2] > 25
@@ -325,7 +325,7 @@ def bilinear(
         if x is not None and (x.shape != shape or x.dtype != weight.dtype):
             expected = f"shape {shape} and dtype {weight.dtype}"
             got, kind = (x, ShapeError) if x.shape != shape else (x.dtype, DTypeError)
-            raise wrong("bilinear", name, expected, got, "match the weight", kind)
+            raise arg_error("bilinear", name, expected, got, "match the weight", kind)
     y = F.einsum("...i,oij,...j->...o", input1, weight, input2)
     return y if bias is None else y + bias
 
@@ -360,9 +360,9 @@ def cov(
             continue
         if checks.check_tensor("cov", argument, each)._data.dtype.kind not in kinds:
             expected = "integers" if kinds == "iu" else "a real floating dtype"
-            raise wrong("cov", argument, expected, each.dtype, "convert it", DTypeError)
+            raise arg_error("cov", argument, expected, each.dtype, "convert it", DTypeError)
         if each._data.shape != (count,):
-            raise wrong("cov", argument, f"one weight for each of {count}", each, "reshape it")
+            raise arg_error("cov", argument, f"one weight for each of {count}", each, "reshape it")
         weights = each if weights is None else weights * each
     if weights is None:
         weighted = centred = input - input.mean(1, True)

@@ -6,7 +6,7 @@ import warnings
 from typing import Annotated
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.functors.checks import wrong
+from oneflow_lite.errors import arg_error
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Domain
 from oneflow_lite.functors.random import Probability, dropout_mask
@@ -28,7 +28,7 @@ def _channel_mask(op: str, input: Tensor, p: float) -> Tensor:
     """Draw 0 with probability p, else 1 / (1 - p), for each channel."""
     if input.ndim < 2:
         expected = "at least 2 dimensions, (N, C, *)"
-        raise wrong(op, "input", expected, input, "use dropout for others")
+        raise arg_error(op, "input", expected, input, "use dropout for others")
     return _mask(input.new_empty((*input.shape[:2], *(1,) * (input.ndim - 2))), p)
 
 
@@ -91,7 +91,7 @@ def _of_channels(
 ) -> None:
     def author(input: AnyTensor, p: Probability = 0.5, training: Training = True) -> Tensor:
         if name == "dropout1d" and input.ndim not in ndims:
-            raise wrong(name, "input", "2 or 3 dimensions", input, "use dropout for others")
+            raise arg_error(name, "input", "2 or 3 dimensions", input, "use dropout for others")
         if training and input.ndim not in ndims:
             warnings.warn(
                 f"{name}(): an input of shape {input.shape}; the first two dimensions are taken as "

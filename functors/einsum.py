@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentTypeError, FlowError
-from oneflow_lite.functors.checks import check_dims, check_int, check_tensor, wrong
+from oneflow_lite.errors import ArgumentTypeError, FlowError, arg_error
+from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter import dispatch1
@@ -25,9 +25,9 @@ PERMUTE = op_expr("permute")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def _bad_equation(equation: str, expected: str, got: object) -> FlowError:
+def _bad_equation_error(equation: str, expected: str, got: object) -> FlowError:
     got = f"{got} in {equation!r}"
-    return wrong("einsum", "equation", expected, got, "write it as in 'bij,bjk->bik'")
+    return arg_error("einsum", "equation", expected, got, "write it as in 'bij,bjk->bik'")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -39,16 +39,20 @@ def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):
-        raise _bad_equation(equation, f"{len(ndims)} terms, one per operand", len(terms))
+        raise _bad_equation_error(equation, f"{len(ndims)} terms, one per operand", len(terms))
     ellipsis = ""
     operands = []
     for term, ndim in zip(terms, ndims, strict=True):
         named = term.replace("...", "", 1)
         free = ndim - len(named)
         if any(c not in LETTERS for c in named):
-            raise _bad_equation(equation, "letters, one '...' per term, ',' and '->'", repr(term))
+            raise _bad_equation_error(
+                equation, "letters, one '...' per term, ',' and '->'", repr(term)
+            )
         if free < 0 or (free and named == term):
-            raise _bad_equation(equation, f"{ndim} labels for an operand of that rank", repr(term))
+            raise _bad_equation_error(
+                equation, f"{ndim} labels for an operand of that rank", repr(term)
+            )
         labels = "".join(chr(0x100 + k) for k in reversed(range(free)))
         ellipsis = max(ellipsis, labels, key=len)
         operands.append(term.replace("...", labels))
@@ -56,10 +60,12 @@ def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]
         named = right.replace("...", "", 1)
         result = right.replace("...", ellipsis)
         if any(c not in LETTERS for c in named) or len(set(named)) != len(named):
-            raise _bad_equation(equation, "each label once after '->'", repr(right))
+            raise _bad_equation_error(equation, "each label once after '->'", repr(right))
         unknown = [c for c in named if c not in left]
         if unknown:
-            raise _bad_equation(equation, "labels of the operands after '->'", repr(unknown[0]))
+            raise _bad_equation_error(
+                equation, "labels of the operands after '->'", repr(unknown[0])
+            )
     else:
         every = "".join(operands)
         once = [c for c in sorted(set(every)) if every.count(c) == 1 and c in LETTERS]
@@ -73,13 +79,13 @@ def _from_sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
     def letter(label: Any) -> str:
         if check_int("einsum", "equation", label, 0) < len(LETTERS):
             return LETTERS[label]
-        raise _bad_equation(str(label), f"labels below {len(LETTERS)}", label)
+        raise _bad_equation_error(str(label), f"labels below {len(LETTERS)}", label)
 
     def term(sublist: Any) -> str:
         if not isinstance(sublist, (list, tuple)):
             expected = "a string, or operands each followed by a list of labels"
-            got, mend = type(sublist).__name__, "write einsum('ij,jk->ik', x, y)"
-            raise wrong("einsum", "equation", expected, got, mend, ArgumentTypeError)
+            got, hint = type(sublist).__name__, "write einsum('ij,jk->ik', x, y)"
+            raise arg_error("einsum", "equation", expected, got, hint, ArgumentTypeError)
         return "".join("..." if s is Ellipsis else letter(s) for s in sublist)
 
     pairs = len(args) // 2
@@ -122,8 +128,8 @@ def _diagonals(x: Tensor, labels: str) -> tuple[Tensor, str]:
             second = labels.index(c, first + 1)
             if x._data.shape[first] != x._data.shape[second]:
                 expected = f"equal sizes where label {c!r} is repeated"
-                mend = "give the dimensions labels of their own"
-                raise wrong("einsum", "operands", expected, x, mend)
+                hint = "give the dimensions labels of their own"
+                raise arg_error("einsum", "operands", expected, x, hint)
             x = x.diagonal(0, first, second)
             labels = labels.replace(c, "", 2) + c
     return x, labels
@@ -149,8 +155,8 @@ def _label_sizes(operands: list[tuple[Tensor, str]]) -> dict[str, int]:
                 if c not in LETTERS:
                     expected = "ellipsis dimensions that broadcast"
                 got = f"{n}, with shapes {' and '.join(str(x.shape) for x, _ in operands)}"
-                mend = "check the equation and the shapes"
-                raise wrong("einsum", "operands", expected, got, mend)
+                hint = "check the equation and the shapes"
+                raise arg_error("einsum", "operands", expected, got, hint)
     return size
 
 
@@ -222,7 +228,7 @@ def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     x, y = a._data.shape, b._data.shape
     if isinstance(dims, (tuple, list)):
         if len(dims) != 2:
-            raise _bad_pairs("two sequences of dimensions", dims, x, y)
+            raise _bad_pairs_error("two sequences of dimensions", dims, x, y)
         x_dims, y_dims = [
             check_dims("tensordot", d, len(s), "dims") if d != [] and d != () else ()
             for d, s in zip(dims, (x, y), strict=True)
@@ -230,11 +236,11 @@ def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     else:
         n = check_int("tensordot", "dims", dims, 0)
         if n > min(len(x), len(y)):
-            raise _bad_pairs(f"at most {min(len(x), len(y))}", dims, x, y)
+            raise _bad_pairs_error(f"at most {min(len(x), len(y))}", dims, x, y)
         x_dims, y_dims = tuple(range(len(x) - n, len(x))), tuple(range(n))
     sizes = [(x[i], y[k]) for i, k in zip(x_dims, y_dims, strict=False)]
     if len(x_dims) != len(y_dims) or any(n != m and 1 not in (n, m) for n, m in sizes):
-        raise _bad_pairs("paired dimensions of equal size", dims, x, y)
+        raise _bad_pairs_error("paired dimensions of equal size", dims, x, y)
     for i, k, (n, m) in zip(x_dims, y_dims, sizes, strict=True):  # a size of 1 counts for all
         a = a if n == m or n == 1 else a.sum(i, True)
         b = b if n == m or m == 1 else b.sum(k, True)
@@ -246,6 +252,6 @@ def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     return F.contract(a, b, xs="".join(xs), ys="".join(ys), zs="".join(zs))
 
 
-def _bad_pairs(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> FlowError:
-    got, mend = f"{dims} for shapes {x} and {y}", "pair each dimension of a with one of b"
-    return wrong("tensordot", "dims", expected, got, mend)
+def _bad_pairs_error(expected: str, dims: Any, x: tuple[int, ...], y: tuple[int, ...]) -> FlowError:
+    got, hint = f"{dims} for shapes {x} and {y}", "pair each dimension of a with one of b"
+    return arg_error("tensordot", "dims", expected, got, hint)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import check_int, check_ndim, wrong
+from oneflow_lite.functors.checks import check_int, check_ndim
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
@@ -58,7 +58,7 @@ def _checked(op: str, weight: Tensor, padding_idx: int | None, sparse: bool) -> 
     if -rows <= check_int(op, "padding_idx", padding_idx) < rows:
         return int(padding_idx) % rows
     expected = f"{-rows} to {rows - 1}"
-    raise wrong(op, "padding_idx", expected, padding_idx, "name a row of weight", ArgumentError)
+    raise arg_error(op, "padding_idx", expected, padding_idx, "name a row of weight", ArgumentError)
 
 
 def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
@@ -109,18 +109,20 @@ def embedding_bag(
     padding_idx = _checked(op, weight, padding_idx, sparse)
     if (offsets is None) != (input.ndim == 2) or input.ndim not in (1, 2):
         expected = "offsets for an input of one dimension, none for one of two"
-        raise wrong(op, "offsets", expected, f"an input of shape {input.shape}", "mend one of them")
+        raise arg_error(
+            op, "offsets", expected, f"an input of shape {input.shape}", "mend one of them"
+        )
     if offsets is not None and offsets.ndim != 1:
-        raise wrong(op, "offsets", "shape (B,)", offsets, "give one for each bag")
+        raise arg_error(op, "offsets", "shape (B,)", offsets, "give one for each bag")
     if (mode == "max" and scale_grad_by_freq) or (mode != "sum" and numbers is not None):
         name = "scale_grad_by_freq" if numbers is None else "per_sample_weights"
-        mend = "leave it out, or take mode='sum'"
-        raise wrong(op, name, "none with this mode", f"mode={mode!r}", mend, ArgumentError)
+        hint = "leave it out, or take mode='sum'"
+        raise arg_error(op, name, "none with this mode", f"mode={mode!r}", hint, ArgumentError)
     if numbers is not None:
         if numbers.shape != input.shape or numbers.dtype != weight.dtype:
             expected = f"shape {input.shape} and dtype {weight.dtype}"
-            mend = "match input and weight"
-            raise wrong(op, "per_sample_weights", expected, numbers, mend, ArgumentError)
+            hint = "match input and weight"
+            raise arg_error(op, "per_sample_weights", expected, numbers, hint, ArgumentError)
         numbers = numbers.reshape(-1)
     if max_norm is not None:
         _shrink_rows(input, weight, float(max_norm), float(norm_type))

@@ -35,17 +35,17 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
         return complex(value)
     if isinstance(value, complex):
         if value.imag:
-            raise _does_not_fit(op, argument, value, dtype)
+            raise _does_not_fit_error(op, argument, value, dtype)
         value = value.real
     if kind == "b":
         return bool(value)
     if kind == "f":
         if _largest(dtype) < abs(value) < math.inf:
-            raise _does_not_fit(op, argument, value, dtype)
+            raise _does_not_fit_error(op, argument, value, dtype)
         return float(value)
     limits = np.iinfo(dtype)
     if not abs(value) < math.inf or not limits.min <= int(value) <= limits.max:
-        raise _does_not_fit(op, argument, value, dtype)
+        raise _does_not_fit_error(op, argument, value, dtype)
     return int(value)
 
 
@@ -54,7 +54,7 @@ def _largest(dtype: np.dtype[Any]) -> float:
     return float(finfo(dtype).max)
 
 
-def _does_not_fit(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Exception:
+def _does_not_fit_error(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Exception:
     return DTypeError(
         f"{op}(): argument '{argument}': expected a value that {dtype} can hold, got {value}; "
         "pass a smaller value or convert the tensor"

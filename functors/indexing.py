@@ -15,8 +15,15 @@ import numpy as np
 from oneflow_lite import errors
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.device import CPU, to_device
-from oneflow_lite.errors import ArgumentTypeError, DimError, FlowError, IndexRangeError, ShapeError
-from oneflow_lite.functors.checks import check_dim, check_tensor, no_dimension, wrong
+from oneflow_lite.errors import (
+    ArgumentTypeError,
+    DimError,
+    FlowError,
+    IndexRangeError,
+    ShapeError,
+    arg_error,
+)
+from oneflow_lite.functors.checks import check_dim, check_tensor, dimension_error
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Int
 from oneflow_lite.functors.fill_value import fill_value
@@ -109,12 +116,12 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
         tensor = _matching(value, data.dtype)
         if not parsed.tensors and not fits(want := data[parsed.basic].shape, tensor.shape):
             expected = f"a shape that broadcasts to the indexed elements, {want}"
-            mend = "give one value, or one for each element"
-            raise wrong("setitem", "value", expected, tensor, mend)
+            hint = "give one value, or one for each element"
+            raise arg_error("setitem", "value", expected, tensor, hint)
     elif value is None or isinstance(value, str):
         expected, got = "a Tensor, an array or a number", type(value).__name__
-        mend = "wrap the value with flow.tensor(...)"
-        raise wrong("setitem", "value", expected, got, mend, ArgumentTypeError)
+        hint = "wrap the value with flow.tensor(...)"
+        raise arg_error("setitem", "value", expected, got, hint, ArgumentTypeError)
     else:
         fill = fill_value("setitem", "value", value, data.dtype)
     attrs = {"index": parsed.basic, "dims": parsed.dims, "fill": fill}
@@ -144,15 +151,17 @@ def narrow(input: AnyTensor, dim: Dim, start: Int, length: Int) -> Tensor:
     """
     shape = input._data.shape
     if not shape:
-        raise no_dimension("narrow", "input", ShapeError)
+        raise dimension_error("narrow", "input", ShapeError)
     size = shape[dim]
     if not -size <= start <= size:
         expected = f"{-size} to {size} for dimension {dim} of shape {shape}"
-        raise wrong("narrow", "start", expected, start, "stay inside the tensor", IndexRangeError)
+        raise arg_error(
+            "narrow", "start", expected, start, "stay inside the tensor", IndexRangeError
+        )
     begin = start + size if start < 0 else start
     if not 0 <= length <= size - begin:
         expected = f"0 to {size - begin} from start {start} of dimension {dim} of shape {shape}"
-        raise wrong("narrow", "length", expected, length, "shorten it")
+        raise arg_error("narrow", "length", expected, length, "shorten it")
     return dispatch1(_NARROW, input, {"dim": dim, "start": begin, "length": length})
 
 
@@ -165,12 +174,14 @@ def select(input: AnyTensor, dim: int, index: Int) -> Tensor:
     """
     shape = input._data.shape
     if not shape:
-        raise no_dimension("select", "input", DimError, "use the tensor itself")
+        raise dimension_error("select", "input", DimError, "use the tensor itself")
     dim = check_dim("select", dim, len(shape))
     size = shape[dim]
     if not -size <= index < size:
         expected = f"{-size} to {size - 1} for dimension {dim} of shape {shape}"
-        raise wrong("select", "index", expected, index, "stay inside the tensor", IndexRangeError)
+        raise arg_error(
+            "select", "index", expected, index, "stay inside the tensor", IndexRangeError
+        )
     return dispatch1(_SELECT, input, {"dim": dim, "index": index + size if index < 0 else index})
 
 
@@ -192,7 +203,9 @@ def index_put(
     """
     if not isinstance(indices, (tuple, list)):
         expected, got = "a tuple of Tensors and None", type(indices).__name__
-        raise wrong("index_put", "indices", expected, got, "write (indices,)", ArgumentTypeError)
+        raise arg_error(
+            "index_put", "indices", expected, got, "write (indices,)", ArgumentTypeError
+        )
     check_same_dtype("index_put", input, "values", values)
     index = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:
@@ -252,8 +265,10 @@ def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
         if isinstance(item, Tensor):
             want = shape[dim : dim + consumed]
             if item._data.dtype.kind == "b" and item.shape != want:
-                mend = "make the mask's sizes those of the dimensions it stands for"
-                raise _error(op, f"a mask of shape {want}", f"a mask of shape {item.shape}", mend)
+                hint = "make the mask's sizes those of the dimensions it stands for"
+                raise _index_error(
+                    op, f"a mask of shape {want}", f"a mask of shape {item.shape}", hint
+                )
             tensors.append(item)
             dims.append(place)
             basic += [_ALL] * consumed
@@ -262,7 +277,7 @@ def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
             if type(item) is int and not -shape[dim] <= item < shape[dim]:
                 expected = f"{-shape[dim]} to {shape[dim] - 1}" if shape[dim] else "no index"
                 where = f"for dimension {dim} of shape {shape}"
-                raise _error(op, f"{expected} {where}", item, "stay inside the tensor")
+                raise _index_error(op, f"{expected} {where}", item, "stay inside the tensor")
             basic.append(item)
             place += type(item) is not int
         dim += consumed
@@ -272,7 +287,7 @@ def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
     except ValueError:
         expected = "index tensors whose shapes broadcast together"
         got = " and ".join(map(str, shapes))
-        raise _error(op, expected, got, "make their sizes equal or 1") from None
+        raise _index_error(op, expected, got, "make their sizes equal or 1") from None
     return _Parsed((*basic, ...), tuple(tensors), tuple(dims))
 
 
@@ -296,11 +311,11 @@ def _expanded(op: str, items: list[Any], ndim: int) -> list[Any]:
     missing = ndim - sum([_consumed(item) for item in items])
     if missing < 0:
         expected = f"at most {ndim} indices for a tensor of {ndim} dimensions"
-        mend = "drop the surplus ones" if ndim else "use item() to get the number"
-        raise _error(op, expected, ndim - missing, mend, DimError)
+        hint = "drop the surplus ones" if ndim else "use item() to get the number"
+        raise _index_error(op, expected, ndim - missing, hint, DimError)
     places = [i for i, item in enumerate(items) if item is ...]
     if len(places) > 1:
-        raise _error(op, "one Ellipsis", len(places), "write the other one as slices")
+        raise _index_error(op, "one Ellipsis", len(places), "write the other one as slices")
     for i in places:
         items[i : i + 1] = [_ALL] * missing
     return items
@@ -320,11 +335,11 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
         try:
             array = np.array(item)
         except ValueError:
-            expected, mend = "nested lists of equal lengths", "make the rows equally long"
-            raise _error(op, expected, "a ragged list", mend) from None
+            expected, hint = "nested lists of equal lengths", "make the rows equally long"
+            raise _index_error(op, expected, "a ragged list", hint) from None
         if array.dtype.kind == "O":
-            mend = "write several indices as a tuple, x[a, b]"
-            raise _error(op, "a list of ints or bools", "a list of other objects", mend)
+            hint = "write several indices as a tuple, x[a, b]"
+            raise _index_error(op, "a list of ints or bools", "a list of other objects", hint)
         if not array.size and not isinstance(item, np.ndarray):
             array = array.astype(np.int64)
         return _number(op, _beside(input, array))
@@ -332,7 +347,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
         return operator.index(item)
     kind = ArgumentTypeError if isinstance(item, str) else IndexRangeError
     expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"
-    raise _error(op, expected, type(item).__name__, "convert it with int()", kind)
+    raise _index_error(op, expected, type(item).__name__, "convert it with int()", kind)
 
 
 def _number(op: str, index: Tensor) -> Any:
@@ -344,8 +359,8 @@ def _number(op: str, index: Tensor) -> Any:
     if data.dtype == np.uint8:
         return byte_mask("indexing", index)
     if kind not in "biu":
-        mend = "convert it with .bool() if it is a mask, else with .long()"
-        raise _error(op, "an index of integer or bool dtype", data.dtype, mend)
+        hint = "convert it with .bool() if it is a mask, else with .long()"
+        raise _index_error(op, "an index of integer or bool dtype", data.dtype, hint)
     if type(data) is np.ndarray and not data.ndim and kind != "b":
         with contextlib.suppress(errors.CaptureError):
             return int(index)
@@ -360,11 +375,11 @@ def _beside(input: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
 def _slice_of_ints(op: str, item: slice) -> slice:
     parts = [item.start, item.stop, item.step]
     if not all(part is None or hasattr(part, "__index__") for part in parts):
-        mend = "convert the bounds with int()"
-        raise _error(op, "slices of ints or None", item, mend, ArgumentTypeError)
+        hint = "convert the bounds with int()"
+        raise _index_error(op, "slices of ints or None", item, hint, ArgumentTypeError)
     parts = [None if part is None else operator.index(part) for part in parts]
     if parts[2] == 0:
-        raise _error(op, "a slice step other than 0", item, "use 1", errors.ArgumentError)
+        raise _index_error(op, "a slice step other than 0", item, "use 1", errors.ArgumentError)
     return slice(*parts)
 
 
@@ -380,5 +395,7 @@ def _without_scalar_tensors(items: list[Any]) -> list[Any]:
     return [int(item) if any(item is s for s in scalars) else item for item in items]
 
 
-def _error(op: str, expected: str, got: Any, mend: str, kind: Any = IndexRangeError) -> FlowError:
-    return wrong(op, "index", expected, got, mend, kind)
+def _index_error(
+    op: str, expected: str, got: Any, hint: str, kind: Any = IndexRangeError
+) -> FlowError:
+    return arg_error(op, "index", expected, got, hint, kind)

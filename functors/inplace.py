@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.functors.checks import cast, check_tensor, wrong
+from oneflow_lite.errors import arg_error
+from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor
 from oneflow_lite.functors.fill_value import fill_value
@@ -42,7 +43,7 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
         number = fill_value(op, "value", value, input.dtype)
         value = scalar_tensor(number, input.dtype, input.device)
     elif value.ndim:
-        raise wrong(op, "value", "a number or a 0-d tensor", value, "use copy_() for tensors")
+        raise arg_error(op, "value", "a number or a 0-d tensor", value, "use copy_() for tensors")
     return dispatch(_FILL_, (input, cast(value, input.dtype)))
 
 

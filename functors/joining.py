@@ -10,9 +10,9 @@ from typing import Annotated, Any, get_args
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import check_dim, check_int, check_tensor, check_tensors, wrong
+from oneflow_lite.functors.checks import check_dim, check_int, check_tensor, check_tensors
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Flag, Int, Tensors, Vector
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -27,7 +27,7 @@ _ROWS = "[x(2), x(2)]; [x(2, 3), x(2, 3)]"
 def _some(op: str, value: Any, argument: str = "tensors") -> Sequence[Tensor]:
     """Return the tensors in their common dtype; `ShapeError` when there are none."""
     if isinstance(value, (list, tuple)) and not value:
-        raise wrong(op, argument, "at least one tensor", "none", "pass one")
+        raise arg_error(op, argument, "at least one tensor", "none", "pass one")
     return check_tensors(op, value, argument)
 
 
@@ -69,7 +69,7 @@ def stack(tensors: Some, dim: int = 0) -> Tensor:
     for i, tensor in enumerate(tensors):
         if tensor._data.shape != first:
             expected = f"the shape of the first, {first}"
-            raise wrong("stack", f"tensors[{i}]", expected, tensor, "reshape or expand it")
+            raise arg_error("stack", f"tensors[{i}]", expected, tensor, "reshape or expand it")
     return dispatch(_STACK, tuple(tensors), {"dim": check_dim("stack", dim, len(first) + 1)})
 
 
@@ -103,7 +103,7 @@ def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
     xs, shapes = tensors, [x._data.shape for x in tensors]
     if () in shapes:
         which = f"tensors[{shapes.index(())}]"
-        raise wrong(op, which, "at least one dimension", "a 0-d tensor", "use stack()")
+        raise arg_error(op, which, "at least one dimension", "a 0-d tensor", "use stack()")
     first = shapes[0]
     if (0,) in shapes:
         xs = [x for x in xs if x._data.shape != (0,)] or xs[:1]
@@ -114,7 +114,7 @@ def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
             continue
         if len(shape) != len(first) or shape != (*first[:dim], shape[dim], *first[dim + 1 :]):
             expected = f"the shape of the first, {first}, except in dim {dim}"
-            raise wrong(op, f"tensors[{i}]", expected, f"shape {shape}", "reshape or crop it")
+            raise arg_error(op, f"tensors[{i}]", expected, f"shape {shape}", "reshape or crop it")
     return dispatch(_CAT, tuple(xs), {"dim": dim})
 
 
@@ -160,15 +160,15 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         tensors = tuple(tensors[0])
     _some("meshgrid", tensors)
     if indexing not in ("ij", "xy"):
-        raise wrong("meshgrid", "indexing", "'ij' or 'xy'", repr(indexing), "name one of these")
+        raise arg_error("meshgrid", "indexing", "'ij' or 'xy'", repr(indexing), "name one of these")
     dtype = tensors[0].dtype
     for i, tensor in enumerate(tensors):
         name = f"tensors[{i}]"
         if tensor._data.ndim > 1:
-            raise wrong("meshgrid", name, "a vector", tensor, "flatten it")
+            raise arg_error("meshgrid", name, "a vector", tensor, "flatten it")
         if tensor.dtype != dtype:
             expected = f"the dtype of the first, {dtype}"
-            raise wrong("meshgrid", name, expected, tensor.dtype, "convert it", DTypeError)
+            raise arg_error("meshgrid", name, expected, tensor.dtype, "convert it", DTypeError)
     places = list(range(len(tensors)))
     if indexing == "xy" and len(tensors) > 1:
         places[:2] = 1, 0
@@ -188,8 +188,8 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        expected, mend = "shapes that broadcast together", "make the sizes equal or 1"
-        raise wrong("broadcast_tensors", "tensors", expected, shapes, mend) from None
+        expected, hint = "shapes that broadcast together", "make the sizes equal or 1"
+        raise arg_error("broadcast_tensors", "tensors", expected, shapes, hint) from None
     return tuple(F.expand(x, shape) for x in tensors)
 
 
@@ -203,7 +203,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     """
     for i, x in enumerate(tensors):
         if check_tensor("cartesian_prod", f"tensors[{i}]", x)._data.ndim != 1:
-            raise wrong("cartesian_prod", f"tensors[{i}]", "a vector", x, "flatten it")
+            raise arg_error("cartesian_prod", f"tensors[{i}]", "a vector", x, "flatten it")
     if len(tensors) == 1:
         return F.reshape(tensors[0], -1)
     return stack([F.reshape(x, -1) for x in meshgrid(*tensors)], 1)
@@ -234,7 +234,7 @@ def block_diag(*tensors: Any) -> Tensor:
     """
     for i, x in enumerate(tensors):
         if check_tensor("block_diag", f"tensors[{i}]", x)._data.ndim > 2:
-            raise wrong("block_diag", f"tensors[{i}]", "at most 2 dimensions", x, "flatten it")
+            raise arg_error("block_diag", f"tensors[{i}]", "at most 2 dimensions", x, "flatten it")
     blocks = [_at_least(2, x) for x in check_tensors("block_diag", tensors)]
     before, after, rows = 0, sum(x._data.shape[1] for x in blocks), []
     for x in blocks:
@@ -268,11 +268,11 @@ def _split(op: str, tensor: Tensor, given: Any, dim: int) -> Views:
         sizes = [check_int(op, argument, n) for n in given]
         if sum(sizes) != size or any(n < 0 for n in sizes):
             expected = f"sizes that add up to {size}, dimension {dim} of {tensor.shape}"
-            raise wrong(op, argument, expected, sizes, "make them add up")
+            raise arg_error(op, argument, expected, sizes, "make them add up")
         return _cut(tensor, dim, sizes)
     step = check_int(op, argument, given)
     if step < 0 or (step == 0 and size):
-        raise wrong(op, argument, "a positive size", step, "pass at least 1")
+        raise arg_error(op, argument, "a positive size", step, "pass at least 1")
     return _cut(tensor, dim, _even_sizes(size, step))
 
 
@@ -291,7 +291,7 @@ def chunk(input: AnyTensor, chunks: Int, dim: Int = 0) -> Views:
 def _chunk(op: str, input: Tensor, chunks: int, dim: int) -> Views:
     size, dim = _cut_size(op, "input", input, dim)
     if chunks < 1:
-        raise wrong(op, "chunks", "at least 1", chunks, "ask for one chunk or more")
+        raise arg_error(op, "chunks", "at least 1", chunks, "ask for one chunk or more")
     return _cut(input, dim, _even_sizes(size, -(-size // chunks)) if size else [0] * chunks)
 
 
@@ -327,8 +327,8 @@ def _tensor_split(op: str, input: Tensor, given: Any, dim: int) -> Views:
     given = checks.check_ints(op, "indices_or_sections", given)
     if isinstance(given, int):
         if given < 1:
-            mend = "ask for one part or more"
-            raise wrong(op, "indices_or_sections", "at least 1", given, mend, ArgumentError)
+            hint = "ask for one part or more"
+            raise arg_error(op, "indices_or_sections", "at least 1", given, hint, ArgumentError)
         step, rest = divmod(size, given)
         return _cut(input, dim, [step + (i < rest) for i in range(given)])
     bounds = [0, *[min(max(n + size if n < 0 else n, 0), size) for n in given], size]
@@ -341,12 +341,12 @@ def _sides(name: str, dim: int, ndim: int, where: str) -> Any:
     def author(input: AnyTensor, indices_or_sections: Any) -> Views:
         shape, given = input._data.shape, indices_or_sections
         if len(shape) < ndim:
-            raise wrong(name, "input", f"at least {ndim} dimension(s)", input, "unsqueeze it")
+            raise arg_error(name, "input", f"at least {ndim} dimension(s)", input, "unsqueeze it")
         place = min(dim, len(shape) - 1)
         if isinstance(given, int) and given > 0 and shape[place] % given:
             expected = f"a divisor of {shape[place]}"
-            mend = "use tensor_split(), whose parts may differ"
-            raise wrong(name, "indices_or_sections", expected, given, mend)
+            hint = "use tensor_split(), whose parts may differ"
+            raise arg_error(name, "indices_or_sections", expected, given, hint)
         return _tensor_split(name, input, given, place)
 
     author.__name__ = author.__qualname__ = name
@@ -376,7 +376,7 @@ def _cut_size(op: str, name: str, x: Tensor, dim: int, kind: Any = ShapeError) -
     """Return the size of the dimension to cut, and the dimension counted from 0."""
     dim = check_dim(op, dim, x._data.ndim)
     if not x._data.ndim:
-        raise checks.no_dimension(op, name, kind)
+        raise checks.dimension_error(op, name, kind)
     return x._data.shape[dim], dim
 
 

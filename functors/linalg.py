@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.dtype import finfo
+from oneflow_lite.errors import arg_error
 from oneflow_lite.functors import checks, domains as D
-from oneflow_lite.functors.checks import check_tensor, wrong
+from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.declare import functor, unary
 from oneflow_lite.functors.decompositions import Left, Rhs, check_fit, solve_triangular
 from oneflow_lite.functors.domains import Flag, Matrix, Square
@@ -47,7 +48,7 @@ def _solved(op: str, a: Tensor, b: Tensor, left: bool, check_errors: bool) -> So
     vectors = b._data.ndim == 1 or b._data.shape == a._data.shape[:-1]
     if vectors and not left:
         expected = "matrices, unless they are solved for on the left"
-        raise wrong(op, "B", expected, b, "unsqueeze it")
+        raise arg_error(op, "B", expected, b, "unsqueeze it")
     if vectors:
         b = b.unsqueeze(-1)
     if not left:
@@ -266,7 +267,7 @@ def linalg_tensorinv(input: D.AnyTensor, ind: D.Positive = 2) -> Tensor:
     n = math.prod(rows)
     if n != math.prod(columns):
         expected = f"as many elements in the first {ind} dimensions as in the others"
-        raise wrong("linalg.tensorinv", "input", expected, input, "reshape or permute it")
+        raise arg_error("linalg.tensorinv", "input", expected, input, "reshape or permute it")
     return linalg_inv(input.reshape(n, n)).reshape((*columns, *rows))
 
 
@@ -284,7 +285,7 @@ def linalg_tensorsolve(input: Tensor, other: Fits, dims: Any = None) -> Tensor:
     shape, n = input._data.shape[other._data.ndim :], other._data.size
     if math.prod(shape) != n or input._data.size != n * n:
         expected = f"{n} elements for each of the {n} of other"
-        raise wrong(op, "input", expected, input, "reshape or permute it")
+        raise arg_error(op, "input", expected, input, "reshape or permute it")
     return linalg_solve(input.reshape(n, n), other.reshape(n)).reshape(shape)
 
 
@@ -341,5 +342,7 @@ def _crossed(op: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
     dim = checks.check_dim(op, dim, len(shape)) - len(shape)
     for argument, each in (("input", x), ("other", y)):
         if each._data.ndim < -dim or each._data.shape[dim] != 3:
-            raise wrong(op, argument, f"size 3 in dimension {dim}", each, "reshape or permute it")
+            raise arg_error(
+                op, argument, f"size 3 in dimension {dim}", each, "reshape or permute it"
+            )
     return dispatch(CROSS, (x, y), {"dim": dim})

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import DTypeError
+from oneflow_lite.errors import DTypeError, arg_error
 from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import check_number, check_tensor, real, wrong
+from oneflow_lite.functors.checks import check_number, check_tensor, real
 from oneflow_lite.functors.declare import binary, functor, unary
 from oneflow_lite.functors.domains import AnyTensor, Flag, Real
 from oneflow_lite.functors.operands import mixed_pair
@@ -75,8 +75,8 @@ def isreal(input: AnyTensor) -> Tensor:
 def _close(op: str, input: Tensor, other: Tensor, **attrs: Any) -> Tensor:
     if other.dtype == input.dtype:
         return dispatch2(op_expr(op), input, other, attrs)
-    expected, mend = f"dtype {input.dtype}, that of 'input'", "convert one of them with .to(dtype)"
-    raise wrong(op, "other", expected, other.dtype, mend, DTypeError)
+    expected, hint = f"dtype {input.dtype}, that of 'input'", "convert one of them with .to(dtype)"
+    raise arg_error(op, "other", expected, other.dtype, hint, DTypeError)
 
 
 @functor("flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), x(3), 0.1, 0.5")
@@ -124,10 +124,10 @@ def _bits(op: str, value: Any, argument: str, kinds: str = "iub") -> Any:
     dtype = value._data.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
     if dtype.kind in kinds:
         return value
-    expected, mend = "an integer dtype", "convert it with .long()"
+    expected, hint = "an integer dtype", "convert it with .long()"
     if "b" in kinds:
-        expected, mend = "an integer or bool dtype", "convert it with .long() or .bool()"
-    raise wrong(op, argument, expected, dtype, mend, DTypeError)
+        expected, hint = "an integer or bool dtype", "convert it with .long() or .bool()"
+    raise arg_error(op, argument, expected, dtype, hint, DTypeError)
 
 
 def _bit_pair(op: str, input: Any, other: Any, kinds: str = "iub") -> tuple[Any, Any]:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors import checks, domains
-from oneflow_lite.functors.checks import check_broadcast, check_number, check_tensor, wrong
+from oneflow_lite.functors.checks import check_broadcast, check_number, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Domain, Flag, Integer, Number, RealFloating
 from oneflow_lite.interpreter import dispatch1, promote
@@ -37,7 +37,7 @@ def check_reduction(op: str, reduction: Any, allowed: tuple[str, ...]) -> str:
         return reduction
     kind = ArgumentError if isinstance(reduction, str) else ArgumentTypeError
     expected, got = " or ".join(map(repr, allowed)), repr(reduction)
-    raise wrong(op, "reduction", expected, got, "name one of these", kind)
+    raise arg_error(op, "reduction", expected, got, "name one of these", kind)
 
 
 def reduce_loss(losses: Any, reduction: str) -> Tensor:
@@ -70,8 +70,8 @@ def same_shape(op: str, name: str, value: Any, input: Tensor) -> Tensor:
     """Return `value` when it is a Tensor of the input's shape."""
     if check_tensor(op, name, value)._data.shape == input._data.shape:
         return value
-    expected, mend = f"shape {input.shape}, that of the input", "give both the same shape"
-    raise wrong(op, name, expected, value, mend, ArgumentError)
+    expected, hint = f"shape {input.shape}, that of the input", "give both the same shape"
+    raise arg_error(op, name, expected, value, hint, ArgumentError)
 
 
 def _reduction(*allowed: str) -> Domain:
@@ -180,7 +180,7 @@ def smooth_l1_loss(input: AnyTensor, target: Target, beta: Number = 1.0) -> Tens
     """
     op, difference = "smooth_l1_loss", input - target
     if beta < 0:
-        raise wrong(op, "beta", "at least 0", beta, "make it positive", ArgumentError)
+        raise arg_error(op, "beta", "at least 0", beta, "make it positive", ArgumentError)
     if beta == 0:
         return difference.abs()
     loss = dispatch1(HUBER, checks.real(op, difference), {"delta": beta})
@@ -199,7 +199,9 @@ def huber_loss(
     ArgumentError: when `delta` is not positive, or an argument does not fit.
     """
     if not delta > 0:
-        raise wrong("huber_loss", "delta", "more than 0", delta, "make it positive", ArgumentError)
+        raise arg_error(
+            "huber_loss", "delta", "more than 0", delta, "make it positive", ArgumentError
+        )
     loss = dispatch1(HUBER, input - target, {"delta": delta})
     return loss if weight is None else loss * weight
 
@@ -299,8 +301,8 @@ def gaussian_nll_loss(
         var = var.unsqueeze(-1)
     elif input.ndim != var.ndim or len(sizes) > 1 or any(m != 1 for _, m in sizes):
         expected = f"the input's shape {input.shape}, perhaps with one size of 1"
-        mend = "give one variance for each element, or for each line of them"
-        raise wrong(op, "var", expected, var, mend, ArgumentError)
+        hint = "give one variance for each element, or for each line of them"
+        raise arg_error(op, "var", expected, var, hint, ArgumentError)
     variance = F.least_variance(checks.real_floating(op, var, "var"), eps=eps)
     loss = 0.5 * (variance.log() + (input - target).square() / variance)
     return loss + 0.5 * math.log(2 * math.pi) if full else loss
@@ -315,20 +317,20 @@ Weight = RealFloating | None
 def _rows(op: str, input: Tensor) -> Tensor:
     """Return scores (N, C) or (C,) or () as (N, C)."""
     if input.ndim > 2 or 0 in input.shape[-1:]:
-        raise wrong(op, "input", "shape (N, C) or (C,)", input, "give scores of classes")
+        raise arg_error(op, "input", "shape (N, C) or (C,)", input, "give scores of classes")
     return input if input.ndim == 2 else input.reshape(1, -1)
 
 
-def _mismatch(op: str, input: Tensor, target: Tensor) -> Exception:
+def _mismatch_error(op: str, input: Tensor, target: Tensor) -> Exception:
     expected = f"a shape that fits the input's {input.shape}"
-    return wrong(op, "target", expected, target, "give one for each sample of the input")
+    return arg_error(op, "target", expected, target, "give one for each sample of the input")
 
 
 def _check_ndims(op: str, first: str, input: Tensor, **others: Tensor) -> None:
     for name, other in others.items():
         if other.ndim != input.ndim:
             expected = f"{input.ndim} dimensions, as many as {first}"
-            raise wrong(op, name, expected, other, "reshape or unsqueeze it")
+            raise arg_error(op, name, expected, other, "reshape or unsqueeze it")
 
 
 @loss_functor("x(3), i(n=3), 2; x(4, 3), i(4, n=3), 1, 0.3, fixed(pos(3)), reduction='none'")
@@ -347,13 +349,13 @@ def multi_margin_loss(
     """
     op = "multi_margin_loss"
     if p not in (1, 2):
-        raise wrong(op, "p", "1 or 2", p, "take one of them", ArgumentError)
+        raise arg_error(op, "p", "1 or 2", p, "take one of them", ArgumentError)
     rows = _rows(op, input)
     size, classes = rows.shape
     if target.ndim > 1 or target.numel() != size or (input.ndim == 2 != size and target.ndim == 0):
-        raise _mismatch(op, input, target)
+        raise _mismatch_error(op, input, target)
     if weight is not None and weight.shape != (classes,):
-        raise wrong(op, "weight", f"shape ({classes},)", weight, "give one for each class")
+        raise arg_error(op, "weight", f"shape ({classes},)", weight, "give one for each class")
     column = target.reshape(size, 1)
     terms = F.relu(margin - rows.gather(1, column) + rows)
     terms = terms if p == 1 else terms.square()
@@ -377,7 +379,7 @@ def multilabel_margin_loss(input: RealFloating, target: Integer) -> Tensor:
     op = "multilabel_margin_loss"
     rows = _rows(op, input)
     if target.shape != input.shape and (input.ndim, target.shape) != (0, (1,)):
-        raise _mismatch(op, input, target)
+        raise _mismatch_error(op, input, target)
     labels = target.reshape(rows.shape)
     given = (labels < 0).cumsum(1) == 0
     labels = F.where(given, labels, 0)
@@ -416,8 +418,8 @@ def multilabel_soft_margin_loss(
     ShapeError: when the input has no dimension, or the shapes do not broadcast.
     """
     if not input.ndim:
-        mend = "pass one score per class"
-        raise wrong("multilabel_soft_margin_loss", "input", "shape (*, C)", input, mend)
+        hint = "pass one score per class"
+        raise arg_error("multilabel_soft_margin_loss", "input", "shape (*, C)", input, hint)
     terms = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
     terms = terms if weight is None else terms * weight
     return terms.sum(-1) / input.shape[-1]
@@ -428,7 +430,7 @@ def _triplet(
 ) -> Tensor:
     anchor, positive, negative = tensors
     if not margin > 0:
-        raise wrong(op, "margin", "more than 0", margin, "make it positive", ArgumentError)
+        raise arg_error(op, "margin", "more than 0", margin, "make it positive", ArgumentError)
     _check_ndims(op, "anchor", anchor, positive=positive, negative=negative)
     near, far = distance(anchor, positive), distance(anchor, negative)
     far = far.minimum(distance(positive, negative)) if swap else far
@@ -536,8 +538,8 @@ def cosine_embedding_loss(
         if value.ndim != target.ndim + 1 or value.ndim > 2:
             expected = "(N, D) with a target (N,), or (D,) with a target ()"
             got = f"shape {value.shape} with a target of shape {target.shape}"
-            mend = "give one target for each vector"
-            raise wrong("cosine_embedding_loss", name, expected, got, mend)
+            hint = "give one target for each vector"
+            raise arg_error("cosine_embedding_loss", name, expected, got, hint)
     # As PyTorch's own, which differs from cosine_similarity near zero.
     squares = [x.square().sum(-1) + 1e-12 for x in (input1, input2)]
     cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()

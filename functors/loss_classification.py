@@ -6,9 +6,9 @@ from math import prod
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import check_tensor, real_floating, wrong
+from oneflow_lite.functors.checks import check_tensor, real_floating
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, Int, Integer, RealFloating, attribute
 from oneflow_lite.functors.loss import (
@@ -37,22 +37,24 @@ def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
     """Return class numbers (N, *) or () when they fit an input (N, C, *) or (C,)."""
     shape = input._data.shape
     if not shape:
-        expected, mend = "at least 1 dimension, that of the classes", "pass one score per class"
-        raise wrong(op, "input", expected, input, mend, ArgumentError)
+        expected, hint = "at least 1 dimension, that of the classes", "pass one score per class"
+        raise arg_error(op, "input", expected, input, hint, ArgumentError)
     expected_shape = () if len(shape) == 1 else (shape[0], *shape[2:])
     if checks.require_integer(op, target, name)._data.shape == expected_shape:
         return target
     batches_differ = expected_shape and target.ndim and target.shape[0] != expected_shape[0]
     expected = f"shape {expected_shape} for an input of shape {shape}"
-    mend = "give one class number for each position of the input"
-    raise wrong(op, name, expected, target, mend, ArgumentError if batches_differ else ShapeError)
+    hint = "give one class number for each position of the input"
+    raise arg_error(
+        op, name, expected, target, hint, ArgumentError if batches_differ else ShapeError
+    )
 
 
 def check_class_weight(op: str, name: str, weight: Any, input: Tensor) -> Tensor:
     """Return weights (C,) when they fit an input (N, C, *) or (C,)."""
     if check_tensor(op, name, weight).shape != (_classes(input),):
         expected = f"shape ({_classes(input)},), one weight per class"
-        raise wrong(op, name, expected, weight, "give a weight to each class")
+        raise arg_error(op, name, expected, weight, "give a weight to each class")
     return check_same_dtype(op, name, weight, input)
 
 
@@ -61,7 +63,9 @@ def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor
     if value.dtype == input.dtype:
         return value
     expected = f"dtype {input.dtype}, that of the input"
-    raise wrong(op, name, expected, value.dtype, "convert one of them with .to(dtype)", DTypeError)
+    raise arg_error(
+        op, name, expected, value.dtype, "convert one of them with .to(dtype)", DTypeError
+    )
 
 
 def check_factor(op: str, name: str, value: Any, input: Tensor) -> Tensor:
@@ -74,8 +78,8 @@ def check_share(op: str, argument: str, value: Any) -> float:
     """Return a number from 0 to 1."""
     if 0 <= (share := checks.check_number(op, argument, value)) <= 1:
         return share
-    mend = "give the share that is spread over the classes"
-    raise wrong(op, argument, "a number from 0 to 1", value, mend, ArgumentError)
+    hint = "give the share that is spread over the classes"
+    raise arg_error(op, argument, "a number from 0 to 1", value, hint, ArgumentError)
 
 
 ClassNumbers = Annotated[
@@ -173,7 +177,7 @@ def cross_entropy(
     if target._data.shape == shape and shape:
         real_floating(op, target, "target")
         if ignore_index >= 0:
-            raise _no_index(op, ignore_index)
+            raise _no_index_error(op, ignore_index)
         if label_smoothing:
             target = target * (1 - label_smoothing) + label_smoothing / _classes(input)
         losses = F.log_softmax(input, dim) * target
@@ -193,9 +197,9 @@ def cross_entropy(
     return loss * (1 - label_smoothing) + even * (label_smoothing / _classes(log_p))
 
 
-def _no_index(op: str, got: int) -> Exception:
-    expected, mend = "none for a target of probabilities", "leave it out, or pass class numbers"
-    return wrong(op, "ignore_index", expected, got, mend, ArgumentError)
+def _no_index_error(op: str, got: int) -> Exception:
+    expected, hint = "none for a target of probabilities", "leave it out, or pass class numbers"
+    return arg_error(op, "ignore_index", expected, got, hint, ArgumentError)
 
 
 def _sum_over_classes(x: Tensor, weight: Tensor | None) -> Tensor:
@@ -236,11 +240,13 @@ def linear_cross_entropy(
     classes, *positions = linear_weight.shape[:-1] if linear_weight.ndim > 1 else (0,)
     features = linear_weight.shape[-1] if linear_weight.ndim else 0
     if input.ndim not in ((2,) if positions else (1, 2)) or input.shape[-1] != features:
-        raise _unfit(op, "input", f"(N, {features})" if positions else f"(*, {features})", input)
+        raise _unfit_error(
+            op, "input", f"(N, {features})" if positions else f"(*, {features})", input
+        )
     if linear_weight.ndim < 2:
-        raise _unfit(op, "linear_weight", "(C, F) or (C, *, F)", linear_weight)
+        raise _unfit_error(op, "linear_weight", "(C, F) or (C, *, F)", linear_weight)
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
-        raise _unfit(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
+        raise _unfit_error(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
     rows = classes * prod(positions)
     bias = None if linear_bias is None else linear_bias.reshape(rows)
     logits = F.linear(input, linear_weight.reshape(rows, features), bias)
@@ -248,15 +254,15 @@ def linear_cross_entropy(
     if ignore_index is None:
         ignore_index = -100
     elif target.shape == logits.shape:
-        raise _no_index(op, ignore_index)
+        raise _no_index_error(op, ignore_index)
     return cross_entropy(
         logits, target, weight, None, ignore_index, None, reduction, label_smoothing
     )
 
 
-def _unfit(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
-    mend = "match the features, classes and positions of linear_weight"
-    return wrong(op, argument, f"shape {expected}", got, mend)
+def _unfit_error(op: str, argument: str, expected: Any, got: Tensor) -> Exception:
+    hint = "match the features, classes and positions of linear_weight"
+    return arg_error(op, argument, f"shape {expected}", got, hint)
 
 
 @loss_functor(
@@ -342,19 +348,19 @@ def ctc_loss(
     """
     op = "ctc_loss"
     if log_probs.dtype.char == "e":
-        mend = "convert it with .float()"
-        raise wrong(op, "log_probs", "float32 or float64", log_probs.dtype, mend, DTypeError)
+        hint = "convert it with .float()"
+        raise arg_error(op, "log_probs", "float32 or float64", log_probs.dtype, hint, DTypeError)
     if log_probs.ndim not in (2, 3):
-        raise wrong(op, "log_probs", "shape (T, N, C) or (T, C)", log_probs, "unsqueeze it")
+        raise arg_error(op, "log_probs", "shape (T, N, C) or (T, C)", log_probs, "unsqueeze it")
     batched = log_probs.ndim == 3
     x = log_probs if batched else log_probs.unsqueeze(1)
     batch, classes = x.shape[1:]
     if not 0 <= blank < classes:
         expected = f"a class, 0 to {classes - 1}"
-        raise wrong(op, "blank", expected, blank, "name the class of the blank", ArgumentError)
+        raise arg_error(op, "blank", expected, blank, "name the class of the blank", ArgumentError)
     if targets.ndim not in (1, 2) or (targets.ndim == 2 and len(targets) != batch):
         expected = f"shape ({batch}, S), or one dimension"
-        raise wrong(op, "targets", expected, targets, "give one labelling for each sample")
+        raise arg_error(op, "targets", expected, targets, "give one labelling for each sample")
     steps = _lengths("input_lengths", input_lengths, x)
     sizes = _lengths("target_lengths", target_lengths, x)
     attrs = {"blank": blank, "zero_infinity": zero_infinity}
@@ -370,5 +376,7 @@ def _lengths(name: str, value: Any, x: Tensor) -> Tensor:
         value = x.new_tensor([checks.check_int("ctc_loss", name, n) for n in value], dtype="int64")
     lengths = checks.require_integer("ctc_loss", value, name).long().reshape(-1)
     if lengths.shape != (x.shape[1],):
-        raise wrong("ctc_loss", name, f"shape ({x.shape[1]},)", value, "give one for each sample")
+        raise arg_error(
+            "ctc_loss", name, f"shape ({x.shape[1]},)", value, "give one for each sample"
+        )
     return lengths

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import DTypeError
-from oneflow_lite.functors.checks import cast, dtype_check, wrong
+from oneflow_lite.errors import DTypeError, arg_error
+from oneflow_lite.functors.checks import cast, dtype_check
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Flag, tensor
 from oneflow_lite.functors.fill_value import fill_value
@@ -46,12 +46,12 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
         value = fill_value(op, "value", value, input._data.dtype)
         return dispatch(_MASKED_FILL, (input, mask), {"value": value})
     if value._data.ndim:
-        mend = "use where() or masked_scatter() for several values"
-        raise wrong(op, "value", "a number or a 0-d tensor", value, mend)
+        hint = "use where() or masked_scatter() for several values"
+        raise arg_error(op, "value", "a number or a 0-d tensor", value, hint)
     if value.is_complex() and not input.is_complex():
         expected = f"a real number for a tensor of {input.dtype}"
-        mend = "take its .real, or convert the tensor to a complex dtype"
-        raise wrong(op, "value", expected, value.dtype, mend, DTypeError)
+        hint = "take its .real, or convert the tensor to a complex dtype"
+        raise arg_error(op, "value", expected, value.dtype, hint, DTypeError)
     return F.where(mask, cast(value, input.dtype), input)
 
 
@@ -86,8 +86,8 @@ def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
 def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> None:
     """Raise `DTypeError` unless `source` has the dtype of `input`."""
     if source._data.dtype != input._data.dtype:
-        expected, mend = f"the dtype of input, {input.dtype}", "convert it with .to(input.dtype)"
-        raise wrong(op, argument, expected, source.dtype, mend, DTypeError)
+        expected, hint = f"the dtype of input, {input.dtype}", "convert it with .to(input.dtype)"
+        raise arg_error(op, argument, expected, source.dtype, hint, DTypeError)
 
 
 @functor("flow Tensor", out=True, samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)")
@@ -119,5 +119,5 @@ def _together(op: str, input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         shape = np.broadcast_shapes(input.shape, mask.shape)
     except ValueError:
         expected = f"a shape that broadcasts with {input.shape}"
-        raise wrong(op, "mask", expected, mask.shape, "make the sizes equal or 1") from None
+        raise arg_error(op, "mask", expected, mask.shape, "make the sizes equal or 1") from None
     return input.expand(shape), mask.expand(shape)

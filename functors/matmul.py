@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
-from oneflow_lite.errors import DTypeError, FlowError
-from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor, wrong
+from oneflow_lite.errors import DTypeError, FlowError, arg_error
+from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Domain, Int, Square, Tensors, Vector
 from oneflow_lite.interpreter import dispatch1, dispatch2
@@ -54,23 +54,25 @@ def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> bool:
         check_tensor(op, "input", x)
         check_tensor(op, argument, y)
     expected = f"dtype {x.dtype}, that of the first argument"
-    raise wrong(op, argument, expected, y.dtype, "convert one of them with .to(dtype)", DTypeError)
+    raise arg_error(
+        op, argument, expected, y.dtype, "convert one of them with .to(dtype)", DTypeError
+    )
 
 
-def _misfit(op: str, argument: str, expected: str, x: Shape, y: Shape) -> FlowError:
+def _misfit_error(op: str, argument: str, expected: str, x: Shape, y: Shape) -> FlowError:
     expected = f"{expected} to go with the shape {x} before it"
-    return wrong(op, argument, expected, f"shape {y}", "transpose or reshape one of them")
+    return arg_error(op, argument, expected, f"shape {y}", "transpose or reshape one of them")
 
 
 def _check_product(x: Shape, y: Shape) -> None:
     """Check x (..., M, K) against y (..., K, N)."""
     if x[-1] != y[-2]:
-        raise _misfit("matmul", "other", f"{x[-1]} rows", x, y)
+        raise _misfit_error("matmul", "other", f"{x[-1]} rows", x, y)
     if len(x) > 2 and len(y) > 2 and x[:-2] != y[:-2]:
         try:
             np.broadcast_shapes(x[:-2], y[:-2])
         except ValueError:
-            raise _misfit("matmul", "other", "batch sizes that broadcast", x, y) from None
+            raise _misfit_error("matmul", "other", "batch sizes that broadcast", x, y) from None
 
 
 _DTYPES = {"DTypeError": "When the dtypes differ."}
@@ -111,14 +113,14 @@ def matmul(input: Tensor, other: FitsOrSparse) -> Tensor:
         return dispatch2(MATMUL, input, other)
     if not x or not y:
         expected, got = "at least one dimension", f"shapes {x} and {y}"
-        argument, mend = "other" if x else "input", "multiply by a 0-d tensor with *"
-        raise wrong("matmul", argument, expected, got, mend)
+        argument, hint = "other" if x else "input", "multiply by a 0-d tensor with *"
+        raise arg_error("matmul", argument, expected, got, hint)
     if len(y) > 1:  # (K,) @ (..., K, N)
         _check_product(x, y)
         row = dispatch2(MATMUL, _reshape(input, (1, *x)), other)
         return _without_ones(row, (*y[:-2], y[-1]))
     if x[-1] != y[0]:
-        raise _misfit("matmul", "other", f"{x[-1]} elements", x, y)
+        raise _misfit_error("matmul", "other", f"{x[-1]} elements", x, y)
     if len(x) > 1:  # (..., M, K) @ (K,)
         column = dispatch2(MATMUL, input, _reshape(other, (*y, 1)))
         return _without_ones(column, x[:-1])
@@ -151,9 +153,9 @@ def _product(op: str, ranks: tuple[int, int], x: Tensor, y: Tensor, names: Seque
     check_same_dtype(op, x, names[1], y)
     a, b = x._data.shape, y._data.shape
     if a[-1] != b[-2 if len(b) > 1 else 0]:
-        raise _misfit(op, names[1], f"{a[-1]} {'rows' if len(b) > 1 else 'elements'}", a, b)
+        raise _misfit_error(op, names[1], f"{a[-1]} {'rows' if len(b) > 1 else 'elements'}", a, b)
     if ranks == (3, 3) and a[0] != b[0]:
-        raise _misfit(op, names[1], f"batch size {a[0]}", a, b)
+        raise _misfit_error(op, names[1], f"batch size {a[0]}", a, b)
     return matmul(x, y)
 
 
@@ -210,7 +212,7 @@ def inner(input: Tensor, other: Fits) -> Tensor:
     if not x or not y:
         return input * other
     if x[-1] != y[-1]:
-        raise _misfit("inner", "other", f"a last size of {x[-1]}", x, y)
+        raise _misfit_error("inner", "other", f"a last size of {x[-1]}", x, y)
     rows = _reshape(input, (math.prod(x[:-1]), x[-1]))
     columns = _reshape(other, (math.prod(y[:-1]), y[-1]))
     return _without_ones(dispatch2(MATMUL_NT, rows, columns), (*x[:-1], *y[:-1]))
@@ -235,7 +237,7 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
     check_same_dtype(op, product, "input", input)
     if not fits(product._data.shape, input._data.shape):
         expected = f"a shape that expands to that of the product, {product.shape}"
-        raise wrong(op, "input", expected, input, "reshape it")
+        raise arg_error(op, "input", expected, input, "reshape it")
     if alpha != 1:
         product = product * alpha
     if beta == 0:
@@ -301,9 +303,9 @@ def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     x, w = input._data.shape, weight._data.shape
     if not 1 <= len(w) <= 2 or not x or x[-1] != w[-1]:
         size = x[-1] if x else "the input's last size"
-        raise _misfit("linear", "weight", f"shape (out_features, {size})", x, w)
+        raise _misfit_error("linear", "weight", f"shape (out_features, {size})", x, w)
     if bias is not None and bias._data.shape != w[:-1] and not fits(w[:-1], bias._data.shape):
-        raise _misfit("linear", "bias", f"shape {w[:-1]}", w, bias._data.shape)
+        raise _misfit_error("linear", "bias", f"shape {w[:-1]}", w, bias._data.shape)
     if len(w) == 1:
         product = matmul(input, weight)
     elif len(x) == 1:
@@ -337,7 +339,7 @@ def _chain(op: str, tensors: Sequence[Tensor]) -> Tensor:
     shapes = [x._data.shape for x in tensors]
     for i, (x, y) in enumerate(itertools.pairwise(shapes), 1):
         if x[-1] != y[0]:
-            raise _misfit(op, f"tensors[{i}]", f"{x[-1]} rows", x, y)
+            raise _misfit_error(op, f"tensors[{i}]", f"{x[-1]} rows", x, y)
     sizes = [shape[0] for shape in shapes] + [shapes[-1][-1]]
     for end in (0, -1):
         sizes[end] = 1 if len(shapes[end]) == 1 else sizes[end]

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.dtype import finfo
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError, arg_error
 from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import cast, check_shape, check_tensor, real_floating, wrong
+from oneflow_lite.functors.checks import cast, check_shape, check_tensor, real_floating
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -26,13 +26,13 @@ UPDATE_RUNNING = op_expr("update_running")
 def check_last_dims(op: str, name: str, shape: Any, input: Tensor) -> tuple[int, ...]:
     """Return the dimensions that a normalized shape names by their sizes."""
     if not isinstance(shape, (tuple, list)):
-        mend = "write the sizes as a tuple, such as (8,)"
-        raise wrong(op, name, "a tuple of ints", repr(shape), mend, ArgumentTypeError)
+        hint = "write the sizes as a tuple, such as (8,)"
+        raise arg_error(op, name, "a tuple of ints", repr(shape), hint, ArgumentTypeError)
     sizes, own = check_shape(op, (shape,), name), input._data.shape
     first = len(own) - len(sizes)
     if not sizes or first < 0 or own[first:] != sizes:
         expected = f"the last sizes of the input, shape {input.shape}, at least one"
-        raise wrong(op, name, expected, tuple(shape), "give the sizes of the last dimensions")
+        raise arg_error(op, name, expected, tuple(shape), "give the sizes of the last dimensions")
     return tuple(range(first, len(own)))
 
 
@@ -40,8 +40,8 @@ def with_channels(op: str, input: Tensor, argument: str) -> Tensor:
     """Return a real floating input (N, C, *)."""
     if real_floating(op, input, argument).ndim >= 2:
         return input
-    mend = "add the dimension of the batch with unsqueeze(0)"
-    raise wrong(op, argument, "at least 2 dimensions, (N, C, *)", input, mend, DimError)
+    hint = "add the dimension of the batch with unsqueeze(0)"
+    raise arg_error(op, argument, "at least 2 dimensions, (N, C, *)", input, hint, DimError)
 
 
 def check_parameter(
@@ -50,13 +50,13 @@ def check_parameter(
     """Return a factor or shift in the input's dtype; `widen` leaves float32 next to halves."""
     data = check_tensor(op, name, value)._data
     if data.shape != shape:
-        raise wrong(op, name, f"shape {shape}", value, "match the input's sizes")
+        raise arg_error(op, name, f"shape {shape}", value, "match the input's sizes")
     if data.dtype is input._data.dtype:
         return value
     if (input.dtype.char, value.dtype.char) != ("e", "f"):
         expected = f"dtype {input.dtype}, that of the input"
-        mend = "convert one of them with .to(dtype)"
-        raise wrong(op, name, expected, value.dtype, mend, DTypeError)
+        hint = "convert one of them with .to(dtype)"
+        raise arg_error(op, name, expected, value.dtype, hint, DTypeError)
     return value if widen else cast(value, input.dtype)
 
 
@@ -88,8 +88,8 @@ def _check_more_than_one(op: str, input: Tensor, count: int) -> None:
     """Raise when there is one value only: it has no spread."""
     if count == 1:
         expected = "more than one value to normalize over"
-        mend = "pass a larger batch, or use the running statistics"
-        raise wrong(op, "input", expected, input, mend, ArgumentError)
+        hint = "pass a larger batch, or use the running statistics"
+        raise arg_error(op, "input", expected, input, hint, ArgumentError)
 
 
 def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
@@ -200,8 +200,8 @@ def batch_norm(
     for name, value in (("running_mean", running_mean), ("running_var", running_var)):
         if value is None and (not training or running_mean is not running_var):
             expected = "a Tensor in evaluation, and both running statistics or none in training"
-            mend = "pass it, or pass training=True without either"
-            raise wrong("batch_norm", name, expected, None, mend, ArgumentError)
+            hint = "pass it, or pass training=True without either"
+            raise arg_error("batch_norm", name, expected, None, hint, ArgumentError)
     if not training:  # one product and one sum
         assert running_mean is not None and running_var is not None
         scale = (running_var + eps).rsqrt()
@@ -237,7 +237,7 @@ def group_norm(
     batch, channels, positions = by_channel = _by_channel(input)
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"
-        raise wrong("group_norm", "num_groups", expected, num_groups, "change the groups")
+        raise arg_error("group_norm", "num_groups", expected, num_groups, "change the groups")
     groups = (batch * num_groups, channels // num_groups * positions)
     _check_more_than_one("group_norm", input, batch * groups[1])
     return _affine(input, weight, bias, groups=groups, channels=by_channel, eps=eps)

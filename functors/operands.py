@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
-from oneflow_lite.functors.checks import check_number, check_tensor, floating, real, wrong
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, arg_error
+from oneflow_lite.functors.checks import check_number, check_tensor, floating, real
 from oneflow_lite.functors.domains import Domain, pair
 from oneflow_lite.interpreter import promote
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -36,10 +36,10 @@ def real_operand(op: str, value: Any, argument: str) -> Any:
         return real(op, value if isinstance(value, Tensor) else make_tensor(value), argument)
     if isinstance(value, REAL_NUMBERS):
         return value
-    expected, mend = "a real tensor or number", "pass a tensor of real numbers, an int or a float"
+    expected, hint = "a real tensor or number", "pass a tensor of real numbers, an int or a float"
     if isinstance(value, NUMBERS):
-        raise bad_argument(DTypeError, op, argument, expected, value, mend)
-    raise bad_argument(ArgumentTypeError, op, argument, expected, type(value).__name__, mend)
+        raise arg_error(op, argument, expected, value, hint, DTypeError)
+    raise arg_error(op, argument, expected, type(value).__name__, hint, ArgumentTypeError)
 
 
 def check_operands(op: str, **given: Any) -> None:
@@ -56,8 +56,8 @@ def check_operands(op: str, **given: Any) -> None:
             shape = np.broadcast_shapes(shape, have)
         except ValueError:
             expected = f"a shape that broadcasts with {shape}"
-            mend = "make the sizes equal or 1, counted from the last dimension"
-            raise wrong(op, argument, expected, have, mend) from None
+            hint = "make the sizes equal or 1, counted from the last dimension"
+            raise arg_error(op, argument, expected, have, hint) from None
 
 
 def real_to_floating_operands(op: str, input: Any, other: Any) -> list[Tensor]:

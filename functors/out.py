@@ -9,8 +9,8 @@ from typing import Any
 from oneflow_lite.autograd.mode import is_grad_enabled, no_grad
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import DType, as_dtype, can_cast
-from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError
-from oneflow_lite.functors.checks import cast, check_tensor, wrong
+from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, arg_error
+from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor
@@ -38,10 +38,10 @@ def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwar
     if isinstance(result, tuple) != several or len(results) != len(outs):
         expected = f"a tuple of {len(results)}" if isinstance(result, tuple) else "a Tensor"
         got = f"a tuple of {len(outs)}" if several else "a Tensor"
-        mend = "give as many tensors as the function returns"
-        raise wrong(op, "out", expected, got, mend, ArgumentTypeError)
+        hint = "give as many tensors as the function returns"
+        raise arg_error(op, "out", expected, got, hint, ArgumentTypeError)
     if any(y.requires_grad for y in results):
-        raise _not_recorded(op, "out", "arguments of which one requires a gradient")
+        raise _not_recorded_error(op, "out", "arguments of which one requires a gradient")
     _store(op, outs, results, warn=True)
     if not several:
         return out
@@ -54,7 +54,7 @@ def out_dtype(op: str, out: Any, dtype: Any) -> DType:
     if dtype is None or as_dtype(op, dtype) == own:
         return own
     got = as_dtype(op, dtype)
-    raise wrong(op, "dtype", f"{own}, that of out", got, "leave it out", DTypeError)
+    raise arg_error(op, "dtype", f"{own}, that of out", got, "leave it out", DTypeError)
 
 
 def out_options(op: str, out: Any, dtype: Any, device: Any) -> tuple[DType, Device]:
@@ -64,7 +64,7 @@ def out_options(op: str, out: Any, dtype: Any, device: Any) -> tuple[DType, Devi
     given = out.device if device is None else as_device(device)
     if given == out.device:
         return own, given
-    raise wrong(op, "device", f"{out.device}, that of out", given, "leave it out", DeviceError)
+    raise arg_error(op, "device", f"{out.device}, that of out", given, "leave it out", DeviceError)
 
 
 def fill_out(op: str, out: Tensor, made: Tensor) -> Tensor:
@@ -79,14 +79,16 @@ def fill_out(op: str, out: Tensor, made: Tensor) -> Tensor:
 def _check_out(op: str, argument: str, out: Any) -> None:
     tensors = (check_tensor(op, argument, out), out._base)
     if is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
-        raise _not_recorded(op, argument, "one that requires a gradient, or a view of such a one")
+        raise _not_recorded_error(
+            op, argument, "one that requires a gradient, or a view of such a one"
+        )
     check_memory(op, out)
 
 
-def _not_recorded(op: str, argument: str, got: str) -> Exception:
+def _not_recorded_error(op: str, argument: str, got: str) -> Exception:
     expected = "no tensor that requires a gradient, since a write into out is not recorded"
-    mend = "call it without out, or under no_grad()"
-    return wrong(op, argument, expected, got, mend, GradientError)
+    hint = "call it without out, or under no_grad()"
+    return arg_error(op, argument, expected, got, hint, GradientError)
 
 
 def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: bool) -> None:
@@ -114,17 +116,17 @@ def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: boo
 def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
     if not can_cast(result.dtype, out.dtype):
         expected = f"a dtype to which the result, {result.dtype}, can be cast"
-        raise wrong(op, "out", expected, out.dtype, f"pass one of {result.dtype}", DTypeError)
+        raise arg_error(op, "out", expected, out.dtype, f"pass one of {result.dtype}", DTypeError)
     if result.device != out.device:
-        expected, mend = (
+        expected, hint = (
             f"device {result.device}, that of the result",
             "pass one on the same device",
         )
-        raise wrong(op, "out", expected, out.device, mend, DeviceError)
+        raise arg_error(op, "out", expected, out.device, hint, DeviceError)
     if result.shape != out.shape and (out.is_view() or not out.is_leaf):
         expected = f"shape {result.shape}, that of the result"
         got = f"shape {out.shape}, of a view or an inner node, which are not resized"
-        raise wrong(op, "out", expected, got, "pass an empty tensor")
+        raise arg_error(op, "out", expected, got, "pass an empty tensor")
 
 
 def _resize(out: Tensor, shape: tuple[int, ...]) -> None:

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import check_shape, wrong
+from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.functors.checks import check_shape
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, choice
 from oneflow_lite.functors.fill_value import fill_value
@@ -45,7 +45,7 @@ def pad(
     sizes = check_shape("pad", (pad,), "pad")
     if mode != "constant" and value:
         expected = f"none for mode {mode!r}"
-        raise wrong("pad", "value", expected, f"{value}", "leave it out", ArgumentError)
+        raise arg_error("pad", "value", expected, f"{value}", "leave it out", ArgumentError)
     number = fill_value("pad", "value", value, input._data.dtype) if value else 0
     for each, way in _steps(input._data.shape, sizes, mode):
         input = dispatch1(_PAD, input, {"pad": each, "mode": way, "value": number})
@@ -57,19 +57,19 @@ def _steps(shape: tuple[int, ...], sizes: tuple[int, ...], mode: str) -> Sequenc
     """Return the sizes and the mode of each op that it takes, checked."""
     if len(sizes) % 2 or len(sizes) > 2 * len(shape):
         expected = f"(before, after) for at most {len(shape)} dimensions of shape {shape}"
-        mend = "pass two numbers for each dimension, the last one first"
-        raise wrong("pad", "pad", expected, f"{len(sizes)} numbers", mend)
+        hint = "pass two numbers for each dimension, the last one first"
+        raise arg_error("pad", "pad", expected, f"{len(sizes)} numbers", hint)
     cuts, grows = tuple(min(n, 0) for n in sizes), tuple(max(n, 0) for n in sizes)
     for i, n in enumerate(grows):
         size, cut = shape[-1 - i // 2], cuts[i] + cuts[i ^ 1]
         if size + cut < 0:
             expected = f"to cut at most the {size} entries of a dimension of shape {shape}"
-            raise wrong("pad", "pad", expected, sizes[i : i + 2], "cut fewer")
+            raise arg_error("pad", "pad", expected, sizes[i : i + 2], "cut fewer")
         # What is cut off can still be mirrored or repeated, but not from the other end.
         most = {"reflect": size - 1, "circular": size + cut}.get(mode, n if size else 0)
         if mode != "constant" and n > max(most, 0):
             expected = f"at most {max(most, 0)} for a dimension of size {size} in mode {mode!r}"
-            raise wrong("pad", "pad", expected, n, "pad less, or with another mode")
+            raise arg_error("pad", "pad", expected, n, "pad less, or with another mode")
     if mode == "constant" or not any(grows):
         return ((sizes, "constant"),)
     cut_off = [(cuts, "constant")] if any(cuts) else []

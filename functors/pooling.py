@@ -7,8 +7,9 @@ import math
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.errors import arg_error
 from oneflow_lite.functors import spatial as S
-from oneflow_lite.functors.checks import check_int, check_ndim, wrong
+from oneflow_lite.functors.checks import check_int, check_ndim
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, FloatingOrComplex, Integer, Number, Positive
 from oneflow_lite.interpreter import dispatch1
@@ -91,8 +92,8 @@ def avg_pool_nd(
     """
     op, once = f"avg_pool{len(kernel_size)}d", (1,) * len(kernel_size)
     if divisor_override is not None and check_int(op, "divisor_override", divisor_override) == 0:
-        mend = "leave it out to divide by the number of elements"
-        raise wrong(op, "divisor_override", "a number other than 0", 0, mend)
+        hint = "leave it out to divide by the number of elements"
+        raise arg_error(op, "divisor_override", "a number other than 0", 0, hint)
     attrs = _windows(op, input, kernel_size, stride, padding, once, ceil_mode)
     size = input.shape[-len(once) :]
     attrs["divisor"] = divisor_override or _divisor(size, count_include_pad, **attrs)
@@ -173,16 +174,18 @@ def _counts(
         extent = d * (k - 1) + 1
         if p > extent // 2:
             expected = f"at most half of the window, {extent // 2}"
-            mend = "pad less, or pad the input with flow.nn.functional.pad"
-            raise wrong(op, "padding", expected, p, mend)
+            hint = "pad less, or pad the input with flow.nn.functional.pad"
+            raise arg_error(op, "padding", expected, p, hint)
         room = n + 2 * p - extent
         count = -(-room // s) + 1 if ceil else room // s + 1
         if ceil and (count - 1) * s >= n + p:
             count -= 1  # the last window must begin inside the input or before it
         if count < 1:
             expected = f"windows that fit into the input, shape {shape}"
-            mend = "use a smaller window or more padding"
-            raise wrong(op, "kernel_size", expected, f"{kernel_size} with padding {padding}", mend)
+            hint = "use a smaller window or more padding"
+            raise arg_error(
+                op, "kernel_size", expected, f"{kernel_size} with padding {padding}", hint
+            )
         counts.append(count)
     return tuple(counts)
 
@@ -273,14 +276,14 @@ def max_unpool_nd(
     op = f"max_unpool{spatial}d"
     if indices.shape != input.shape:
         expected = f"shape {input.shape}, that of the input"
-        raise wrong(op, "indices", expected, indices, "pass what max pooling returned")
+        raise arg_error(op, "indices", expected, indices, "pass what max pooling returned")
     geometry = zip(input.shape[-spatial:], stride, padding, kernel_size, strict=True)
     size = fitting = tuple((n - 1) * s - 2 * p + k for n, s, p, k in geometry)
     if output_size is not None:
         size = S.check_sizes(op, "output_size", tuple(output_size)[-spatial:])
     if any(abs(n - m) >= s for n, m, s in zip(size, fitting, stride, strict=True)):
         expected = f"{fitting}, give or take less than the stride {stride}"
-        raise wrong(op, "output_size", expected, output_size, "pass the size before pooling")
+        raise arg_error(op, "output_size", expected, output_size, "pass the size before pooling")
     return F.max_unpool(input, indices, output_size=size)
 
 
@@ -318,13 +321,15 @@ def fractional_max_pool_nd(
     output_size = S.check_sizes(op, "output_size", output_size)
     if any(n + k - 1 > m for n, k, m in zip(output_size, kernel_size, size, strict=True)):
         expected = f"windows of {kernel_size} that begin at different places of {size}"
-        raise wrong(op, "output_size", expected, output_size, "ask for fewer or smaller windows")
+        raise arg_error(
+            op, "output_size", expected, output_size, "ask for fewer or smaller windows"
+        )
     wanted, samples = (*input.shape[:-spatial], spatial), _random_samples
     if samples is None:
         samples = F.rand(*wanted, dtype=input.dtype, device=input.device)
     elif samples.shape not in (wanted, (1, *wanted)):
-        mend = "leave them out to draw them"
-        raise wrong(op, "_random_samples", f"shape {wanted}", samples, mend)
+        hint = "leave them out to draw them"
+        raise arg_error(op, "_random_samples", f"shape {wanted}", samples, hint)
     attrs = {"kernel_size": kernel_size, "output_size": output_size}
     pooled = F.fractional_max_pool(input, samples, **attrs)
     return pooled if return_indices else pooled[0]

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.device import Device, as_device
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors import creation, domains as D
-from oneflow_lite.functors.checks import check_int, check_number, real, require_floating, wrong
+from oneflow_lite.functors.checks import check_int, check_number, real, require_floating
 from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, check_real, made
 from oneflow_lite.functors.declare import functor, keyword, with_options
 from oneflow_lite.functors.domains import RealFloating, RealFloatingPair
@@ -38,8 +38,8 @@ class Generator:
         """Begin the stream again from `seed`; a negative one counts down from 2**64."""
         number = check_int("manual_seed", "seed", seed)
         if not -(2**63) <= number < 2**64:
-            expected, mend = "-2**63 to 2**64 - 1", "take it modulo 2**64"
-            raise wrong("manual_seed", "seed", expected, number, mend, ArgumentError)
+            expected, hint = "-2**63 to 2**64 - 1", "take it modulo 2**64"
+            raise arg_error("manual_seed", "seed", expected, number, hint, ArgumentError)
         self._seed = number % 2**64
         self._streams: dict[str, Any] = {}
         return self
@@ -83,15 +83,15 @@ def check_generator(op: str, argument: str, value: Any) -> Generator:
         return default_generator
     if isinstance(value, Generator):
         return value
-    got, mend = type(value).__name__, "make one with flow.Generator()"
-    raise wrong(op, argument, "a flow.Generator or None", got, mend, ArgumentTypeError)
+    got, hint = type(value).__name__, "make one with flow.Generator()"
+    raise arg_error(op, argument, "a flow.Generator or None", got, hint, ArgumentTypeError)
 
 
 def check_probability(op: str, argument: str, value: Any) -> float:
     """Return a number from 0 to 1."""
     if 0 <= (p := check_number(op, argument, value)) <= 1:
         return p
-    raise wrong(op, argument, "a probability from 0 to 1", value, "give a share", ArgumentError)
+    raise arg_error(op, argument, "a probability from 0 to 1", value, "give a share", ArgumentError)
 
 
 def check_spread(op: str, argument: str, value: Any, positive: bool = False) -> float:
@@ -99,10 +99,10 @@ def check_spread(op: str, argument: str, value: Any, positive: bool = False) -> 
     number = check_real(op, argument, value)
     if number > 0 or (number == 0 and not positive):
         return float(number)
-    expected, mend = "a number of at least 0", "pass the standard deviation"
+    expected, hint = "a number of at least 0", "pass the standard deviation"
     if positive:
-        expected, mend = "a number above 0", "pass a scale"
-    raise wrong(op, argument, expected, number, mend, ArgumentError)
+        expected, hint = "a number above 0", "pass a scale"
+    raise arg_error(op, argument, expected, number, hint, ArgumentError)
 
 
 def _when(what: str) -> dict[str, str]:
@@ -135,8 +135,8 @@ def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
     low, high = check_int(op, "low", low), check_int(op, "high", high)
     if low < high:
         return low, high
-    mend = "pass an interval that is not empty"
-    raise wrong(op, "high", f"more than low = {low}", high, mend, ArgumentError)
+    hint = "pass an interval that is not empty"
+    raise arg_error(op, "high", f"more than low = {low}", high, hint, ArgumentError)
 
 
 _WHOLE = "fixed(x(2, 30)), 500; fixed(i(20)), -200, 500, dtype=float32"
@@ -217,11 +217,11 @@ def multinomial(
     """
     op = "multinomial"
     if input.ndim not in (1, 2):
-        raise wrong(op, "input", "1 or 2 dimensions", input, "flatten the batch")
+        raise arg_error(op, "input", "1 or 2 dimensions", input, "flatten the batch")
     if num_samples > input.shape[-1] and not replacement:
         expected = f"at most {input.shape[-1]}, the number of places"
-        mend = "draw fewer, or with replacement"
-        raise wrong(op, "num_samples", expected, num_samples, mend, ArgumentError)
+        hint = "draw fewer, or with replacement"
+        raise arg_error(op, "num_samples", expected, num_samples, hint, ArgumentError)
     attrs = {"num_samples": num_samples, "replacement": replacement, **options}
     return dispatch1(op_expr(op), input, attrs)
 
@@ -257,8 +257,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, **options: Any) -> Tenso
 
 def _normal_numbers(mean: Any, std: float, size: Any, options: dict[str, Any]) -> Tensor:
     if size is None:
-        got, mend = "two numbers", "pass size=(...)"
-        raise wrong("normal", "size", "a size for numbers", got, mend, ArgumentTypeError)
+        got, hint = "two numbers", "pass size=(...)"
+        raise arg_error("normal", "size", "a size for numbers", got, hint, ArgumentTypeError)
     requires_grad = options.pop("requires_grad")
     numbers = randn(size, **options)
     result = numbers * std + (mean * (1 + 1j) if numbers.is_complex() else mean)
@@ -286,7 +286,7 @@ def uniform_(input: Inexact, from_: Finite = 0.0, to: Finite = 1.0, **source: An
     """
     if from_ > to:
         expected = f"at least from_ = {from_}"
-        raise wrong("uniform_", "to", expected, to, "swap the bounds", ArgumentError)
+        raise arg_error("uniform_", "to", expected, to, "swap the bounds", ArgumentError)
     return dispatch1(op_expr("uniform_"), input, {"low": from_, "high": to, **source})
 
 
@@ -319,7 +319,7 @@ def random_(input: D.Real, from_: Any = 0, to: Any = None, **source: Any) -> Ten
     low, high = (0, last + 1) if to is None and from_ == 0 else _interval("random_", from_, to)
     if low < least or high - 1 > most:
         expected, got = f"numbers that {dtype} can hold, {least} to {most}", f"{low} to {high - 1}"
-        raise wrong("random_", "to", expected, got, "pass a smaller interval", ArgumentError)
+        raise arg_error("random_", "to", expected, got, "pass a smaller interval", ArgumentError)
     return dispatch1(op_expr("random_"), input, {"low": low, "high": high, **source})
 
 
@@ -335,7 +335,9 @@ def geometric_(input: D.RealNumber, p: Finite, **source: Any) -> Tensor:
     ArgumentError: when `p` is not between 0 and 1.
     """
     if not 0 < p < 1:
-        raise wrong("geometric_", "p", "between 0 and 1", p, "pass a probability", ArgumentError)
+        raise arg_error(
+            "geometric_", "p", "between 0 and 1", p, "pass a probability", ArgumentError
+        )
     return dispatch1(op_expr("geometric_"), input, {"p": p, **source})
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import DimError, ShapeError
+from oneflow_lite.errors import DimError, ShapeError, arg_error
 from oneflow_lite.functors import checks, domains
-from oneflow_lite.functors.checks import check_dim, check_dims, check_ndim, check_shape, wrong
+from oneflow_lite.functors.checks import check_dim, check_dims, check_ndim, check_shape
 from oneflow_lite.functors.creation import from_host
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
@@ -37,7 +37,9 @@ def repeat(input: AnyTensor, *repeats: Sizes, **named: Any) -> Tensor:
     ndim = input._data.ndim
     if len(repeats) < ndim or any(n < 0 for n in repeats):
         expected = f"at least {ndim} numbers, none negative, for shape {input.shape}"
-        raise wrong("repeat", "repeats", expected, repeats, "name every dimension, or use tile()")
+        raise arg_error(
+            "repeat", "repeats", expected, repeats, "name every dimension, or use tile()"
+        )
     return dispatch1(_REPEAT, input, {"sizes": repeats})
 
 
@@ -48,7 +50,9 @@ def tile(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     ShapeError: when a number is negative.
     """
     if any(n < 0 for n in dims):
-        raise wrong("tile", "dims", "no negative number", dims, "pass how many copies are wanted")
+        raise arg_error(
+            "tile", "dims", "no negative number", dims, "pass how many copies are wanted"
+        )
     return dispatch1(_REPEAT, input, {"sizes": (1,) * (input._data.ndim - len(dims)) + dims})
 
 
@@ -76,7 +80,7 @@ def flipud(input: AnyTensor) -> Tensor:
     ShapeError: when `input` is 0-d.
     """
     if not input._data.ndim:
-        raise checks.no_dimension("flipud", "input", ShapeError)
+        raise checks.dimension_error("flipud", "input", ShapeError)
     return F.flip(input, 0)
 
 
@@ -92,8 +96,8 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """
     places = check_dims("rot90", dims, input._data.ndim, "dims")
     if len(places) != 2:
-        mend = "name the two that span the plane"
-        raise wrong("rot90", "dims", "two dimensions", f"{dims}", mend)
+        hint = "name the two that span the plane"
+        raise arg_error("rot90", "dims", "two dimensions", f"{dims}", hint)
     a, b = places
     y = F.flip(input, ((), (b,), (a, b), (a,))[k % 4])
     return y.transpose(a, b) if k % 2 else y
@@ -115,11 +119,15 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
     given = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not steps or (len(steps) != len(given) and (given or len(steps) != 1)):
         expected = f"one shift for each of {len(given)} dims" if given else "one shift"
-        raise wrong("roll", "shifts", expected, f"{shifts}", "make shifts and dims equally long")
+        raise arg_error(
+            "roll", "shifts", expected, f"{shifts}", "make shifts and dims equally long"
+        )
     if not given:
         return dispatch1(_ROLL, input, {"shifts": steps, "dims": None})
     if not ndim:
-        raise wrong("roll", "dims", "no dims for a 0-d tensor", dims, "leave them out", DimError)
+        raise arg_error(
+            "roll", "dims", "no dims for a 0-d tensor", dims, "leave them out", DimError
+        )
     total: dict[int, int] = {}  # a dimension named twice is shifted by the sum
     for dim, step in zip(given, steps, strict=True):
         place = check_dim("roll", dim, ndim, "dims")
@@ -165,7 +173,7 @@ def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: A
     shape = checks.require_integer(op, counts, name)._data.shape
     if len(shape) > 1 or (entries is not None and shape not in ((), (entries,))):
         expected = "a vector" if entries is None else f"one count, or {entries} of them"
-        raise wrong(op, "repeats", expected, counts, "give one for each entry of the dimension")
+        raise arg_error(op, "repeats", expected, counts, "give one for each entry of the dimension")
     return F.repeat_index(F.reshape(counts, -1), output_size=total)
 
 
@@ -238,7 +246,7 @@ def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1
     """
     op, rank = "diag_embed", input._data.ndim + 1
     if rank == 1:
-        raise checks.no_dimension(op, "input", ShapeError)
+        raise checks.dimension_error(op, "input", ShapeError)
     dim1, dim2 = check_dim(op, dim1, rank, "dim1"), check_dim(op, dim2, rank, "dim2")
     return dispatch1(op_expr("diag_embed"), input, _place(op, offset, dim1, dim2))
 
@@ -246,7 +254,9 @@ def diag_embed(input: AnyTensor, offset: Int = 0, dim1: Int = -2, dim2: Int = -1
 def _place(op: str, offset: int, dim1: int, dim2: int) -> dict[str, int]:
     if dim1 != dim2:
         return {"offset": offset, "dim1": dim1, "dim2": dim2}
-    raise wrong(op, "dim2", "another dimension than dim1", dim2, "name two different dimensions")
+    raise arg_error(
+        op, "dim2", "another dimension than dim1", dim2, "name two different dimensions"
+    )
 
 
 @functor("flow Tensor", out=True, samples="x(3); x(2), -1; x(3, 2); x(3, 3), 1")
@@ -364,4 +374,4 @@ def _copy(moved: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _check(op: str, input: Tensor, dim: int, factor: int) -> None:
     if input.ndim < 3 or input.shape[dim] % factor:
         expected = f"three dimensions or more, and a multiple of {factor} in dimension {dim}"
-        raise wrong(op, "input", expected, input, "reshape it, or choose another factor")
+        raise arg_error(op, "input", expected, input, "reshape it, or choose another factor")

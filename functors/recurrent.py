@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.checks import check_ndim, check_tensor, real_floating, wrong
+from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
+from oneflow_lite.functors.checks import check_ndim, check_tensor, real_floating
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, FloatingOrComplex
 from oneflow_lite.interpreter import dispatch
@@ -45,7 +45,9 @@ def _states(op: str, count: int, hx: Any) -> list[Tensor]:
     """Return the states as a list: one is given alone, more are given as a sequence."""
     found = list(hx) if count > 1 and isinstance(hx, (list, tuple)) else [hx]
     if len(found) != count:
-        raise wrong(op, "hx", "a list of h and c", type(hx).__name__, "pass both", ArgumentError)
+        raise arg_error(
+            op, "hx", "a list of h and c", type(hx).__name__, "pass both", ArgumentError
+        )
     return [check_tensor(op, "hx", state) for state in found]
 
 
@@ -62,11 +64,13 @@ def _layer(op: str, kind: str, x: Any, sizes: Any, states: Any, given: Any, reve
     names = ("w_ih", "w_hh", "b_ih", "b_hh", "w_hr", "hx", "hx")
     for label, value, shape in zip(names, (*given, *states), shapes, strict=False):
         if value is not None and check_tensor(op, label, value).shape != shape:
-            raise wrong(op, label, f"shape {shape}", value, "match input, states and weights")
+            raise arg_error(op, label, f"shape {shape}", value, "match input, states and weights")
         if value is not None and value.dtype != x.dtype:
-            raise wrong(op, label, f"dtype {x.dtype}", value.dtype, "use .to(dtype)", DTypeError)
+            raise arg_error(
+                op, label, f"dtype {x.dtype}", value.dtype, "use .to(dtype)", DTypeError
+            )
     if w_hr is None and size != hidden:
-        raise wrong(op, "hx", "h as wide as c without w_hr", states[0], "match h and c")
+        raise arg_error(op, "hx", "h as wide as c without w_hr", states[0], "match h and c")
     both = kind != "gru" and b_ih is not None and b_hh is not None
     bias = b_ih + b_hh if both else b_ih if b_ih is not None or kind == "gru" else b_hh
     others = (w_hr,) if kind == "lstm" else (b_hh,) if kind == "gru" else ()
@@ -92,10 +96,10 @@ def _declare(kind: str) -> None:
         per = 2 + 2 * bool(has_biases) + projected
         if len(params) != lines * per or any(len(state) != lines for state in states):
             expected = f"{lines * per} weights for {lines} states"
-            got, mend = f"{len(params)} for {len(states[0])}", "pass all of them"
-            raise wrong(kind, "params", expected, got, mend, ArgumentError)
+            got, hint = f"{len(params)} for {len(states[0])}", "pass all of them"
+            raise arg_error(kind, "params", expected, got, hint, ArgumentError)
         if input.ndim != (3 if sizes is None else 2):
-            raise wrong(kind, "input", "3 dimensions, or 2 if packed", input, "unsqueeze it")
+            raise arg_error(kind, "input", "3 dimensions, or 2 if packed", input, "unsqueeze it")
         x, lasts = input.transpose(0, 1) if batch_first else input, []
         firsts = list(zip(*[state.unbind(0) for state in states], strict=True))
         for k in range(0, lines, directions):

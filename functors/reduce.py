@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentTypeError, DimError
+from oneflow_lite.errors import ArgumentTypeError, DimError, arg_error
 from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import cast, check_dim, check_dims, real, require_integer, wrong
+from oneflow_lite.functors.checks import cast, check_dim, check_dims, real, require_integer
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Dims, KeepDim, Real, attribute
 from oneflow_lite.interpreter import dispatch1, dispatch2
@@ -138,7 +138,7 @@ def filled_dims(op: str, argument: str, dim: Any, input: Tensor) -> tuple[int, .
     dims = check_dims(op, dim, len(shape))
     if 0 in shape:
         if dim is None or (isinstance(dim, tuple) and not dim):
-            raise wrong(op, "input", "at least one element", input, _NAME_ONE)
+            raise arg_error(op, "input", "at least one element", input, _NAME_ONE)
         for each in dims:
             filled_dim(op, argument, each, input)
     return dims
@@ -150,7 +150,7 @@ def filled_dim(op: str, argument: str, dim: Any, input: Tensor) -> int:
     dim = check_dim(op, dim, len(shape))
     if shape and shape[dim] == 0:
         expected, got = "a dimension that is not empty", f"{dim} of shape {shape}"
-        raise wrong(op, argument, expected, got, "reduce another dimension", DimError)
+        raise arg_error(op, argument, expected, got, "reduce another dimension", DimError)
     return dim
 
 
@@ -159,7 +159,7 @@ def argument_dim(op: str, argument: str, dim: Any, input: Tensor) -> int | None:
     if dim is not None:
         return filled_dim(op, argument, dim, input)
     if 0 in input._data.shape:  # an IndexError in PyTorch, unlike that of max
-        raise wrong(op, "input", "at least one element", input, _NAME_ONE, DimError)
+        raise arg_error(op, "input", "at least one element", input, _NAME_ONE, DimError)
     return None
 
 
@@ -332,15 +332,15 @@ def segment_reduce(
     op = "segment_reduce"
     if (lengths is None) == (offsets is None) or indices is not None:
         expected, got = "either lengths or offsets, and no indices", "both or neither"
-        raise wrong(op, "lengths", expected, got, "pass one of them", ArgumentTypeError)
+        raise arg_error(op, "lengths", expected, got, "pass one of them", ArgumentTypeError)
     if lengths is None:
         ends = require_integer(op, offsets, "offsets")
         lengths = ends.narrow(-1, 1, ends.shape[-1] - 1) - ends.narrow(-1, 0, ends.shape[-1] - 1)
     shape, segments = data.shape, require_integer(op, lengths, "lengths").shape
     if segments[:-1] != shape[:axis] or not segments:
         expected = f"shape {(*shape[:axis], 'segments')} for axis {axis}"
-        mend = "give the lengths of the segments for each line"
-        raise wrong(op, "lengths", expected, segments, mend)
+        hint = "give the lengths of the segments for each line"
+        raise arg_error(op, "lengths", expected, segments, hint)
     rest = (1,) * (len(shape) - 1 - axis)
     attrs = {"size": shape[axis], "op": op, "checked": not unsafe}
     ids = dispatch1(op_expr("segment_ids"), lengths, attrs)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DTypeError
-from oneflow_lite.functors.checks import check_int, check_ndim, real, wrong
+from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
+from oneflow_lite.functors.checks import check_int, check_ndim, real
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Flag, RealFloating, attribute, choice, tensor
 from oneflow_lite.functors.spatial import check_ratios, check_sizes, same_dtype
@@ -29,8 +29,8 @@ _WAYS = {
 def _images(op: str, input: Tensor, argument: str) -> Tensor:
     if real(op, input, argument).dtype.kind in "f" or input.dtype.char == "B":
         return check_ndim(op, input, (3, 4, 5), argument)
-    expected, mend = "a real floating dtype, or uint8", "convert it with .float()"
-    raise wrong(op, argument, expected, input.dtype, mend, DTypeError)
+    expected, hint = "a real floating dtype, or uint8", "convert it with .float()"
+    raise arg_error(op, argument, expected, input.dtype, hint, DTypeError)
 
 
 _SHAPED = "Of shape (N, C, *size) with one to three sizes; floating or uint8."
@@ -101,8 +101,8 @@ def interpolate(
 
 def _demand(holds: Any, argument: str, expected: str, got: Any) -> None:
     if not holds:
-        mend = "see help(flow.nn.functional.interpolate) for what goes together"
-        raise wrong("interpolate", argument, expected, repr(got), mend, ArgumentError)
+        hint = "see help(flow.nn.functional.interpolate) for what goes together"
+        raise arg_error("interpolate", argument, expected, repr(got), hint, ArgumentError)
 
 
 @functor("functional", samples="x(1, 1, 3, 2), 4; x(1, 1, 3, 2), None, 2")
@@ -158,7 +158,7 @@ def grid_sample(
 def _mode_number(op: str, argument: str, number: Any) -> int:
     if number in range(3):
         return number
-    raise wrong(op, argument, "0, 1 or 2", repr(number), "pass one of them", ArgumentError)
+    raise arg_error(op, argument, "0, 1 or 2", repr(number), "pass one of them", ArgumentError)
 
 
 _OTHER = {"ArgumentError": "When {x} is not 0, 1 or 2."}
@@ -202,11 +202,11 @@ def _sampled(
         of = f"of {' or '.join(map(str, ndims))} dimensions with elements"
         expected = f"shape (N, *positions, {spatial}) for an input (N, C, *size) {of}"
         got = f"shape {grid.shape}, input {input.shape}"
-        raise wrong(op, "grid", expected, got, "make them go together")
+        raise arg_error(op, "grid", expected, got, "make them go together")
     same_dtype(op, input, grid=grid)
     if mode == "bicubic" and spatial != 2:
-        expected, mend = "'bilinear' or 'nearest' for volumes", "choose another mode"
-        raise wrong(op, "mode", expected, repr(mode), mend, ArgumentError)
+        expected, hint = "'bilinear' or 'nearest' for volumes", "choose another mode"
+        raise arg_error(op, "mode", expected, repr(mode), hint, ArgumentError)
     attrs = {"interpolation_mode": mode, "padding_mode": padding, "align_corners": bool(aligned)}
     return F.plane_sample(input, grid, **attrs, orders=(0,) * spatial)
 
@@ -233,7 +233,7 @@ def affine_grid(
     if spatial not in (2, 3) or theta.shape != (size[0], spatial, spatial + 1):
         expected = "shape (N, 2, 3) for a size of 4 numbers, (N, 3, 4) for one of 5"
         got = f"shape {theta.shape} and size {size}"
-        raise wrong("affine_grid", "theta", expected, got, "make them go together")
+        raise arg_error("affine_grid", "theta", expected, got, "make them go together")
     like = {"dtype": theta.dtype, "device": theta.device}
     ends = [1.0 if align_corners and n > 1 else 1 - 1 / n for n in size[2:]]
     # One position alone is at 0.0, not at -0.0.

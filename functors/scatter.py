@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, arg_error
 from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import check_tensor, numeric, real, require_integer, wrong
+from oneflow_lite.functors.checks import check_tensor, numeric, real, require_integer
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Integer, attribute, choice
 from oneflow_lite.functors.fill_value import fill_value
@@ -33,7 +33,7 @@ def check_places(op: str, argument: str, index: Tensor, input: Tensor, dim: int)
     if fits or 0 in places:
         return index
     expected = f"as many dimensions as {shape} and no size above it except in dim {dim}"
-    raise wrong(op, argument, expected, index, "expand or crop the index")
+    raise arg_error(op, argument, expected, index, "expand or crop the index")
 
 
 def check_source(op: str, argument: str, src: Tensor, input: Tensor, index: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def check_source(op: str, argument: str, src: Tensor, input: Tensor, index: Tens
     if 0 in want:  # nothing is written, whatever the shape of src
         return src.new_zeros(want)
     expected = f"at least the shape of index, {want}"
-    raise wrong(op, argument, expected, have, "expand it, or crop the index")
+    raise arg_error(op, argument, expected, have, "expand it, or crop the index")
 
 
 _NO_INDEX = {
@@ -122,11 +122,11 @@ def scatter(
     tensor([[0., 5., 5.]])
     """
     if reduce not in (None, "add", "multiply"):
-        expected, mend = "'add', 'multiply' or None", "name one of these"
-        raise wrong("scatter", "reduce", expected, repr(reduce), mend, ArgumentError)
+        expected, hint = "'add', 'multiply' or None", "name one of these"
+        raise arg_error("scatter", "reduce", expected, repr(reduce), hint, ArgumentError)
     if (src is None) == (value is None):
         expected, got = "either src or value", "neither" if src is None else "both"
-        raise wrong("scatter", "src", expected, got, "pass one of them", ArgumentTypeError)
+        raise arg_error("scatter", "src", expected, got, "pass one of them", ArgumentTypeError)
     if not isinstance(src, Tensor):
         argument, number = ("value", value) if src is None else ("src", src)
         number = fill_value("scatter", argument, number, input.dtype)
@@ -214,15 +214,15 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: Dim | None = None) -
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     if input.ndim != indices.ndim:
         expected = f"as many dimensions as input has, {input.ndim}"
-        raise wrong(op, "indices", expected, indices, "unsqueeze it, or leave dim out")
+        raise arg_error(op, "indices", expected, indices, "unsqueeze it, or leave dim out")
     if input.ndim:
         others = (x.shape[:dim] + (1,) + x.shape[dim + 1 :] for x in (input, indices))
         try:
             shape = list(np.broadcast_shapes(*others))
         except ValueError:
             expected = f"a shape that broadcasts with {input.shape} except in dim {dim}"
-            mend = "make the sizes equal or 1"
-            raise wrong(op, "indices", expected, indices.shape, mend) from None
+            hint = "make the sizes equal or 1"
+            raise arg_error(op, "indices", expected, indices.shape, hint) from None
         shape[dim] = -1
         input, indices = input.expand(shape), indices.expand(shape)
     index = from_zero(op, "indices", indices, input.shape[dim] if input.ndim else 1)
@@ -261,7 +261,7 @@ def put(input: AnyTensor, index: Integer, source: AnyTensor, accumulate: Flag = 
     check_same_dtype("put", input, "source", source)
     if source.numel() != index.numel():
         expected = f"{index.numel()} elements, one for each index"
-        raise wrong("put", "source", expected, source, "give one value for each index")
+        raise arg_error("put", "source", expected, source, "give one value for each index")
     places = from_zero("put", "index", index.reshape(-1), input.numel())
     write = F.scatter_add if accumulate else F.scatter
     return write(input.reshape(-1), 0, places, source.reshape(-1)).reshape(input.shape)
@@ -286,7 +286,7 @@ def check_vector(op: str, value: Tensor, argument: str = "index") -> Tensor:
     rank = require_integer(op, value, argument)._data.ndim
     if rank < 2:
         return value if rank else value.reshape(1)
-    raise wrong(op, argument, "a vector", value, "flatten it", DimError)
+    raise arg_error(op, argument, "a vector", value, "flatten it", DimError)
 
 
 def check_entries(
@@ -299,7 +299,7 @@ def check_entries(
     if source.shape == want and (shape or index.shape == (1,)):
         return source
     expected = f"shape {want}: that of input, with one entry per index in dim {dim}"
-    raise wrong(op, argument, expected, source, "give one entry for each index")
+    raise arg_error(op, argument, expected, source, "give one entry for each index")
 
 
 _NO_VECTOR = {**_NO_INDEX, "DimError": "When {x} is no vector."}
@@ -322,8 +322,8 @@ def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     if input.ndim:
         return dispatch(_INDEX_SELECT, (input, index), {"dim": dim})
     if index.shape != (1,):
-        expected, mend = "one index for a 0-d tensor", "unsqueeze the input"
-        raise wrong("index_select", "index", expected, index, mend)
+        expected, hint = "one index for a 0-d tensor", "unsqueeze the input"
+        raise arg_error("index_select", "index", expected, index, hint)
     return dispatch(_INDEX_SELECT, (input.reshape(1), index), {"dim": 0}).reshape(())
 
 

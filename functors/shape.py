@@ -10,9 +10,9 @@ import numpy as np
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import SCALAR_TYPES, DType, as_dtype, is_dtype, result_dtype
-from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError
+from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import check_dim, check_dims, check_shape, check_tensor, wrong
+from oneflow_lite.functors.checks import check_dim, check_dims, check_shape, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, Domain, Sizes
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -41,7 +41,7 @@ def _filled(op: str, argument: str, sizes: Any, total: int, input: Tensor) -> tu
     if unknown < 0 and known == total:
         return sizes
     expected = f"sizes with product {total} (of shape {input.shape}), at most one of them -1"
-    raise wrong(op, argument, expected, sizes, "choose sizes that keep the number of elements")
+    raise arg_error(op, argument, expected, sizes, "choose sizes that keep the number of elements")
 
 
 @functor("flow Tensor", samples="x(2, 3), (3, -1)")
@@ -74,8 +74,8 @@ def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
     result = dispatch1(_RESHAPE, input, {"shape": sizes})
     if input._data.size and result is not input and result._view is None:  # it was copied
         expected = f"a shape that the strides {input.stride()} of shape {input.shape} allow"
-        mend = "use reshape(), which copies where it must"
-        raise wrong("view", "shape", expected, result.shape, mend)
+        hint = "use reshape(), which copies where it must"
+        raise arg_error("view", "shape", expected, result.shape, hint)
     return result
 
 
@@ -83,8 +83,8 @@ def _read_as(input: Tensor, dtype: Any) -> Tensor:
     chosen = as_dtype("view", dtype)
     if chosen.itemsize != input.dtype.itemsize:
         expected = f"a dtype of {input.dtype.itemsize} bytes, as {input.dtype}"
-        mend = "convert the elements with to()"
-        raise wrong("view", "dtype", expected, chosen, mend, DTypeError)
+        hint = "convert the elements with to()"
+        raise arg_error("view", "dtype", expected, chosen, hint, DTypeError)
     result: Tensor = F.view_dtype(input.detach(), dtype=chosen)
     result._view = None  # it shares memory and version, as detach() does
     return result
@@ -111,7 +111,7 @@ def flatten(input: AnyTensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     shape = input._data.shape
     if start_dim > end_dim:
         expected = f"at least start_dim = {start_dim}"
-        raise wrong("flatten", "end_dim", expected, end_dim, "swap the dimensions")
+        raise arg_error("flatten", "end_dim", expected, end_dim, "swap the dimensions")
     if start_dim == end_dim:
         return input if shape else reshape(input, 1)
     size = math.prod(shape[start_dim : end_dim + 1])
@@ -133,12 +133,14 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
     """
     shape = input._data.shape
     if not shape:
-        raise checks.no_dimension("unflatten", "input", DimError, "use reshape()")
+        raise checks.dimension_error("unflatten", "input", DimError, "use reshape()")
     dim = check_dim("unflatten", dim, len(shape))
     if not isinstance(sizes, (tuple, list)) or not sizes:
         kind = ShapeError if isinstance(sizes, (tuple, list)) else ArgumentTypeError
-        mend = "name the sizes that the dimension is split into"
-        raise wrong("unflatten", "sizes", "a tuple of at least one int", repr(sizes), mend, kind)
+        hint = "name the sizes that the dimension is split into"
+        raise arg_error(
+            "unflatten", "sizes", "a tuple of at least one int", repr(sizes), hint, kind
+        )
     parts = check_shape("unflatten", (sizes,), "sizes")
     parts = _filled("unflatten", "sizes", parts, shape[dim], input)
     return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
@@ -218,7 +220,7 @@ def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
     rank = input._data.ndim
     if len(dims) != rank:
         expected = f"{rank} dimensions, each once"
-        raise wrong("permute", "dims", expected, dims, "name every dimension once")
+        raise arg_error("permute", "dims", expected, dims, "name every dimension once")
     dims = check_dims("permute", dims, rank, "dims") if rank else ()
     return dispatch1(_PERMUTE, input, {"dims": dims})
 
@@ -235,8 +237,8 @@ def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
     places = check_dims("movedim", destination, rank, "destination") if np.size(destination) else ()
     if len(sources) != len(places):
         expected = f"{len(sources)} dimension(s), as many as in source"
-        mend = "name one place per dimension"
-        raise wrong("movedim", "destination", expected, f"{destination}", mend)
+        hint = "name one place per dimension"
+        raise arg_error("movedim", "destination", expected, f"{destination}", hint)
     order = [d for d in range(rank) if d not in sources]
     for place, dim in sorted(zip(places, sources, strict=True)):
         order.insert(place, dim)
@@ -260,8 +262,8 @@ def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     extra = len(sizes) - len(have)
     kept = tuple([have[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(sizes)])
     if min(kept, default=0) < 0 or not fits(kept, have):
-        mend = "change only dimensions of size 1, or add dimensions in front"
-        raise wrong(op, "size", f"sizes to which {have} broadcasts", sizes, mend)
+        hint = "change only dimensions of size 1, or add dimensions in front"
+        raise arg_error(op, "size", f"sizes to which {have} broadcasts", sizes, hint)
     return dispatch1(_EXPAND, input, {"shape": kept})
 
 
@@ -285,8 +287,8 @@ def sum_to_size(input: AnyTensor, *size: Sizes, **named: Any) -> Tensor:
     """
     have = input._data.shape
     if not fits(have, size):
-        mend = "use 1 where a dimension is to be summed"
-        raise wrong("sum_to_size", "size", f"sizes that broadcast to {have}", size, mend)
+        hint = "use 1 where a dimension is to be summed"
+        raise arg_error("sum_to_size", "size", f"sizes that broadcast to {have}", size, hint)
     return dispatch1(op_expr("sum_to"), input, {"shape": size})
 
 
@@ -319,8 +321,8 @@ def imag(input: AnyTensor) -> Tensor:
     """
     if input.is_complex():
         return dispatch1(op_expr("imag"), input)
-    mend = "a real tensor has no imaginary part"
-    raise wrong("imag", "input", "a complex dtype", input.dtype, mend, DTypeError)
+    hint = "a real tensor has no imaginary part"
+    raise arg_error("imag", "input", "a complex dtype", input.dtype, hint, DTypeError)
 
 
 @functor("flow Tensor", op="conj", out=True, twin="flow Tensor", samples="z(2, 3); x(2)")

@@ -6,9 +6,9 @@ from collections import namedtuple
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import check_tensor, require_integer, wrong
+from oneflow_lite.functors.checks import check_tensor, require_integer
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Dim, Flag, Int, KeepDim, Real, RealFloating
@@ -33,8 +33,8 @@ def ordered(op: str, value: Tensor, argument: str = "input") -> Tensor:
     """Return `value` when its elements have an order; raise `DTypeError` otherwise."""
     if check_tensor(op, argument, value)._data.dtype.kind != "c":
         return value
-    mend = "complex numbers have no order; sort abs() or real"
-    raise wrong(op, argument, "a real dtype", value.dtype, mend, DTypeError)
+    hint = "complex numbers have no order; sort abs() or real"
+    raise arg_error(op, argument, "a real dtype", value.dtype, hint, DTypeError)
 
 
 Ordered = Annotated[
@@ -97,7 +97,7 @@ def check_rank(op: str, k: int, least: int, input: Tensor, dim: int) -> None:
     size = shape[dim] if shape else 1
     if not least <= k <= size:
         expected = f"{least} to {size} for dimension {dim} of shape {shape}"
-        raise wrong(op, "k", expected, k, "ask for fewer elements")
+        raise arg_error(op, "k", expected, k, "ask for fewer elements")
 
 
 # --- Elements by their rank or their number -------------------------------------------------------
@@ -163,13 +163,13 @@ def shares(op: str, q: Any, input: Tensor) -> Tensor:
     """Return q as a tensor of numbers from 0 to 1, of at most one dimension."""
     if not isinstance(q, Tensor):
         if not isinstance(q, (int, float)) or not 0 <= q <= 1:
-            raise wrong(op, "q", "0 to 1", repr(q), "pass a share", ArgumentError)
+            raise arg_error(op, "q", "0 to 1", repr(q), "pass a share", ArgumentError)
         return input.new_full((), float(q))
     if q.ndim > 1:
-        raise wrong(op, "q", "a number or a vector", q, "flatten it")
+        raise arg_error(op, "q", "a number or a vector", q, "flatten it")
     if q.dtype != input.dtype:
-        expected, mend = f"the dtype of input, {input.dtype}", "convert it with .to(input.dtype)"
-        raise wrong(op, "q", expected, q.dtype, mend, DTypeError)
+        expected, hint = f"the dtype of input, {input.dtype}", "convert it with .to(input.dtype)"
+        raise arg_error(op, "q", expected, q.dtype, hint, DTypeError)
     return q
 
 
@@ -193,7 +193,9 @@ def _declare(name: str, document: str) -> Any:
             kept = (*shape[:dim], 1, *shape[dim + 1 :])
         size = x.shape[-1]
         if not size:
-            raise wrong(name, "input", "at least one element", input, "reduce another dimension")
+            raise arg_error(
+                name, "input", "at least one element", input, "reduce another dimension"
+            )
         x = F.sort(x, -1).values  # NaN stands last
         if name == "nanquantile":
             ranks = q.reshape(-1) * ((~x.isnan()).sum(-1, True) - 1).clamp(min=0).to(x.dtype)
@@ -267,8 +269,8 @@ def searchsorted(
     """
     op = "searchsorted"
     if side not in (None, "left", "right") or (side == "left" and right):
-        expected, mend = "'left' or 'right', in accord with right=", "give one of the two alone"
-        raise wrong(op, "side", expected, repr(side), mend, ArgumentError)
+        expected, hint = "'left' or 'right', in accord with right=", "give one of the two alone"
+        raise arg_error(op, "side", expected, repr(side), hint, ArgumentError)
     right = right or side == "right"
     return _searched(op, sorted_sequence, input, sorter, out_int32=out_int32, right=right)
 
@@ -284,7 +286,7 @@ def bucketize(
     ShapeError, DTypeError: when arguments do not fit together.
     """
     if check_tensor("bucketize", "boundaries", boundaries).ndim != 1:
-        raise wrong("bucketize", "boundaries", "a vector", boundaries, "flatten it")
+        raise arg_error("bucketize", "boundaries", "a vector", boundaries, "flatten it")
     return _searched("bucketize", boundaries, input, None, out_int32=out_int32, right=right)
 
 
@@ -293,11 +295,11 @@ def _searched(op: str, sequence: Tensor, values: Any, sorter: Any, **attrs: bool
     shape, own = sequence.shape, values.shape
     if not shape or (len(shape) > 1 and shape[:-1] != own[:-1]) or sequence.is_complex():
         expected = f"a real vector, or lines for values of shape {own}"
-        got, mend = f"{sequence.dtype} of shape {shape}", "give both the same leading dimensions"
-        raise wrong(op, "sorted_sequence", expected, got, mend)
+        got, hint = f"{sequence.dtype} of shape {shape}", "give both the same leading dimensions"
+        raise arg_error(op, "sorted_sequence", expected, got, hint)
     if sorter is not None and require_integer(op, sorter, "sorter").shape != shape:
         expected = f"the shape of the sequence, {shape}"
-        raise wrong(op, "sorter", expected, sorter.shape, "take that of argsort()")
+        raise arg_error(op, "sorter", expected, sorter.shape, "take that of argsort()")
     return dispatch(op_expr("searchsorted"), (sequence, values, sorter), attrs)
 
 
@@ -324,10 +326,10 @@ def isin(
     tensors = [value for value in both if isinstance(value, Tensor)]
     if not tensors:
         expected, got = "a Tensor, as elements or as test_elements", type(elements).__name__
-        mend = "wrap one with flow.tensor(...)"
-        raise wrong("isin", "elements", expected, got, mend, ArgumentTypeError)
+        hint = "wrap one with flow.tensor(...)"
+        raise arg_error("isin", "elements", expected, got, hint, ArgumentTypeError)
     x, y = (_given(value, tensors[0]) for value in both)
     if x.is_complex() or y.is_complex():
-        got, mend = f"{x.dtype} and {y.dtype}", "compare .real and .imag"
-        raise wrong("isin", "elements", "real dtypes", got, mend, DTypeError)
+        got, hint = f"{x.dtype} and {y.dtype}", "compare .real and .imag"
+        raise arg_error("isin", "elements", "real dtypes", got, hint, DTypeError)
     return dispatch(op_expr("isin"), (x, y), {"assume_unique": assume_unique, "invert": invert})

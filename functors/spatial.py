@@ -13,9 +13,8 @@ from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DTypeError
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import wrong
 from oneflow_lite.functors.declare import fill_cell, functor
 from oneflow_lite.functors.domains import Domain, attribute, tensor
 from oneflow_lite.spellings import as_number
@@ -81,8 +80,8 @@ def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
     for name, other in others.items():
         if other is not None and other.dtype != input.dtype:
             expected = f"dtype {input.dtype}, that of the input"
-            mend = "convert one of them with .to(dtype)"
-            raise wrong(op, name, expected, other.dtype, mend, DTypeError)
+            hint = "convert one of them with .to(dtype)"
+            raise arg_error(op, name, expected, other.dtype, hint, DTypeError)
 
 
 def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: int = 0) -> Ints:
@@ -95,11 +94,11 @@ def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: i
     expected = f"an int of at least {minimum}" + f", or {spatial} of them" * (spatial > 1)
     for size in given:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool):
-            mend = "pass whole numbers"
-            raise wrong(op, argument, expected, repr(value), mend, ArgumentTypeError)
+            hint = "pass whole numbers"
+            raise arg_error(op, argument, expected, repr(value), hint, ArgumentTypeError)
     if len(given) != spatial or min(given) < minimum:
-        mend = "change the number, or give one for each spatial dimension"
-        raise wrong(op, argument, expected, repr(value), mend)
+        hint = "change the number, or give one for each spatial dimension"
+        raise arg_error(op, argument, expected, repr(value), hint)
     return tuple(int(size) for size in given)
 
 
@@ -108,7 +107,7 @@ def check_ratios(op: str, argument: str, value: Any, spatial: int) -> tuple[floa
     given = value if isinstance(value, (tuple, list)) else (value,)
     ratios = tuple([checks.check_number(op, argument, each) for each in given])
     if len(ratios) not in (1, spatial):
-        raise wrong(op, argument, f"one or {spatial} numbers", repr(value), "pass so many")
+        raise arg_error(op, argument, f"one or {spatial} numbers", repr(value), "pass so many")
     return ratios * spatial if len(ratios) == 1 else ratios
 
 
@@ -121,10 +120,10 @@ def lone_planes(op: str, input: Tensor, argument: str = "input") -> Tensor:
 def planes(op: str, input: Tensor) -> Tensor:
     """Return numbers in planes (N, C, *size) or (C, *size) that are not empty."""
     if 0 in lone_planes(op, input).shape[-1 - number_of(op) :]:
-        expected, mend = "no size of 0 except that of the batch", "pass channels that hold elements"
-        raise wrong(op, "input", expected, input, mend)
+        expected, hint = "no size of 0 except that of the batch", "pass channels that hold elements"
+        raise arg_error(op, "input", expected, input, hint)
     if input.dtype.kind == "b":
-        raise wrong(op, "input", "numbers", input.dtype, "convert it with .float()", DTypeError)
+        raise arg_error(op, "input", "numbers", input.dtype, "convert it with .float()", DTypeError)
     return input
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.dtype import to_complex
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
 from oneflow_lite.functors import checks, domains
-from oneflow_lite.functors.checks import cast, check_dims, check_ndim, no_dimension, wrong
+from oneflow_lite.functors.checks import cast, check_dims, check_ndim, dimension_error
 from oneflow_lite.functors.creation import from_host
 from oneflow_lite.functors.declare import functor, keyword, with_options
 from oneflow_lite.functors.domains import (
@@ -35,8 +35,8 @@ def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:
     value = checks.floating(op, value, argument)
     if value._data.dtype.char != "e":
         return value
-    expected, mend = "a dtype of at least 32 bits", "convert it with .float()"
-    raise wrong(op, argument, expected, value.dtype, mend, DTypeError)
+    expected, hint = "a dtype of at least 32 bits", "convert it with .float()"
+    raise arg_error(op, argument, expected, value.dtype, hint, DTypeError)
 
 
 REAL_INPUT = ("rfft", "ihfft")
@@ -92,17 +92,17 @@ def _declare(kind: str) -> None:
 def _transform(op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: Any) -> Tensor:
     real_input, real_output = kind in REAL_INPUT, kind in ("irfft", "hfft")
     if real_input and input.is_complex():
-        mend = "take its .real and .imag"
-        raise wrong(op, "input", "a real dtype", input.dtype, mend, DTypeError)
+        hint = "take its .real and .imag"
+        raise arg_error(op, "input", "a real dtype", input.dtype, hint, DTypeError)
     rank = input._data.ndim
     sizes, dims = [(n,) if isinstance(n := as_number(x), int) else x for x in (sizes, dims)]
     if dims is None:
         dims = range(0 if sizes is None else max(rank - len(sizes), 0), rank)
     elif not rank:
-        raise no_dimension(op, "input", DimError)
+        raise dimension_error(op, "input", DimError)
     dim = check_dims(op, tuple(dims), rank) if len(dims) else ()
     if not dim and (real_input or real_output):
-        raise wrong(op, "dim", "at least one", dim, "name a dimension", ArgumentError)
+        raise arg_error(op, "dim", "at least one", dim, "name a dimension", ArgumentError)
     have = [input._data.shape[d] for d in dim]
     wanted, fits = list(have), sizes is None or len(sizes) == len(dim)
     if sizes is None and real_output:
@@ -112,8 +112,8 @@ def _transform(op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: A
     if not fits or min(wanted, default=1) < 1:
         got = wanted if fits else tuple(sizes)
         expected = f"{len(dim)} of at least 1, one for each dimension"
-        mend = "give as many sizes as dimensions, none of them 0"
-        raise wrong(op, "s" if op[-1] in "2n" else "n", expected, got, mend)
+        hint = "give as many sizes as dimensions, none of them 0"
+        raise arg_error(op, "s" if op[-1] in "2n" else "n", expected, got, hint)
     n = wanted[-1] if wanted else 1
     if real_output:
         input = input if input.is_complex() else cast(input, to_complex(input.dtype))
@@ -169,14 +169,14 @@ def _geometry(
     hop = max(n_fft // 4, 1) if hop is None else hop
     length = n_fft if length is None else length
     if length > n_fft:
-        expected, mend = f"at most n_fft, {n_fft}", "make n_fft larger"
-        raise wrong(op, "win_length", expected, length, mend, ArgumentError)
+        expected, hint = f"at most n_fft, {n_fft}", "make n_fft larger"
+        raise arg_error(op, "win_length", expected, length, hint, ArgumentError)
     if window is None and length == n_fft:
         return hop, None
     if window is None:
         window = F.ones(length, dtype=input.real.dtype, device=input.device)
     elif checks.check_tensor(op, "window", window)._data.shape != (length,):
-        raise wrong(op, "window", f"shape {(length,)}", window, "give it win_length entries")
+        raise arg_error(op, "window", f"shape {(length,)}", window, "give it win_length entries")
     left = (n_fft - length) // 2
     return hop, F.pad(window, (left, n_fft - length - left)) if length < n_fft else window
 
@@ -213,15 +213,15 @@ def stft(
     transformable(op, check_ndim(op, input, (1, 2)))
     hop, window = _geometry(op, input, n_fft, hop_length, win_length, window)
     if center and align_to_window is not None:
-        mend = "pass center=False"
-        raise wrong(op, "align_to_window", "None", align_to_window, mend, ArgumentError)
+        hint = "pass center=False"
+        raise arg_error(op, "align_to_window", "None", align_to_window, hint, ArgumentError)
     is_complex = input.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
-        expected, mend = "True or False for real signals", "pass return_complex=True"
-        raise wrong(op, "return_complex", expected, None, mend, ArgumentError)
+        expected, hint = "True or False for real signals", "pass return_complex=True"
+        raise arg_error(op, "return_complex", expected, None, hint, ArgumentError)
     if onesided and is_complex:
-        expected, mend = "False for complex signals", "leave it out"
-        raise wrong(op, "onesided", expected, True, mend, ArgumentError)
+        expected, hint = "False for complex signals", "leave it out"
+        raise arg_error(op, "onesided", expected, True, hint, ArgumentError)
     x = input
     if center:
         x = F.pad(x, (n_fft // 2, n_fft // 2), pad_mode)
@@ -229,8 +229,8 @@ def stft(
         left = (n_fft - win_length) // 2
         x = F.pad(x, (left, n_fft - win_length - left))
     if x._data.shape[-1] < n_fft:
-        expected, mend = f"at most the {x.shape[-1]} entries there are", "take a longer signal"
-        raise wrong(op, "n_fft", expected, n_fft, mend, ArgumentError)
+        expected, hint = f"at most the {x.shape[-1]} entries there are", "take a longer signal"
+        raise arg_error(op, "n_fft", expected, n_fft, hint, ArgumentError)
     frames = x.unfold(-1, n_fft, hop)
     if window is not None:
         frames = frames * window
@@ -269,8 +269,8 @@ def istft(
     """
     op = "istft"
     if not check_ndim(op, input, (2, 3)).is_complex():
-        mend = "view_as_complex() makes it of pairs"
-        raise wrong(op, "input", "a complex dtype", input.dtype, mend, DTypeError)
+        hint = "view_as_complex() makes it of pairs"
+        raise arg_error(op, "input", "a complex dtype", input.dtype, hint, DTypeError)
     hop, window = _geometry(op, input, n_fft, hop_length, win_length, window)
     x, last = input.transpose(-1, -2), input._data.ndim - 1
     *batch, count, frequencies = x._data.shape
@@ -278,15 +278,15 @@ def istft(
     wanted = n_fft // 2 + 1 if onesided else n_fft
     if frequencies != wanted or not count:
         expected = f"{wanted} frequencies, one window at least"
-        raise wrong(op, "input", expected, input, "take the n_fft of the stft()")
+        raise arg_error(op, "input", expected, input, "take the n_fft of the stft()")
     if window is not None and window.is_complex() and not return_complex:
-        mend = "pass return_complex=True"
-        raise wrong(op, "window", "a real dtype", window.dtype, mend, DTypeError)
+        hint = "pass return_complex=True"
+        raise arg_error(op, "window", "a real dtype", window.dtype, hint, DTypeError)
     attrs = {"dim": (last,), "normalization": 1 if normalized else 2}
     if return_complex:
         if onesided:
-            expected, mend = "False for onesided transforms", "leave it out"
-            raise wrong(op, "return_complex", expected, True, mend, ArgumentError)
+            expected, hint = "False for onesided transforms", "leave it out"
+            raise arg_error(op, "return_complex", expected, True, hint, ArgumentError)
         frames = F.fft_c2c(x, **attrs, forward=False)
     else:
         half = x if onesided else x.narrow(-1, 0, n_fft // 2 + 1)
@@ -303,8 +303,8 @@ def istft(
     summed, weight = summed.narrow(-1, start, known), weight.narrow(0, start, known)
     # On CUDA the look would be a copy.
     if weight.device.type == "cpu" and weight._data.size and not weight._data.all():
-        expected, mend = "windows that reach every entry", "make hop_length smaller"
-        raise wrong(op, "window", expected, "gaps between them", mend, ArgumentError)
+        expected, hint = "windows that reach every entry", "make hop_length smaller"
+        raise arg_error(op, "window", expected, "gaps between them", hint, ArgumentError)
     y = summed / weight
     return F.pad(y, (0, end - total)) if end > total else y
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError
-from oneflow_lite.functors.checks import check_dims, require_floating, wrong
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, arg_error
+from oneflow_lite.functors.checks import check_dims, require_floating
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, CastTo, Dims, FloatingOrComplex, KeepDim
 from oneflow_lite.interpreter import dispatch1
@@ -41,14 +41,16 @@ def _declare(name: str, summary: str, example: str = "") -> Any:
         if older is not None:
             if not isinstance(older, bool) or correction is not None:
                 expected = "a bool, and no correction beside it"
-                got, mend = f"{older!r} and correction={correction!r}", "give correction= alone"
-                raise wrong(name, "unbiased", expected, got, mend, ArgumentTypeError)
+                got, hint = f"{older!r} and correction={correction!r}", "give correction= alone"
+                raise arg_error(name, "unbiased", expected, got, hint, ArgumentTypeError)
             correction = int(older)
         elif correction is None:
             correction = 1
         elif not isinstance(correction := as_number(correction), (int, float)):
-            mend = "pass 1 for the sample variance or 0 for that of the whole population"
-            raise wrong(name, "correction", "a number", repr(correction), mend, ArgumentTypeError)
+            hint = "pass 1 for the sample variance or 0 for that of the whole population"
+            raise arg_error(
+                name, "correction", "a number", repr(correction), hint, ArgumentTypeError
+            )
         dims = check_dims(name, dim, input._data.ndim)
         spread = dispatch1(op, input, {"dim": dims, "keepdim": keepdim, "correction": correction})
         return (spread, F.mean(input, dims, keepdim)) if with_mean else spread
@@ -111,12 +113,14 @@ def norm_for(op: str, input: Tensor, p: Any, dim: Any, keepdim: bool) -> Tensor:
     order = 2 if p is None or p == "fro" else as_number(p)
     if isinstance(order, bool) or not isinstance(order, (int, float)) or math.isnan(order):
         expected = "a number, inf, -inf or 'fro'"
-        raise wrong(op, "p", expected, repr(p), "name one of them", ArgumentError)
+        raise arg_error(op, "p", expected, repr(p), "name one of them", ArgumentError)
     shape = require_floating(op, input)._data.shape
     dims = check_dims(op, dim, len(shape))
     if (order == math.inf or order < 0) and 0 in [shape[d] for d in dims]:
-        mend, got = "reduce another dimension or take another p", f"{dims} of shape {shape}"
-        raise wrong(op, "dim", f"dimensions that are not empty for p={order}", got, mend, DimError)
+        hint, got = "reduce another dimension or take another p", f"{dims} of shape {shape}"
+        raise arg_error(
+            op, "dim", f"dimensions that are not empty for p={order}", got, hint, DimError
+        )
     if input._data.dtype.kind == "c":
         input = input.abs()
     return dispatch1(NORM, input, {"p": order, "dim": dims, "keepdim": bool(keepdim)})

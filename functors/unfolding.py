@@ -6,8 +6,8 @@ import math
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import check_int, check_ndim, check_shape, wrong
+from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.functors.checks import check_int, check_ndim, check_shape
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Dim, FloatingOrComplex, Int
 from oneflow_lite.functors.spatial import sizes
@@ -37,9 +37,9 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     entries = shape[dimension] if shape else 1
     if not 0 <= size <= entries:
         expected = f"0 to {entries} for dimension {dimension} of shape {shape}"
-        raise wrong("unfold", "size", expected, size, "take smaller windows", ArgumentError)
+        raise arg_error("unfold", "size", expected, size, "take smaller windows", ArgumentError)
     if step < 1:
-        raise wrong("unfold", "step", "at least 1", step, "use 1", ArgumentError)
+        raise arg_error("unfold", "step", "at least 1", step, "use 1", ArgumentError)
     return dispatch1(_UNFOLD, input, {"dimension": dimension, "size": size, "step": step})
 
 
@@ -71,7 +71,7 @@ def strided_geometry(op: str, input: Tensor, size: Any, stride: Any, storage_off
     lengths, steps = check_shape(op, (size,), "size"), check_shape(op, (stride,), "stride")
     if len(lengths) != len(steps) or min((*lengths, *steps), default=0) < 0:
         expected = "one number for each size, none of them negative"
-        raise wrong(op, "stride", expected, steps, "name a stride for each size", ArgumentError)
+        raise arg_error(op, "stride", expected, steps, "name a stride for each size", ArgumentError)
     start = 0  # counted from the first element of the tensor
     if storage_offset is not None:
         start = check_int(op, "storage_offset", storage_offset, 0) - input.storage_offset()
@@ -95,8 +95,8 @@ def functional_unfold(
     blocks = _blocks(check_ndim("functional.unfold", input, (3, 4)).shape, stride, **geometry)
     if min(blocks) < 1:
         expected = f"windows that fit into the input, shape {input.shape}"
-        got, mend = f"{kernel_size} with padding {padding}", "use a smaller window or more padding"
-        raise wrong("functional.unfold", "kernel_size", expected, got, mend)
+        got, hint = f"{kernel_size} with padding {padding}", "use a smaller window or more padding"
+        raise arg_error("functional.unfold", "kernel_size", expected, got, hint)
     return F.im2col(input, **geometry, stride=stride)
 
 
@@ -122,7 +122,9 @@ def fold(
     rows, columns = check_ndim("fold", input, (2, 3)).shape[-2:]
     if rows % kernel or min(blocks) < 1 or columns != math.prod(blocks):
         expected = f"a multiple of {kernel} rows, and a column for each of {blocks} windows"
-        raise wrong("fold", "input", expected, input, "pass the sizes that unfold was called with")
+        raise arg_error(
+            "fold", "input", expected, input, "pass the sizes that unfold was called with"
+        )
     return F.col2im(input, output_size=output_size, **geometry, stride=stride)
 
 

@@ -9,8 +9,8 @@ from oneflow_lite.autograd.function_node import next_sequence_nr
 from oneflow_lite.autograd.mode import enable_grad, local, with_grad_mode
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
-from oneflow_lite.errors import DTypeError, InplaceError
-from oneflow_lite.functors.checks import cast, check_tensor, wrong
+from oneflow_lite.errors import DTypeError, InplaceError, arg_error
+from oneflow_lite.functors.checks import cast, check_tensor
 from oneflow_lite.interpreter import dispatch, rebase_history
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -65,17 +65,17 @@ def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
     """Check that a result can be stored in `input`, and cast it to its dtype."""
     if result.shape != input.shape:
         expected = f"operands that broadcast to the tensor's shape {input.shape}"
-        got, mend = f"a result of shape {result.shape}", f"use the out-of-place {op[:-1]}()"
-        raise wrong(op, "other", expected, got, mend)
+        got, hint = f"a result of shape {result.shape}", f"use the out-of-place {op[:-1]}()"
+        raise arg_error(op, "other", expected, got, hint)
     if result.dtype is input.dtype:
         return result
     if input.is_complex() and not result.is_complex():
-        expected, mend = "a real dtype, which the result has", f"use the out-of-place {op[:-1]}()"
-        raise wrong(op, "input", expected, input.dtype, mend, DTypeError)
+        expected, hint = "a real dtype, which the result has", f"use the out-of-place {op[:-1]}()"
+        raise arg_error(op, "input", expected, input.dtype, hint, DTypeError)
     if not can_cast(result.dtype, input.dtype):
         expected = f"a result that can be stored as {input.dtype}"
-        mend = "convert the tensor to a floating point dtype first"
-        raise wrong(op, "other", expected, result.dtype, mend, DTypeError)
+        hint = "convert the tensor to a floating point dtype first"
+        raise arg_error(op, "other", expected, result.dtype, hint, DTypeError)
     return cast(result, input.dtype)
 
 

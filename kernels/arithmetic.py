@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.infer_rules import (
     broadcast,
     broadcast_to_last,
@@ -68,13 +68,13 @@ def _divided(op, function, x, y, out):
         with np.errstate(divide="raise"):
             return function(x, y, out=out)
     except FloatingPointError:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             "other",
             expected="no zero among integers",
             got="a zero",
-            mend="convert the tensors with .float()",
+            hint="convert the tensors with .float()",
+            kind=ArgumentError,
         ) from None
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.registry import register_kernel
 
@@ -49,13 +49,13 @@ def _answer(xp, values, others, dim):
 @register_kernel("bincount", dynamic_shape=True)
 def bincount(xp, x, weights, *, minlength):
     if on_host(xp) and x.size and x.min() < 0:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "bincount",
             "input",
             expected="integers of at least 0",
             got=int(x.min()),
-            mend="shift them",
+            hint="shift them",
+            kind=ArgumentError,
         )
     if not x.size:
         return xp.zeros(minlength, np.int64)
@@ -90,13 +90,13 @@ def histc(xp, x, *, bins, min, max):
 def check_finite(xp, op, low, high):
     """Raise `ArgumentError` when a range has no end; on CUDA a look would be a copy."""
     if on_host(xp) and not (np.isfinite(low) and np.isfinite(high)):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             "input",
             expected="a finite range",
             got=f"{low} to {high}",
-            mend="name another one, or drop what is not finite",
+            hint="name another one, or drop what is not finite",
+            kind=ArgumentError,
         )
 
 

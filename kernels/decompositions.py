@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import ArgumentError, NotDifferentiableError, bad_argument
+from oneflow_lite.errors import ArgumentError, NotDifferentiableError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import like_input, real_dtype
 from oneflow_lite.kernels.lapack import attempt, converged, each, fail, first_on_diagonal, lapack
@@ -56,7 +56,7 @@ def linalg_cholesky_ex(xp, x, *, upper, check_errors):
                 info,
                 expected="positive definite matrices",
                 got="one whose leading minor of order {} is not positive",
-                mend="add a small multiple of the identity, or use linalg.cholesky_ex",
+                hint="add a small multiple of the identity, or use linalg.cholesky_ex",
                 argument="input",
             )
     return in_order(xp, transposed(y).conj() if upper else y), info
@@ -96,7 +96,7 @@ def linalg_lu_factor_ex(xp, x, *, pivot, check_errors):
             info,
             expected="matrices that lu_solve can divide by",
             got="a singular one: element {} on the diagonal of U is 0",
-            mend="use linalg.lu or linalg.lu_factor_ex for the factors alone",
+            hint="use linalg.lu or linalg.lu_factor_ex for the factors alone",
         )
     return y, pivots, info
 
@@ -159,7 +159,7 @@ def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
             info,
             expected="matrices that ldl_solve can divide by",
             got="a singular one: element {} on the diagonal of D is 0",
-            mend="use linalg.ldl_factor_ex for the factors alone",
+            hint="use linalg.ldl_factor_ex for the factors alone",
             argument="input",
         )
     return np.tril(y), pivots, info
@@ -180,13 +180,13 @@ def _check_pivots(pivots):
     while i < n:
         pair = pivots[i] < 0
         if not 1 <= abs(pivots[i]) <= n or (pair and (i + 1 == n or pivots[i + 1] >= 0)):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "linalg.ldl_solve",
                 "pivots",
                 expected="those of linalg.ldl_factor",
                 got=pivots.tolist(),
-                mend="pass what it returned",
+                hint="pass what it returned",
+                kind=ArgumentError,
             )
         i += 2 if pair else 1
 

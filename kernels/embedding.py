@@ -3,7 +3,7 @@
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
+from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, sum_rows, take
 from oneflow_lite.kernels.infer_rules import in_c_order, looked_up, one_hot_rows
@@ -144,23 +144,23 @@ def one_hot(xp, x, *, num_classes, out=None):
     if num_classes < 0:
         # The shape of the result depends on the values: on CUDA this waits for the device.
         if not x.size:
-            raise bad_argument(
-                ShapeError,
+            raise arg_error(
                 "one_hot",
                 "num_classes",
                 expected="the number of classes for an empty tensor",
                 got=num_classes,
-                mend="pass num_classes",
+                hint="pass num_classes",
+                kind=ShapeError,
             )
         num_classes = int(x.max()) + 1
     if on_host(xp) and x.size and (x.min() < 0 or x.max() >= num_classes):
-        raise bad_argument(
-            IndexRangeError,
+        raise arg_error(
             "one_hot",
             "tensor",
             expected=f"class numbers from 0 to {num_classes - 1}",
             got=f"{x.min()} to {x.max()}",
-            mend="raise num_classes or mend the labels",
+            hint="raise num_classes or hint the labels",
+            kind=IndexRangeError,
         )
     classes = xp.arange(num_classes)
     if out is None:

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from oneflow_lite.errors import IndexRangeError, bad_argument
+from oneflow_lite.errors import IndexRangeError, arg_error
 
 # From so many elements on, a sparse matrix of ones adds rows up five to ten times quicker.
 _MANY = 4096
@@ -26,13 +26,13 @@ def check_range(xp, op, argument, index, size, negative=False):
     if index.max() < size and index.min() >= low:
         return
     wrong = index[(index < low) | (index >= size)]
-    raise bad_argument(
-        IndexRangeError,
+    raise arg_error(
         op,
         argument,
         expected=f"values from {low} to {size - 1}" if size else "no values for a size of 0",
         got=int(wrong.flat[0]),
-        mend="keep the indices inside the tensor",
+        hint="keep the indices inside the tensor",
+        kind=IndexRangeError,
     )
 
 

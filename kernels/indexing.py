@@ -6,7 +6,7 @@ give a scalar otherwise. Index arrays come as inputs; `dims` says at which dimen
 
 from math import prod
 
-from oneflow_lite.errors import IndexRangeError, ShapeError, bad_argument
+from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
 from oneflow_lite.kernels.index_arrays import check_range, lost, sum_rows, wrapped
 from oneflow_lite.kernels.infer_rules import (
     chosen,
@@ -85,13 +85,13 @@ def setitem_(xp, x, value, *indices, index, dims, fill=None):
     except IndexError as error:
         raise _explained(xp, "setitem", target.shape, indices, dims, error) from None
     except ValueError as error:
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             "setitem",
             "value",
             expected="a shape that broadcasts to the indexed elements",
             got=f"shape {value.shape} ({error})",
-            mend="give one value, or one for each element",
+            hint="give one value, or one for each element",
+            kind=ShapeError,
         ) from None
     return x
 
@@ -176,11 +176,11 @@ def _explained(xp, op, shape, indices, dims, error):
                 check_range(xp, op, "index", index, shape[dim], negative=True)
             except IndexRangeError as found:
                 return found
-    return bad_argument(
-        IndexRangeError,
+    return arg_error(
         op,
         "index",
         expected="index tensors whose shapes broadcast together",
         got=" and ".join(str(index.shape) for index in indices),
-        mend=f"a mask counts with its number of True elements ({error})",
+        hint=f"a mask counts with its number of True elements ({error})",
+        kind=IndexRangeError,
     )

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.errors import LinAlgError, bad_argument
+from oneflow_lite.errors import LinAlgError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 
 
@@ -36,23 +36,23 @@ def converged(xp, op, routine, *args, argument="A", **options):
     result = attempt(xp, routine, *args, **options)
     if result is not None:
         return result
-    raise bad_argument(
-        LinAlgError,
+    raise arg_error(
         op,
         argument,
         expected="matrices for which the algorithm converges",
         got=f"shape {args[0].shape} with a matrix for which it does not",
-        mend="look for inf and nan in it",
+        hint="look for inf and nan in it",
+        kind=LinAlgError,
     )
 
 
-def fail(op, info, *, expected, got, mend, argument="A"):
+def fail(op, info, *, expected, got, hint, argument="A"):
     """Raise for the first matrix whose `info`, the number of the bad diagonal element, is not 0."""
     where = [int(i[0]) for i in info.nonzero()] if info.ndim else []
     number = int(info[tuple(where)])
     batch = f" (batch element {', '.join(map(str, where))})" if where else ""
-    raise bad_argument(
-        LinAlgError, op, argument, expected=expected, got=got.format(number) + batch, mend=mend
+    raise arg_error(
+        op, argument, expected=expected, got=got.format(number) + batch, hint=hint, kind=LinAlgError
     )
 
 

@@ -72,7 +72,7 @@ def _unless_singular(xp, op, a, check_errors, routine):
             info,
             expected="invertible matrices",
             got="a singular one: element {} on the diagonal of its U is 0",
-            mend="use linalg.lstsq or linalg.pinv, or add a small multiple of the identity",
+            hint="use linalg.lstsq or linalg.pinv, or add a small multiple of the identity",
         )
     bad = (info != 0)[..., None, None]
     y = routine(xp.where(bad, xp.eye(a.shape[-1], dtype=a.dtype), a))

@@ -1,6 +1,6 @@
 """Kernels of losses that are more than a sum of differences."""
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
@@ -27,12 +27,12 @@ def huber_grad(xp, dy, x, *, delta, out=None):
 def least_variance(xp, variance, *, eps, out=None):
     """max(variance, eps)"""
     if on_host(xp) and variance.size and variance.min() < 0:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "gaussian_nll_loss",
             "var",
             expected="no negative values",
             got=variance.min(),
-            mend="pass variances, which are squares",
+            hint="pass variances, which are squares",
+            kind=ArgumentError,
         )
     return xp.maximum(variance, eps, out=out)

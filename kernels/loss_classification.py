@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
@@ -137,9 +137,9 @@ def _divided(total, factor, each):
 @in_float32
 def binary_cross_entropy(xp, x, target, *, out=None):
     """-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100."""
-    mend = "apply a sigmoid, or use binary_cross_entropy_with_logits"
-    check_probabilities(xp, "binary_cross_entropy", "input", x, mend)
-    check_probabilities(xp, "binary_cross_entropy", "target", target, mend)
+    hint = "apply a sigmoid, or use binary_cross_entropy_with_logits"
+    check_probabilities(xp, "binary_cross_entropy", "input", x, hint)
+    check_probabilities(xp, "binary_cross_entropy", "target", target, hint)
     with np.errstate(divide="ignore"):
         hit = xp.asarray(xp.maximum(xp.log(x, out=out), -100, out=out))
         miss = xp.maximum(xp.log1p(-x), -100)
@@ -197,13 +197,13 @@ def ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, *, blank, ze
     check_range(xp, "ctc_loss", "input_lengths", input_lengths, log_probs.shape[0] + 1)
     check_range(xp, "ctc_loss", "target_lengths", target_lengths, targets.shape[-1] + 1)
     if targets.ndim == 1 and on_host(xp) and target_lengths.sum() != targets.size:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "ctc_loss",
             "targets",
             expected=f"{target_lengths.sum()} labels, the sum of target_lengths",
             got=targets.size,
-            mend="leave no padding between the labellings",
+            hint="leave no padding between the labellings",
+            kind=ArgumentError,
         )
     labels = _labels(xp, targets, target_lengths, blank)
     check_range(xp, "ctc_loss", "targets", labels, log_probs.shape[2])

@@ -1,6 +1,6 @@
 """Kernels that choose elements by a boolean mask."""
 
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, masked, of_shape
 from oneflow_lite.kernels.numerics import copied, zeros
@@ -33,13 +33,13 @@ def masked_scatter(xp, x, mask, source):
     """x and mask have one shape; the k-th True element takes the k-th element of source."""
     order = mask.reshape(-1).cumsum()
     if on_host(xp) and order.size and order[-1] > source.size:
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             "masked_scatter",
             "source",
             expected=f"at least {order[-1]} elements, one for each True in mask",
             got=f"shape {source.shape}",
-            mend="pass a larger source",
+            hint="pass a larger source",
+            kind=ShapeError,
         )
     if not source.size:
         return x.copy()

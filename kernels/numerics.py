@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.special_functions import special
 
@@ -170,20 +170,20 @@ def at_most(xp: Any, x: Any, high: Any, out: Any = None) -> Any:
     return xp.clip(x, -math.inf, high, out=out)
 
 
-def check_probabilities(xp: Any, op: str, argument: str, values: Any, mend: str) -> None:
+def check_probabilities(xp: Any, op: str, argument: str, values: Any, hint: str) -> None:
     """Raise `ArgumentError` unless all values lie in 0 … 1; on CUDA a look would be a copy."""
     if not on_host(xp) or not values.size:
         return
     low, high = values.min(), values.max()
     if low >= 0 and high <= 1:
         return
-    raise bad_argument(
-        ArgumentError,
+    raise arg_error(
         op,
         argument,
         expected="values from 0 to 1",
         got=f"{low} to {high}",
-        mend=mend,
+        hint=hint,
+        kind=ArgumentError,
     )
 
 

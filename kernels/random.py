@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import (
     broadcast,
@@ -262,13 +262,13 @@ def multinomial(xp, x, *, num_samples, replacement, generator):
 def _check_values(xp, op, argument, values, valid, expected):
     """Raise `ArgumentError` unless all values are valid; on CUDA a look would be a copy."""
     if on_host(xp) and not valid.all():
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             argument,
             expected=expected,
             got=values[~valid].reshape(-1)[0],
-            mend="look for what gave this value",
+            hint="look for what gave this value",
+            kind=ArgumentError,
         )
 
 

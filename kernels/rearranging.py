@@ -3,7 +3,7 @@
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, of_shape, register_view, tiled
 from oneflow_lite.kernels.numerics import copied, zeros
@@ -29,22 +29,22 @@ def roll(xp, x, *, shifts, dims):
 
 def _check_repeats(repeats, output_size):
     if repeats.size and repeats.min() < 0:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "repeat_interleave",
             "repeats",
             expected="counts of at least 0",
             got=int(repeats.min()),
-            mend="clamp them",
+            hint="clamp them",
+            kind=ArgumentError,
         )
     if output_size is not None and output_size != repeats.sum():
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "repeat_interleave",
             "output_size",
             expected=f"the sum of repeats, {int(repeats.sum())}",
             got=output_size,
-            mend="leave it out, and it is counted",
+            hint="leave it out, and it is counted",
+            kind=ArgumentError,
         )
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, on_host
 from oneflow_lite.kernels.infer_rules import (
@@ -321,13 +321,13 @@ def segment_ids(xp, lengths, *, size, op, checked):
     if checked and on_host(xp) and lengths.size:
         totals = lengths.sum(-1)
         if lengths.min() < 0 or (totals != size).any():
-            raise bad_argument(
-                ShapeError,
+            raise arg_error(
                 op,
                 "lengths",
                 expected=f"lengths of at least 0 that sum to {size}, the size of data along axis",
                 got=lengths.tolist(),
-                mend="let the segments cover data exactly",
+                hint="let the segments cover data exactly",
+                kind=ShapeError,
             )
     ends = xp.minimum(lengths.cumsum(-1), size).reshape(-1, lengths.shape[-1])
     marks = xp.zeros((len(ends), size + 1), np.int64)

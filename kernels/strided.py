@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec, address, overlaps, owner
-from oneflow_lite.errors import ArgumentError, NotDifferentiableError, bad_argument
+from oneflow_lite.errors import ArgumentError, NotDifferentiableError, arg_error
 from oneflow_lite.kernels.index_arrays import add_at, on_host
 from oneflow_lite.kernels.infer_rules import of_shape
 from oneflow_lite.registry import register_kernel
@@ -38,13 +38,13 @@ def _check_reach(x, size, stride, offset):
     start = (distance + first) // x.itemsize
     stop = (distance + last + whole.itemsize) // x.itemsize
     if not whole.size or offset + low < start or offset + high >= stop:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "as_strided",
             "size",
             expected=f"a view inside the memory of the tensor, {max(stop - start, 0)} elements",
             got=f"size {tuple(size)}, stride {tuple(stride)}, from element {offset - start}",
-            mend="take a smaller view",
+            hint="take a smaller view",
+            kind=ArgumentError,
         )
 
 

@@ -23,13 +23,13 @@ from oneflow_lite.array_api.adapter import (
     NoFunctorError,
     functor,
     is_array,
-    no_gradient,
+    no_gradient_error,
     tensors_in,
     through_numpy,
 )
 from oneflow_lite.array_api.functions import cast, tensor
 from oneflow_lite.dtype import SCALAR_TYPES
-from oneflow_lite.errors import ArgumentError, InplaceError, bad_argument
+from oneflow_lite.errors import ArgumentError, InplaceError, arg_error
 from oneflow_lite.interpreter import dispatch2, promote
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.tensor import Tensor
@@ -180,13 +180,13 @@ def _without_functor(
         outs or options.get("where", True) is not True
     ):
         what = "out" if outs else "where"
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             name,
             what,
             expected="none where a tensor requires a gradient, since it would not be recorded",
             got=f"{what}=",
-            mend="use flow.where() on the result, or detach() the tensors",
+            hint="use flow.where() on the result, or detach() the tensors",
+            kind=ArgumentError,
         )
     if any([isinstance(x, Tensor) for x in outs]):
         return _written(name, _without_functor(name, ufunc, method, inputs, options, ()), outs)
@@ -202,13 +202,13 @@ def _written(name: str, result: Any, outs: tuple[Any, ...]) -> Any:
         return result
     results = result if isinstance(result, tuple) else (result,)
     if any([x.requires_grad for x in (*results, *outs)]):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             name,
             "out",
             expected="none where a tensor requires a gradient, since the write is not recorded",
             got="a tensor",
-            mend="call it without out, or detach() the tensors",
+            hint="call it without out, or detach() the tensors",
+            kind=ArgumentError,
         )
     for x, y in zip(outs, results, strict=True):
         x.copy_(y)
@@ -234,7 +234,7 @@ def array_function(
         if call is not None:
             return run(*call[0], **call[1])
     if path in WRITERS and any([x.requires_grad for x in tensors_in((args, options))]):
-        raise no_gradient(f"np.{path}", options)
+        raise no_gradient_error(f"np.{path}", options)
     return through_numpy(path, args, options, function)
 
 
@@ -302,12 +302,12 @@ def operator(functor: Callable[..., Any], op: OpExpr | None = None) -> Callable[
 def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> ModuleType:
     """Return the module with the functions of the array API standard."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "__array_namespace__",
             "api_version",
             expected="a version up to '2024.12'",
             got=repr(api_version),
-            mend="leave it out",
+            hint="leave it out",
+            kind=ArgumentError,
         )
     return array_api

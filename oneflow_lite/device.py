@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, arg_error
 
 _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'oneflow_lite[cuda13]'"
 
@@ -29,13 +29,13 @@ class Device:
     def __init__(self, type: str, index: int | None = None) -> None:
         name, _, number = str(type).partition(":")
         if name not in ("cpu", "cuda") or (number and not number.isdigit()):
-            raise bad_argument(
-                DeviceError,
+            raise arg_error(
                 "device",
                 "type",
                 expected="'cpu', 'cuda' or 'cuda:N'",
                 got=repr(type),
-                mend="name one of these",
+                hint="name one of these",
+                kind=DeviceError,
             )
         if number:
             index = int(number)
@@ -87,13 +87,13 @@ def as_device(value: Any) -> Device:
     elif isinstance(value, str):
         value = Device(value)
     if not isinstance(value, Device):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "device",
             "device",
             expected="a device or its name",
             got=repr(value),
-            mend="pass 'cpu', 'cuda' or 'cuda:1'",
+            hint="pass 'cpu', 'cuda' or 'cuda:1'",
+            kind=ArgumentTypeError,
         )
     if value.type == "cpu":
         return CPU

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.bfloat16_arrays import CHAR, bfloat16, is_bfloat16
-from oneflow_lite.errors import ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DTypeError, arg_error
 
 dtype = np.dtype
 
@@ -55,13 +55,13 @@ def set_default_dtype(d: Any) -> None:
     global _default_float
     chosen = as_dtype("set_default_dtype", d)
     if chosen.kind != "f":
-        raise bad_argument(
-            DTypeError,
+        raise arg_error(
             "set_default_dtype",
             "d",
             expected="a floating point dtype",
             got=chosen,
-            mend="pass flow.float32 or flow.float64",
+            hint="pass flow.float32 or flow.float64",
+            kind=DTypeError,
         )
     _default_float = chosen
 
@@ -94,13 +94,13 @@ def as_dtype(op: str, value: Any) -> DType:
         for known in SUPPORTED:
             if native == known:
                 return known
-    raise bad_argument(
-        ArgumentTypeError if found is None else DTypeError,
+    raise arg_error(
         op,
         "dtype",
         expected="one of " + ", ".join(map(str, SUPPORTED)),
         got=repr(value),
-        mend="pass flow.float32 or another supported dtype",
+        hint="pass flow.float32 or another supported dtype",
+        kind=ArgumentTypeError if found is None else DTypeError,
     )
 
 
@@ -136,13 +136,13 @@ def promote_types(a: Any, b: Any) -> DType:
         return float32 if other is float16 else other
     found = np.promote_types(low, high)
     if found.kind == "f" and high.kind != "f":  # NumPy's answer for uint64 and a signed integer
-        raise bad_argument(
-            DTypeError,
+        raise arg_error(
             "promote_types",
             "b",
             expected=f"a dtype that meets {a} in an integer one",
             got=b,
-            mend="convert one of them with .long()",
+            hint="convert one of them with .long()",
+            kind=DTypeError,
         )
     return found
 
@@ -225,13 +225,13 @@ class finfo:
     def __init__(self, type: Any = None) -> None:
         chosen = _default_float if type is None else _dtype_of("finfo", type)
         if chosen.kind not in "fc":
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "finfo",
                 "type",
                 expected="a floating point or complex dtype",
                 got=chosen,
-                mend="use iinfo() for integers",
+                hint="use iinfo() for integers",
+                kind=ArgumentTypeError,
             )
         limits: Any = getattr(chosen, "finfo", None) or np.finfo(chosen)
         self.bits = int(limits.bits)
@@ -276,13 +276,13 @@ class iinfo:
     def __init__(self, type: Any) -> None:
         chosen = _dtype_of("iinfo", type)
         if chosen.kind not in "iu":
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "iinfo",
                 "type",
                 expected="an integer dtype",
                 got=chosen,
-                mend="use finfo() for floats",
+                hint="use finfo() for floats",
+                kind=ArgumentTypeError,
             )
         limits = np.iinfo(chosen)
         self.bits = int(limits.bits)

@@ -4,6 +4,8 @@ Each class derives from `FlowError` and from the built-in exception that PyTorch
 place, so that `except RuntimeError` written for PyTorch keeps working.
 """
 
+from typing import Any
+
 
 class FlowError(Exception):
     """Base of all exceptions of oneflow_lite."""
@@ -133,13 +135,21 @@ class HookError(FlowError, RuntimeError):
     """A hook returned something that cannot be used."""
 
 
-def bad_argument(
-    kind: type[FlowError], op: str, argument: str, expected: str, got: object, mend: str
+def arg_error(
+    op: str,
+    argument: str,
+    expected: str,
+    got: Any,
+    hint: str,
+    kind: type[FlowError] = ShapeError,
 ) -> FlowError:
-    """Build the exception for a bad argument: op, argument, what was expected, what came, the mend.
+    """Build the exception for a bad argument: op, argument, what was expected, what came, the hint.
 
-    >>> from oneflow_lite.errors import DimError, bad_argument
-    >>> print(bad_argument(DimError, "sum", "dim", expected="-2 to 1", got=5, mend="count from 0"))
+    Of a tensor its shape is shown.
+
+    >>> from oneflow_lite.errors import DimError, arg_error
+    >>> print(arg_error("sum", "dim", "-2 to 1", 5, "count from 0", DimError))
     sum(): argument 'dim': expected -2 to 1, got 5; count from 0
     """
-    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {mend}")
+    got = f"shape {got.shape}" if hasattr(got, "_data") else got
+    return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {hint}")

@@ -18,7 +18,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     GradientError,
     ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.creation import zeros_like
 from oneflow_lite.functors.joining import stack
@@ -58,8 +58,8 @@ class _Call:
         self.places = argnums if self.several else (argnums,)
         if any(not -len(args) <= n < len(args) for n in self.places):
             expected = f"the place of one of the {len(args)} arguments"
-            mend = "count from 0"
-            raise bad_argument(ArgumentError, name, "argnums", expected, argnums, mend)
+            hint = "count from 0"
+            raise arg_error(name, "argnums", expected, argnums, hint, ArgumentError)
         self.leaves: list[Tensor] = []
         self.builds = [_flatten(args[n], self.leaves) for n in self.places]
         for leaf in self.leaves:
@@ -84,8 +84,8 @@ def check_leaf(op: str, leaf: Any) -> Tensor:
         return leaf
     got = leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__
     kind = GradientError if isinstance(leaf, Tensor) else ArgumentTypeError
-    expected, mend = "tensors of a floating dtype", "convert them with .float()"
-    raise bad_argument(kind, op, "args", expected, got, mend)
+    expected, hint = "tensors of a floating dtype", "convert them with .float()"
+    raise arg_error(op, "args", expected, got, hint, kind)
 
 
 def _inputs(leaves: Sequence[Tensor]) -> list[Tensor]:
@@ -131,8 +131,8 @@ def grad_and_value(
             value, aux = result if has_aux else (result, None)
             if not isinstance(value, Tensor) or value.ndim:
                 got = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
-                expected, mend = "a function that returns a 0-d tensor", "reduce it with sum()"
-                raise bad_argument(ShapeError, "grad", "func", expected, got, mend)
+                expected, hint = "a function that returns a 0-d tensor", "reduce it with sum()"
+                raise arg_error("grad", "func", expected, got, hint, ShapeError)
             if value.requires_grad:
                 found = _grad(value, inputs, create_graph=True, materialize_grads=True)
             else:
@@ -331,8 +331,8 @@ def _dims(dims: Any, tree: Any, op: str) -> list[Any]:
         return [d for key in tree for d in _dims(dims[key], tree[key], op)]
     if listed and len(dims) == len(tree):
         return [d for each, part in zip(dims, tree, strict=True) for d in _dims(each, part, op)]
-    expected, mend = "an int or None for each argument", "nest it as the arguments are"
-    raise bad_argument(ArgumentError, "vmap", op, expected, dims, mend)
+    expected, hint = "an int or None for each argument", "nest it as the arguments are"
+    raise arg_error("vmap", op, expected, dims, hint, ArgumentError)
 
 
 def vmap(
@@ -359,8 +359,8 @@ def vmap(
     tensor([3., 3.])
     """
     if randomness not in ("error", "different", "same"):
-        expected, mend = "'error', 'different' or 'same'", "name one of these"
-        raise bad_argument(ArgumentError, "vmap", "randomness", expected, repr(randomness), mend)
+        expected, hint = "'error', 'different' or 'same'", "name one of these"
+        raise arg_error("vmap", "randomness", expected, repr(randomness), hint, ArgumentError)
 
     @wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -374,12 +374,12 @@ def vmap(
         for leaf, dim in mapped:
             if not isinstance(leaf, Tensor) or not -leaf.ndim <= dim < leaf.ndim:
                 got = f"shape {leaf.shape}" if isinstance(leaf, Tensor) else type(leaf).__name__
-                expected, mend = f"a tensor with dimension {dim}", "pass in_dims=None for it"
-                raise bad_argument(ArgumentError, "vmap", "args", expected, got, mend)
+                expected, hint = f"a tensor with dimension {dim}", "pass in_dims=None for it"
+                raise arg_error("vmap", "args", expected, got, hint, ArgumentError)
         sizes = {leaf.shape[dim] for leaf, dim in mapped}
         if len(sizes) != 1:
-            expected, mend = "one size of the mapped dimensions", "check in_dims"
-            raise bad_argument(ArgumentError, "vmap", "args", expected, sorted(sizes), mend)
+            expected, hint = "one size of the mapped dimensions", "check in_dims"
+            raise arg_error("vmap", "args", expected, sorted(sizes), hint, ArgumentError)
         state = get_rng_state() if randomness == "same" else None
         results: list[list[Any]] = []
         rebuild: _Build = next
@@ -400,11 +400,11 @@ def vmap(
             for found in results[-1]:
                 if not isinstance(found, Tensor):
                     expected, got = "a function that returns tensors", type(found).__name__
-                    mend = "wrap numbers with flow.tensor(...)"
-                    raise bad_argument(ArgumentError, "vmap", "func", expected, got, mend)
+                    hint = "wrap numbers with flow.tensor(...)"
+                    raise arg_error("vmap", "func", expected, got, hint, ArgumentError)
         if not results:
-            expected, mend = "at least one entry to map over", "leave empty batches out"
-            raise bad_argument(ArgumentError, "vmap", "args", expected, "size 0", mend)
+            expected, hint = "at least one entry to map over", "leave empty batches out"
+            raise arg_error("vmap", "args", expected, "size 0", hint, ArgumentError)
         places = _dims(out_dims, value, "out_dims")
         columns = zip(*results, strict=True)
         joined = [

@@ -37,7 +37,7 @@ from oneflow_lite.errors import (
     DeviceError,
     InplaceError,
     ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.scalars import is_half, scalar_tensor, scalars as _scalars
@@ -48,7 +48,7 @@ from oneflow_lite.views import (
     check_writable,
     link_view,
     memory_order,
-    out_of_date,
+    out_of_date_error,
     same_memory,
 )
 
@@ -238,13 +238,13 @@ def push_interpreter(interpreter: Interpreter) -> Iterator[Interpreter]:
     mul
     """
     if not isinstance(interpreter, Interpreter):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "push_interpreter",
             "interpreter",
             expected="an instance of flow.Interpreter",
             got=repr(interpreter),
-            mend="derive the class from flow.Interpreter and pass an instance",
+            hint="derive the class from flow.Interpreter and pass an instance",
+            kind=ArgumentTypeError,
         )
     if interpreter.inner is not None:
         raise ArgumentError(
@@ -332,7 +332,7 @@ def dispatch1(op: OpExpr, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Any:
     try:
         data = x._data
     except AttributeError:
-        raise _not_a_tensor(op, x) from None
+        raise _not_a_tensor_error(op, x) from None
     run = op.run_on_cpu
     if run is None or type(data) is not ndarray:
         return dispatch(op, (x,), attrs)
@@ -562,7 +562,7 @@ def replay_view(x: Tensor) -> None:
     view = x._view
     assert view is not None
     if view.origin is not None:
-        raise out_of_date(x, view.origin)
+        raise out_of_date_error(x, view.origin)
     before = local.state
     local.state = with_grad_mode(True)
     try:
@@ -599,26 +599,26 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
             found = device
         elif found != device:
             names = (*op.schema.inputs, *[f"{op.schema.variadic}[{k}]" for k in range(i + 1)])
-            raise bad_argument(
-                DeviceError,
+            raise arg_error(
                 op.op_type_name,
                 names[i],
                 expected=f"device {found}, that of the arguments before it",
                 got=device,
-                mend=f"move it with .to('{found}')",
+                hint=f"move it with .to('{found}')",
+                kind=DeviceError,
             )
     assert found is not None
     return found
 
 
-def _not_a_tensor(op: OpExpr, value: Any) -> ArgumentTypeError:
-    error = bad_argument(
-        ArgumentTypeError,
+def _not_a_tensor_error(op: OpExpr, value: Any) -> ArgumentTypeError:
+    error = arg_error(
         op.op_type_name,
         "input",
         expected="a Tensor",
         got=type(value).__name__,
-        mend="wrap the value with flow.tensor(...)",
+        hint="wrap the value with flow.tensor(...)",
+        kind=ArgumentTypeError,
     )
     assert isinstance(error, ArgumentTypeError)
     return error
@@ -629,13 +629,13 @@ def explain(op: OpExpr, inputs: tuple[Any, ...], error: Exception) -> Exception:
     shapes = [x.shape for x in inputs if x is not None]
     refused = type(error) is ValueError  # by NumPy; our own errors say what is wrong
     if refused and len(shapes) > 1 and not _broadcast(shapes):
-        return bad_argument(
-            ShapeError,
+        return arg_error(
             op.op_type_name,
             op.schema.inputs[-1] if op.schema.inputs else "tensors",
             expected="shapes that broadcast together",
             got=" and ".join(map(str, shapes)),
-            mend="make the sizes equal or 1, counted from the last dimension",
+            hint="make the sizes equal or 1, counted from the last dimension",
+            kind=ShapeError,
         ).with_traceback(error.__traceback__)
     error.add_note(f"in the kernel of op {op.op_type_name!r}, input shapes {shapes}")
     return error
@@ -698,13 +698,13 @@ def promote(op: str, *operands: Any) -> list[Tensor]:
         if isinstance(x, SCALAR_TYPES):
             scalars.append(x)
         elif not isinstance(x, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 op,
                 ("input", "other")[i] if i < 2 and len(operands) == 2 else f"operand {i}",
                 expected="a Tensor or a number",
                 got=type(x).__name__,
-                mend="wrap the value with flow.tensor(...)",
+                hint="wrap the value with flow.tensor(...)",
+                kind=ArgumentTypeError,
             )
         tensors.append(x)
     arrays = [(x._data.dtype, x._data.ndim) for x in tensors if isinstance(x, Tensor)]

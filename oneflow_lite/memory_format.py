@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, arg_error
 
 
 class memory_format:
@@ -32,13 +32,13 @@ def check_memory_format(op: str, value: Any, argument: str = "memory_format") ->
     """Return a memory format, or None; raise for anything else."""
     if value is None or isinstance(value, memory_format):
         return value
-    raise bad_argument(
-        ArgumentTypeError,
+    raise arg_error(
         op,
         argument,
         expected="a memory format",
         got=repr(value),
-        mend="pass flow.contiguous_format, or leave it out",
+        hint="pass flow.contiguous_format, or leave it out",
+        kind=ArgumentTypeError,
     )
 
 

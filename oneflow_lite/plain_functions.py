@@ -11,7 +11,7 @@ import numpy as np
 
 from oneflow_lite.device import array_module, as_device, to_device
 from oneflow_lite.dtype import as_dtype, default_float
-from oneflow_lite.errors import ArgumentError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ShapeError, arg_error
 from oneflow_lite.functors.creation import arange, check_real, from_dlpack, from_numpy, full, tensor
 from oneflow_lite.functors.joining import cat
 from oneflow_lite.functors.out import fill_out
@@ -58,13 +58,13 @@ def asarray(
         shared = frombuffer(obj, dtype=default_float() if dtype is None else dtype)
     if shared is None:
         if copy is False:
-            raise _not_shared(f"a {type(obj).__name__}")
+            raise _not_shared_error(f"a {type(obj).__name__}")
         made = tensor(obj, dtype=dtype, device=device)
         return made.requires_grad_() if requires_grad else made
     place = shared.device if device is None else as_device(device)
     result = shared.to(place, shared.dtype if dtype is None else dtype)
     if result is not shared and copy is False:
-        raise _not_shared(f"{shared.dtype} on {shared.device}")
+        raise _not_shared_error(f"{shared.dtype} on {shared.device}")
     if copy and result is shared:
         result = shared.clone()
     if requires_grad is False and result.requires_grad:
@@ -72,9 +72,9 @@ def asarray(
     return result.requires_grad_() if requires_grad and not result.requires_grad else result
 
 
-def _not_shared(got: str) -> Exception:
+def _not_shared_error(got: str) -> Exception:
     expected = "what shares memory, as copy=False asks"
-    return bad_argument(ArgumentError, "asarray", "obj", expected, got, "leave copy= out")
+    return arg_error("asarray", "obj", expected, got, "leave copy= out", ArgumentError)
 
 
 def frombuffer(
@@ -98,8 +98,8 @@ def frombuffer(
         length = memoryview(buffer).nbytes
     except TypeError:
         expected, got = "an object with the buffer protocol", type(buffer).__name__
-        mend = "use flow.tensor(...)"
-        raise bad_argument(ArgumentError, "frombuffer", "buffer", expected, got, mend) from None
+        hint = "use flow.tensor(...)"
+        raise arg_error("frombuffer", "buffer", expected, got, hint, ArgumentError) from None
     size, left = dtype.itemsize, length - offset
     wrong: tuple[str, str, Any] | None = None
     if not length or not count:
@@ -111,8 +111,8 @@ def frombuffer(
     elif count > 0 and count * size > left:
         wrong = "count", f"at most {left // size} elements of {size} bytes", count
     if wrong is not None:
-        mend = "change count or offset"
-        raise bad_argument(ArgumentError, "frombuffer", wrong[0], wrong[1], wrong[2], mend)
+        hint = "change count or offset"
+        raise arg_error("frombuffer", wrong[0], wrong[1], wrong[2], hint, ArgumentError)
     array = np.frombuffer(buffer, dtype, -1 if count < 0 else count, offset)
     return from_numpy(array).requires_grad_(requires_grad)
 
@@ -138,8 +138,8 @@ def empty_strided(
     size, strides = Size(size), Size(stride)
     if len(size) != len(strides) or min(strides, default=0) < 0 or min(size, default=0) < 0:
         expected, got = "one stride of at least 0 for each size", f"{strides} for sizes {size}"
-        mend = "give as many strides as sizes"
-        raise bad_argument(ShapeError, "empty_strided", "stride", expected, got, mend)
+        hint = "give as many strides as sizes"
+        raise arg_error("empty_strided", "stride", expected, got, hint, ShapeError)
     chosen = default_float() if dtype is None else as_dtype("empty_strided", dtype)
     place = as_device(device)
     last = sum((n - 1) * step for n, step in zip(size, strides, strict=True))
@@ -180,8 +180,8 @@ def range(
     start, end, step = (check_real("range", name, value) for name, value in given.items())
     if not step or (end - start) * step < 0:
         expected, got = "a step that leads from start to end", step
-        mend = "change its sign"
-        raise bad_argument(ArgumentError, "range", "step", expected, got, mend)
+        hint = "change its sign"
+        raise arg_error("range", "step", expected, got, hint, ArgumentError)
     count = math.floor((end - start) / step) + 1
     if dtype is None:
         dtype = default_float() if out is None else out.dtype
@@ -203,9 +203,9 @@ def broadcast_shapes(*shapes: Any) -> Size:
     try:
         return Size(np.broadcast_shapes(*listed))
     except ValueError:
-        expected, mend = "shapes that broadcast together", "make the sizes equal or 1"
+        expected, hint = "shapes that broadcast together", "make the sizes equal or 1"
         got = " and ".join(map(str, listed))
-        raise bad_argument(ShapeError, "broadcast_shapes", "shapes", expected, got, mend) from None
+        raise arg_error("broadcast_shapes", "shapes", expected, got, hint, ShapeError) from None
 
 
 def nonzero_static(
@@ -256,8 +256,8 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     elif len(sizes) > 2 and len(set(sizes)) > 1:
         expected = "dimensions of one size, as there are more than 2"
     if expected:
-        mend = "fill each matrix by itself"
-        raise bad_argument(ShapeError, "fill_diagonal_", "self", expected, f"shape {sizes}", mend)
+        hint = "fill each matrix by itself"
+        raise arg_error("fill_diagonal_", "self", expected, f"shape {sizes}", hint, ShapeError)
     count, step, start = min(sizes), sum(self.stride()), self.storage_offset()
     if count:
         self.as_strided((count,), (step,), start).fill_(fill_value)

@@ -9,7 +9,7 @@ import numpy as np
 from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import CPU, Device, to_device
 from oneflow_lite.dtype import SUPPORTED, DType, float16, scalar_dtype
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.tensor import Tensor, as_constant, make_constant, make_tensor
 
 scalars: dict[tuple[Any, DType], Tensor] = {}
@@ -25,13 +25,13 @@ def _wrapped(value: Any, dtype: DType, device: Device) -> Any:
     if low == 0 and -high <= value < 0:
         array = np.array(value % (high + 1), dtype=dtype)
         return array if device is CPU else to_device(array, device)
-    raise bad_argument(
-        ArgumentError,
+    raise arg_error(
         "scalar",
         "value",
         expected=f"a number from {low} to {high}, for a tensor of dtype {dtype}",
         got=value,
-        mend="convert the tensor to a wider dtype first",
+        hint="convert the tensor to a wider dtype first",
+        kind=ArgumentError,
     )
 
 

@@ -27,7 +27,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
     SerializationError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.tensor import Tensor, make_tensor, to_array
 from oneflow_lite.torch_files import is_torch_file, load_torch, locate
@@ -90,7 +90,7 @@ def save(
     elif hasattr(f, "write"):
         f.write(data)
     else:
-        raise _not_a_file("save", f)
+        raise _not_a_file_error("save", f)
 
 
 def load(
@@ -137,7 +137,7 @@ def load(
     elif hasattr(f, "read"):
         data = f.read()
     else:
-        raise _not_a_file("load", f)
+        raise _not_a_file_error("load", f)
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise SerializationError(
             f"load(): the file gives {type(data).__name__} instead of bytes; open it in binary mode"
@@ -254,7 +254,7 @@ class _Reader:
             return {name: self.tensor(name, a.dtype.name) for name, a in self.arrays.items()}
         structure = metadata[_STRUCTURE]
         if metadata.get(_CHECKSUM) != str(_checksum(structure, self.arrays)):
-            raise _damaged("its checksum does not match its contents")
+            raise _damaged_error("its checksum does not match its contents")
         try:
             described = json.loads(structure)
             version = described["version"]
@@ -265,7 +265,7 @@ class _Reader:
                 )
             return self.build(described["root"])
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise _damaged(f"its description cannot be followed ({error!r})") from None
+            raise _damaged_error(f"its description cannot be followed ({error!r})") from None
 
     def parse(self) -> dict[str, str]:
         """Fill `arrays`, in the order of the file, and return the metadata."""
@@ -276,7 +276,7 @@ class _Reader:
             length = struct.unpack("<Q", self.data[:8])[0]
             header = json.loads(self.data[8 : 8 + length])
         except Exception as error:  # the library raises classes of its own
-            raise _damaged(str(error)) from None
+            raise _damaged_error(str(error)) from None
         metadata = header.pop("__metadata__", None) or {}
         for name in header:
             kind = found[name]["dtype"]
@@ -350,19 +350,19 @@ def _where(path: tuple[str, ...]) -> str:
     return f"the entry {'.'.join(path)!r}" if path else "the object"
 
 
-def _damaged(why: str) -> SerializationError:
+def _damaged_error(why: str) -> SerializationError:
     return SerializationError(
         f"load(): the file is damaged, cut short or no safetensors file: {why}; "
         "save it again with flow.save"
     )
 
 
-def _not_a_file(op: str, value: object) -> FlowError:
-    return bad_argument(
-        ArgumentTypeError,
+def _not_a_file_error(op: str, value: object) -> FlowError:
+    return arg_error(
         op,
         "f",
         expected="a path or a binary file",
         got=type(value).__name__,
-        mend="pass a path",
+        hint="pass a path",
+        kind=ArgumentTypeError,
     )

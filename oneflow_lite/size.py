@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, overload
 
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, arg_error
 
 
 class Size(tuple[int, ...]):
@@ -27,13 +27,13 @@ class Size(tuple[int, ...]):
         try:
             return tuple.__new__(cls, map(operator.index, sizes))
         except TypeError as error:
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "Size",
                 "sizes",
                 expected="a sequence of whole numbers",
                 got=f"{sizes!r} ({error})",
-                mend="pass a list of ints",
+                hint="pass a list of ints",
+                kind=ArgumentTypeError,
             ) from None
 
     def numel(self) -> int:

@@ -20,7 +20,7 @@ from oneflow_lite.errors import (
     DTypeError,
     GradientError,
     ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.checks import check_dims, check_tensor
 from oneflow_lite.functors.creation import as_tensor, empty, zeros
@@ -154,8 +154,8 @@ class SparseTensor:
             return self.shape
         if -self.ndim <= dim < self.ndim:
             return self.shape[dim]
-        expected, mend = f"{-self.ndim} to {self.ndim - 1}", "name a dimension that it has"
-        raise bad_argument(DimError, "size", "dim", expected, dim, mend)
+        expected, hint = f"{-self.ndim} to {self.ndim - 1}", "name a dimension that it has"
+        raise arg_error("size", "dim", expected, dim, hint, DimError)
 
     def numel(self) -> int:
         """Return the number of elements, zeros included."""
@@ -263,7 +263,7 @@ class SparseTensor:
         """Return the transpose of a matrix."""
         if self.ndim != 2:
             expected, got = "2 dimensions", f"shape {self.shape}"
-            raise bad_argument(ShapeError, "t", "self", expected, got, "use transpose()")
+            raise arg_error("t", "self", expected, got, "use transpose()", ShapeError)
         return self.transpose(0, 1)
 
     T = property(t, doc="The transpose of a matrix.")
@@ -274,8 +274,8 @@ class SparseTensor:
         order = list(range(self.ndim))
         order[a], order[b] = b, a
         if max(a, b) >= self.sparse_dim() and a != b:
-            expected, mend = "sparse dimensions", "use to_dense()"
-            raise bad_argument(DimError, "transpose", "dim0", expected, (dim0, dim1), mend)
+            expected, hint = "sparse dimensions", "use to_dense()"
+            raise arg_error("transpose", "dim0", expected, (dim0, dim1), hint, DimError)
         size = tuple(self.shape[i] for i in order)
         return SparseTensor(self._i[order[: self.sparse_dim()]], self._v, size, a == b)
 
@@ -286,8 +286,8 @@ class SparseTensor:
 
     def _scaled(self, op: str, other: Any) -> Any:
         if isinstance(other, SparseTensor) or (isinstance(other, Tensor) and other.ndim):
-            expected, mend = "a number or a 0-d tensor", "use to_dense()"
-            raise bad_argument(ArgumentTypeError, op, "other", expected, "a tensor", mend)
+            expected, hint = "a number or a 0-d tensor", "use to_dense()"
+            raise arg_error(op, "other", expected, "a tensor", hint, ArgumentTypeError)
         return other
 
     def __mul__(self, other: Any) -> SparseTensor:
@@ -305,8 +305,8 @@ class SparseTensor:
             return self.to_dense() + other
         if not isinstance(other, SparseTensor) or other.shape != self.shape:
             got = f"shape {other.shape}" if hasattr(other, "shape") else type(other).__name__
-            expected, mend = f"a tensor of shape {self.shape}", "use to_dense()"
-            raise bad_argument(ShapeError, "add", "other", expected, got, mend)
+            expected, hint = f"a tensor of shape {self.shape}", "use to_dense()"
+            raise arg_error("add", "other", expected, got, hint, ShapeError)
         from oneflow_lite.functors.joining import cat
 
         indices, values = cat([self._i, other._i], 1), cat([self._v, other._v])
@@ -343,15 +343,15 @@ def _product(op: str, x: Any, y: Any, ranks: tuple[int, ...]) -> Tensor:
     """Return x @ y: rows of y, gathered by column and weighted by value, add up by row."""
     if not isinstance(x, SparseTensor) or not isinstance(y, Tensor):
         got = f"{type(x).__name__} and {type(y).__name__}"
-        expected, mend = "a sparse matrix and a dense tensor", "use to_sparse() or to_dense()"
-        raise bad_argument(ArgumentTypeError, op, "mat2", expected, got, mend)
+        expected, hint = "a sparse matrix and a dense tensor", "use to_sparse() or to_dense()"
+        raise arg_error(op, "mat2", expected, got, hint, ArgumentTypeError)
     if x.ndim != 2 or x.dense_dim() or y.ndim not in ranks or y.shape[0] != x.shape[1]:
         got = f"shapes {x.shape} and {y.shape}"
-        expected, mend = "a matrix (n, m) and one dense with m rows", "transpose one of them"
-        raise bad_argument(ShapeError, op, "mat2", expected, got, mend)
+        expected, hint = "a matrix (n, m) and one dense with m rows", "transpose one of them"
+        raise arg_error(op, "mat2", expected, got, hint, ShapeError)
     if x.dtype != y.dtype:
-        expected, mend = f"dtype {x.dtype}, that of the sparse matrix", "convert one with to()"
-        raise bad_argument(DTypeError, op, "mat2", expected, y.dtype, mend)
+        expected, hint = f"dtype {x.dtype}, that of the sparse matrix", "convert one with to()"
+        raise arg_error(op, "mat2", expected, y.dtype, hint, DTypeError)
     rows, columns = x._i
     weights = x._v if y.ndim == 1 else x._v.unsqueeze(1)
     parts = y.index_select(0, columns) * weights
@@ -394,19 +394,19 @@ def sparse_coo_tensor(
     places = places.detach().to(found.device, as_dtype(op, "int64"))
     if places.ndim != 2 or not found.ndim or places.shape[1] != found.shape[0]:
         got = f"indices {places.shape} and values {found.shape}"
-        expected, mend = "indices (dimensions, n) and values (n, *)", "give one column for a value"
-        raise bad_argument(ShapeError, op, "values", expected, got, mend)
+        expected, hint = "indices (dimensions, n) and values (n, *)", "give one column for a value"
+        raise arg_error(op, "values", expected, got, hint, ShapeError)
     sparse_dim, count = places.shape
     ends = [int(n) + 1 for n in places.amax(1).tolist()] if count else [0] * sparse_dim
     shape = Size((*ends, *found.shape[1:])) if size is None else Size(size)
     if len(shape) != sparse_dim + found.ndim - 1 or shape[sparse_dim:] != found.shape[1:]:
         expected = f"{sparse_dim} sizes, and then those of a value, {tuple(found.shape[1:])}"
-        raise bad_argument(ShapeError, op, "size", expected, shape, "change it or the values")
+        raise arg_error(op, "size", expected, shape, "change it or the values", ShapeError)
     low = int(places.min()) if count and sparse_dim else 0
     if low < 0 or any(end > n for end, n in zip(ends, shape, strict=False)):
         got = f"indices from {low} to {[end - 1 for end in ends]}"
-        expected, mend = f"indices inside the size {shape}", "enlarge the size"
-        raise bad_argument(ArgumentError, op, "indices", expected, got, mend)
+        expected, hint = f"indices inside the size {shape}", "enlarge the size"
+        raise arg_error(op, "indices", expected, got, hint, ArgumentError)
     if requires_grad:
         found = found.detach().clone().requires_grad_()
     return SparseTensor(places, found, shape, bool(is_coalesced) or (not count))
@@ -416,8 +416,8 @@ def to_sparse(self: Tensor, sparse_dim: Any = None, **options: Any) -> SparseTen
     """Return the elements that are not 0 as a sparse tensor; its first dimensions are sparse."""
     count = self.ndim if sparse_dim is None else sparse_dim
     if not isinstance(count, int) or not 0 < count <= self.ndim:
-        expected, mend = f"1 to {self.ndim}", "leave it out"
-        raise bad_argument(DimError, "to_sparse", "sparse_dim", expected, repr(sparse_dim), mend)
+        expected, hint = f"1 to {self.ndim}", "leave it out"
+        raise arg_error("to_sparse", "sparse_dim", expected, repr(sparse_dim), hint, DimError)
     there = self.detach() != 0
     if count < self.ndim:
         there = there.any(tuple(range(count, self.ndim)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.tensor import Tensor
 
 # NumPy's names of parameters, which PyTorch's functions take as well.
@@ -21,7 +21,7 @@ def one_of(op: str, argument: str, value: Any, default: Any, other: str, given: 
     if value is default or (not isinstance(value, Tensor) and value == default):
         return given
     expected = f"one of {argument} and {other}"
-    raise bad_argument(ArgumentTypeError, op, other, expected, "both", "leave one out")
+    raise arg_error(op, other, expected, "both", "leave one out", ArgumentTypeError)
 
 
 def as_number(value: Any) -> Any:

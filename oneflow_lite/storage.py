@@ -21,7 +21,7 @@ class Origin(NamedTuple):
     """How a view was made, when autograd cannot follow writes to its memory for that reason."""
 
     how: str
-    mend: str
+    hint: str
 
 
 NO_GRAD = Origin(

@@ -47,7 +47,7 @@ from oneflow_lite.errors import (
     GradientError,
     InplaceError,
     ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.locks import FREE_THREADED, make_lock
 from oneflow_lite.memory_format import check_memory_format, lies_in
@@ -234,13 +234,13 @@ class Tensor(Methods):
     def item(self) -> Any:
         """Return the only element as a Python number."""
         if self._data.size != 1:
-            raise bad_argument(
-                ShapeError,
+            raise arg_error(
                 "item",
                 "self",
                 expected="one element",
                 got=f"shape {self.shape}",
-                mend="index the tensor, or use tolist()",
+                hint="index the tensor, or use tolist()",
+                kind=ShapeError,
             )
         self._leave("item")
         return self._data.item()
@@ -252,13 +252,13 @@ class Tensor(Methods):
 
     def __bool__(self) -> bool:
         if self._data.size != 1:
-            raise bad_argument(
-                ShapeError,
+            raise arg_error(
                 "bool",
                 "self",
                 expected="one element",
                 got=f"shape {self.shape}",
-                mend="use .any() or .all()",
+                hint="use .any() or .all()",
+                kind=ShapeError,
             )
         self._leave("bool")
         return bool(self._data.item())
@@ -275,37 +275,37 @@ class Tensor(Methods):
     def _number(self, op: str) -> Any:
         """Return the only element, for a conversion; a complex one only where it is real."""
         if self._data.size != 1:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 op,
                 "self",
                 expected="one element",
                 got=f"shape {self.shape}",
-                mend="index the tensor, or use tolist()",
+                hint="index the tensor, or use tolist()",
+                kind=ArgumentError,
             )
         value = self.item()
         if op == "complex" or not isinstance(value, complex):
             return value
         if value.imag:
-            raise bad_argument(
-                DTypeError,
+            raise arg_error(
                 op,
                 "self",
                 expected="a real number",
                 got=value,
-                mend="take its .real or .abs()",
+                hint="take its .real or .abs()",
+                kind=DTypeError,
             )
         return value.real
 
     def __index__(self) -> int:
         if self._data.dtype.kind not in "iub":
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "index",
                 "self",
                 expected="a tensor of integers with one element",
                 got=self.dtype,
-                mend="convert it with int()",
+                hint="convert it with int()",
+                kind=ArgumentTypeError,
             )
         return int(self.item())
 
@@ -324,13 +324,13 @@ class Tensor(Methods):
 
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, (Tensor, *SCALAR_TYPES)):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "in",
                 "value",
                 expected="a number or a Tensor",
                 got=type(value).__name__,
-                mend="ask tolist()",
+                hint="ask tolist()",
+                kind=ArgumentError,
             )
         return bool((self == value).any())
 
@@ -338,13 +338,13 @@ class Tensor(Methods):
         if self._data.ndim == 0:
             return format(self.item(), spec)
         if spec:
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "format",
                 "spec",
                 expected="no format for a tensor with dimensions",
                 got=repr(spec),
-                mend="format its elements, or flow.set_printoptions",
+                hint="format its elements, or flow.set_printoptions",
+                kind=ArgumentTypeError,
             )
         return repr(self)
 
@@ -400,13 +400,13 @@ class Tensor(Methods):
             return
         if value:
             if self._data.dtype.kind not in "fc":
-                raise bad_argument(
-                    DTypeError,
+                raise arg_error(
                     "requires_grad",
                     "self",
                     expected="a floating point or complex dtype",
                     got=self.dtype,
-                    mend="convert it with .float()",
+                    hint="convert it with .float()",
+                    kind=DTypeError,
                 )
             meta = self.autograd_meta
             meta.requires_grad = True
@@ -473,25 +473,25 @@ class Tensor(Methods):
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                raise bad_argument(
-                    ArgumentTypeError,
+                raise arg_error(
                     "grad",
                     "value",
                     expected="a Tensor or None",
                     got=type(value).__name__,
-                    mend="wrap the value with flow.tensor(...)",
+                    hint="wrap the value with flow.tensor(...)",
+                    kind=ArgumentTypeError,
                 )
             if value is self:
                 raise GradientError("grad: a tensor cannot be its own gradient; pass a clone()")
             for what in ("shape", "dtype", "device"):
                 if getattr(value, what) != getattr(self, what):
-                    raise bad_argument(
-                        GradientError,
+                    raise arg_error(
                         "grad",
                         "value",
                         expected=f"{what} {getattr(self, what)}, that of the tensor",
                         got=getattr(value, what),
-                        mend="convert the gradient first",
+                        hint="convert the gradient first",
+                        kind=GradientError,
                     )
         self.autograd_meta.acc_grad = value
 
@@ -584,22 +584,22 @@ class Tensor(Methods):
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "data",
                 "value",
                 expected="a Tensor",
                 got=type(value).__name__,
-                mend="wrap the value with flow.tensor(...)",
+                hint="wrap the value with flow.tensor(...)",
+                kind=ArgumentTypeError,
             )
         if self._edge is not None and value.dtype.kind not in "fc":
-            raise bad_argument(
-                DTypeError,
+            raise arg_error(
                 "data",
                 "value",
                 expected="a floating point or complex dtype, as the tensor requires a gradient",
                 got=value.dtype,
-                mend="convert the value with .float()",
+                hint="convert the value with .float()",
+                kind=DTypeError,
             )
         self._data = value._data
         self._storage = value.memory
@@ -750,13 +750,13 @@ def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:
         dim = int(dim)
     if isinstance(dim, (int, np.integer)) and -len(entries) <= dim < len(entries):
         return entries[dim]
-    raise bad_argument(
-        DimError,
+    raise arg_error(
         op,
         "dim",
         expected=f"a dimension of a tensor of {len(entries)} dimensions",
         got=repr(dim),
-        mend="name a dimension that the tensor has",
+        hint="name a dimension that the tensor has",
+        kind=DimError,
     )
 
 
@@ -815,13 +815,13 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
         if dtype is not None:  # from the data once more: a number that overflows raises
             array = array.astype(dtype) if keep else np.array(data, dtype=dtype)
     except (ValueError, TypeError, OverflowError) as error:
-        raise bad_argument(
-            ArgumentTypeError if isinstance(error, TypeError) else ArgumentError,
+        raise arg_error(
             op,
             "data",
             expected="a number, or nested sequences of numbers of equal lengths",
             got=f"{type(data).__name__} ({error})",
-            mend="make all rows equally long and all elements numbers",
+            hint="make all rows equally long and all elements numbers",
+            kind=ArgumentTypeError if isinstance(error, TypeError) else ArgumentError,
         ) from None
     if dtype is None and not keep and not isinstance(first, (np.generic, np.ndarray)):
         if array.dtype.kind == "f":

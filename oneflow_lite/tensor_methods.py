@@ -19,7 +19,7 @@ from oneflow_lite.errors import (
     DTypeError,
     GradientError,
     ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -65,13 +65,13 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if isinstance(dtype, str) and dtype.startswith("torch."):
         place, _, name = dtype.removeprefix("torch.").rpartition(".")
         if name not in TYPE_NAMES or place not in ("", "cuda"):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "type",
                 "dtype",
                 expected="a dtype, or one of " + ", ".join([f"'torch.{n}'" for n in TYPE_NAMES]),
                 got=repr(dtype),
-                mend="pass flow.float32 or another dtype",
+                hint="pass flow.float32 or another dtype",
+                kind=ArgumentError,
             )
         return self.to(place or "cpu", TYPE_NAMES[name])
     if hasattr(dtype, "type_name"):
@@ -143,13 +143,13 @@ def _writable(op: str, self: Tensor) -> None:
             f"{op}(): the tensor requires a gradient, which cannot follow; detach() it first"
         )
     if self.is_view():
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             op,
             "self",
             expected="a tensor that is no view of another one",
             got=f"a view of a tensor of shape {self._base.shape if self._base is not None else ()}",
-            mend="clone() it first",
+            hint="clone() it first",
+            kind=ShapeError,
         )
     self._leave(op)
 
@@ -190,22 +190,22 @@ def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
     if source is None:
         source = make_tensor(self._data[:0].reshape(0) if self.ndim else self._data.reshape(1)[:0])
     if not isinstance(source, Tensor):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "set_",
             "source",
             expected="a Tensor",
             got=type(source).__name__,
-            mend="pass a tensor; storages are not exposed",
+            hint="pass a tensor; storages are not exposed",
+            kind=ArgumentTypeError,
         )
     if source.dtype != self.dtype:
-        raise bad_argument(
-            DTypeError,
+        raise arg_error(
             "set_",
             "source",
             expected=f"dtype {self.dtype}",
             got=source.dtype,
-            mend="convert it first",
+            hint="convert it first",
+            kind=DTypeError,
         )
     _take(self, source.detach())
     return self

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 
 Array = np.ndarray[Any, Any]
 _DEFAULTS: dict[str, Any] = {
@@ -62,13 +62,13 @@ def set_printoptions(
     """
     if profile is not None:
         if profile not in _PROFILES:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "set_printoptions",
                 "profile",
                 expected="one of " + ", ".join(map(repr, _PROFILES)),
                 got=repr(profile),
-                mend="name one of these",
+                hint="name one of these",
+                kind=ArgumentError,
             )
         _options.update({**_DEFAULTS, **_PROFILES[profile]})
     given = {

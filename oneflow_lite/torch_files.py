@@ -66,10 +66,10 @@ def load_torch(data: bytes, map_location: Any) -> Any:
     except FlowError:
         raise
     except Exception as error:  # the instructions make no sense, or the zip file is none
-        raise damaged(f"{type(error).__name__}: {error}") from None
+        raise damaged_error(f"{type(error).__name__}: {error}") from None
 
 
-def damaged(why: str) -> SerializationError:
+def damaged_error(why: str) -> SerializationError:
     """Return the error for a file that does not follow its own format."""
     return SerializationError(
         f"load(): the file is damaged, cut short or no file of torch.save: {why}; {_CONVERT}"
@@ -141,10 +141,10 @@ class _Machine:
             elif opcode.name == "STOP":
                 return plain(self.stack.pop())
             elif step is None:
-                raise refused(f"the instruction {opcode.name}")
+                raise refused_error(f"the instruction {opcode.name}")
             else:
                 step(self, argument)
-        raise damaged("it ends in the middle")
+        raise damaged_error("it ends in the middle")
 
     def pop_mark(self) -> list[Any]:
         """Return what stands above the last mark."""
@@ -180,7 +180,7 @@ class _Machine:
     def tuple_of(self, count: int | None) -> None:
         start = len(self.stack) - (count or 0)
         if start < 0:
-            raise damaged("it takes more than there is")
+            raise damaged_error("it takes more than there is")
         found = self.pop_mark() if count is None else self.stack[start:]
         if count is not None:
             del self.stack[start:]
@@ -212,7 +212,9 @@ class _Machine:
     def top(self, kind: type) -> Any:
         """Return the value on the top of the stack, which is of this kind."""
         if not isinstance(self.stack[-1], kind):
-            raise damaged(f"it fills a {type(self.stack[-1]).__name__} as if it were a {kind}")
+            raise damaged_error(
+                f"it fills a {type(self.stack[-1]).__name__} as if it were a {kind}"
+            )
         return self.stack[-1]
 
     def named(self, name: str) -> None:
@@ -226,7 +228,7 @@ class _Machine:
     def call(self, _: Any) -> None:
         args, function = self.stack.pop(), self.stack.pop()
         if not isinstance(function, _Global) or function.make is None or type(args) is not tuple:
-            raise damaged("it calls what cannot be called")
+            raise damaged_error("it calls what cannot be called")
         self.spend(args)
         self.stack.append(function.make(*args))
 
@@ -234,7 +236,7 @@ class _Machine:
         """Take the elements of some arguments off what may be handed on."""
         self.room -= sum([len(arg) for arg in args if isinstance(arg, _SIZED)])
         if self.room < 0:
-            raise damaged("it copies its contents more often than any file of weights does")
+            raise damaged_error("it copies its contents more often than any file of weights does")
 
     def build(self, _: Any) -> None:
         """Give an object its state; what then is another object takes the place in the memo."""
@@ -247,7 +249,7 @@ class _Machine:
         elif isinstance(before, OrderedDict) and isinstance(state, dict) and [*state] == [_META]:
             after._metadata = plain(state[_META])
         else:
-            raise refused(f"the state of a {type(before).__name__}")
+            raise refused_error(f"the state of a {type(before).__name__}")
         self.stack.append(after)
 
     def persistent(self, _: Any) -> None:
@@ -311,7 +313,7 @@ def checked_key(key: Any) -> Any:
     """Return a key, or member of a set: a number, text, bytes, None, or a tuple of these."""
     for part in key if type(key) is tuple else (key,):
         if not isinstance(part, _KEYS):
-            raise refused(f"a key of type {type(part).__name__}")
+            raise refused_error(f"a key of type {type(part).__name__}")
     return key
 
 
@@ -323,16 +325,16 @@ def plain(value: Any) -> Any:
     while left:
         part = left.pop()
         if isinstance(part, _Global):
-            raise refused(f"'{part.name}'")
+            raise refused_error(f"'{part.name}'")
         if isinstance(part, (_Numpy, _Stored)):
-            raise refused("an array or a storage that is not finished")
+            raise refused_error("an array or a storage that is not finished")
         if type(part) is tuple and id(part) not in seen:  # lists and dicts were asked when filled
             seen.add(id(part))
             left.extend(part)
     return value
 
 
-def refused(what: str) -> SerializationError:
+def refused_error(what: str) -> SerializationError:
     """Return the error for what a file holds and this one does not build."""
     return SerializationError(
         f"load(): the file holds {what}; only tensors, numbers, strings and containers of these "
@@ -343,12 +345,12 @@ def refused(what: str) -> SerializationError:
 def global_of(module: Any, name: Any) -> Any:
     """Return what a name in a file stands for; raise for all names that are not in the table."""
     if not isinstance(module, str) or not isinstance(name, str):
-        raise damaged("a name that is no text")
+        raise damaged_error("a name that is no text")
     if module == "torch" and name in _TORCH_DTYPES:
         return as_dtype("load", name)
     found = _GLOBALS.get((module, name))
     if found is None:
-        raise refused(f"'{module}.{name}'")
+        raise refused_error(f"'{module}.{name}'")
     return found
 
 
@@ -358,7 +360,7 @@ def global_of(module: Any, name: Any) -> Any:
 def _sizes(values: Any) -> tuple[int, ...]:
     found = tuple(values)
     if not all(type(value) is int and value >= 0 for value in found):
-        raise damaged("a shape, a stride or an offset that is none")
+        raise damaged_error("a shape, a stride or an offset that is none")
     return found
 
 
@@ -373,15 +375,15 @@ def _tensor(
 ) -> Tensor:
     """Return a view of stored elements, which must lie among them."""
     if not isinstance(stored, _Stored):
-        raise damaged("a tensor without a storage")
+        raise damaged_error("a tensor without a storage")
     shape, steps, (first,) = _sizes(size), _sizes(stride), _sizes((offset,))
     if len(shape) != len(steps):
-        raise damaged(f"a tensor of shape {shape} with strides {steps}")
+        raise damaged_error(f"a tensor of shape {shape} with strides {steps}")
     if hooks:
-        raise refused("a tensor with hooks")
+        raise refused_error("a tensor with hooks")
     last = first + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
     if math.prod(shape) and last >= stored.array.size:
-        raise damaged(f"a tensor whose elements reach to {last} of {stored.array.size}")
+        raise damaged_error(f"a tensor whose elements reach to {last} of {stored.array.size}")
     flat = as_plain(stored.array)
     flags = metadata if isinstance(metadata, dict) else {}
     lazy = bool(flags.get("conj") or flags.get("neg"))  # a view in PyTorch, a copy here
@@ -416,7 +418,7 @@ def _typed_tensor(
 ) -> Tensor:
     """Return a view of stored bytes as elements of a dtype."""
     if not isinstance(stored, _Stored):
-        raise damaged("a tensor without a storage")
+        raise damaged_error("a tensor without a storage")
     typed = as_plain(stored.array).view(_numpys(as_dtype("load", dtype)))
     stored = stored._replace(array=adopted(typed))
     return _tensor(stored, offset, size, stride, requires_grad, hooks, metadata)
@@ -425,7 +427,7 @@ def _typed_tensor(
 def _parameter(data: Any, requires_grad: Any, hooks: Any = (), state: Any = None) -> Parameter:
     """Return a parameter; `state` are attributes that were set on it."""
     if not isinstance(data, Tensor) or hooks:
-        raise refused("a parameter that is no tensor, or has hooks")
+        raise refused_error("a parameter that is no tensor, or has hooks")
     made: Parameter = _with_attributes(Parameter(data, bool(requires_grad)), state)
     return made
 
@@ -433,7 +435,7 @@ def _parameter(data: Any, requires_grad: Any, hooks: Any = (), state: Any = None
 def _of_type(make: Any, kind: Any, args: Any, state: Any) -> Any:
     """Return a tensor that had attributes of its own."""
     if not isinstance(make, _Global) or make.make not in (_tensor, _typed_tensor, _parameter):
-        raise refused("a tensor of a class of its own")
+        raise refused_error("a tensor of a class of its own")
     return _with_attributes(make.make(*args), state)
 
 
@@ -459,7 +461,7 @@ class _Numpy:
         """Return the array of the bytes."""
         _, shape, dtype, fortran, data = state
         if not isinstance(data, (bytes, bytearray)):
-            raise refused("an array of NumPy of Python objects")
+            raise refused_error("an array of NumPy of Python objects")
         array = np.frombuffer(data, _numpy_dtype(dtype))
         shape = _sizes(shape)
         array = array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
@@ -481,13 +483,13 @@ class _NumpyDType(_Numpy):
 
 def _numpy_dtype(value: Any) -> Any:
     if not isinstance(value, _NumpyDType):
-        raise damaged("elements of NumPy without a dtype")
+        raise damaged_error("elements of NumPy without a dtype")
     return value.dtype
 
 
 def _make_numpy_dtype(name: Any, *_: Any) -> _Numpy:
     if not isinstance(name, str) or name[:1] not in "biufc" or not name[1:].isdigit():
-        raise refused("an array of NumPy of another dtype than numbers")
+        raise refused_error("an array of NumPy of another dtype than numbers")
     return _NumpyDType(np.dtype(name))
 
 
@@ -497,14 +499,14 @@ def _numpy_scalar(dtype: Any, data: Any) -> Any:
 
 def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
     if type(text) is not str or encoding not in ("latin1", "latin-1", "utf-8", "ascii"):
-        raise damaged("bytes that are no text")
+        raise damaged_error("bytes that are no text")
     return text.encode(encoding)
 
 
 def _numbers(kind: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any) -> Any:
         if not all(isinstance(arg, (int, float)) for arg in args):
-            raise damaged("a number that is none")
+            raise damaged_error("a number that is none")
         return kind(*args)
 
     return make
@@ -518,7 +520,7 @@ def _ordered(items: Any = ()) -> Any:
 def _default_dict(factory: Any = None, items: Any = ()) -> Any:
     kind = factory.kind if isinstance(factory, _Global) else factory
     if kind is not None and kind not in _FACTORIES:
-        raise refused("a defaultdict of another factory than a plain type")
+        raise refused_error("a defaultdict of another factory than a plain type")
     return defaultdict(kind, _ordered(items))
 
 
@@ -527,7 +529,7 @@ def _elements(kind: Any) -> Callable[..., Any]:
 
     def make(items: Any = ()) -> Any:
         if not isinstance(items, (list, tuple, bytes)):
-            raise refused(f"a {kind.__name__} of something else than elements")
+            raise refused_error(f"a {kind.__name__} of something else than elements")
         return kind(map(checked_key if kind in (set, frozenset) else plain, items))
 
     return make
@@ -628,23 +630,23 @@ class _File:
     def stored(self, identity: Any) -> _Stored:
         """Return the storage of a persistent id."""
         if type(identity) is not tuple or len(identity) < 5 or identity[0] != "storage":
-            raise refused("a reference to something else than a storage")
+            raise refused_error("a reference to something else than a storage")
         _, kind, key, where, count = identity[:5]
         (count,) = _sizes((count,))
         dtype_name = kind.kind if isinstance(kind, _Global) else None
         if type(dtype_name) is not str or type(key) is not str or type(where) is not str:
-            raise damaged("a storage without a dtype, a name or a device")
+            raise damaged_error("a storage without a dtype, a name or a device")
         if any(part is not None for part in identity[5:]):
-            raise refused("a storage that is part of another one")
+            raise refused_error("a storage that is part of another one")
         untyped = dtype_name == "bytes"
         if untyped and self.swapped:
-            raise refused("bytes in the order of another machine, without a dtype")
+            raise refused_error("bytes in the order of another machine, without a dtype")
         dtype = _numpys(as_dtype("load", "uint8" if untyped else dtype_name))
         known = self.found.get(key)
         if known is None:
             known = self.found[key] = self.make(key, where, count, dtype)
         elif as_plain(known.array).dtype != dtype or known.array.size != count:
-            raise damaged("a storage is of two dtypes or sizes")
+            raise damaged_error("a storage is of two dtypes or sizes")
         return known
 
     def make(self, key: str, where: str, count: int, dtype: Any) -> _Stored:
@@ -673,19 +675,19 @@ class _Zip(_File):
             self.archive = archive
             names = archive.namelist()
             if len(set(names)) != len(names):
-                raise damaged("two records of one name")
+                raise damaged_error("two records of one name")
             pickles = [
                 name for name in names if name.count("/") == 1 and name.endswith("/data.pkl")
             ]
             if len(pickles) != 1:
-                raise damaged(f"{len(pickles)} records data.pkl")
+                raise damaged_error(f"{len(pickles)} records data.pkl")
             self.folder = pickles[0].removesuffix("data.pkl")
             if f"{self.folder}constants.pkl" in names:
-                raise refused("a model with its code, of torch.jit.save")
+                raise refused_error("a model with its code, of torch.jit.save")
             if f"{self.folder}byteorder" in names:
                 order = bytes(self.record("byteorder"))
                 if order not in (b"little", b"big"):
-                    raise damaged("a byte order that is neither little nor big")
+                    raise damaged_error("a byte order that is neither little nor big")
                 self.swapped = order == b"big"
             return self.run(io.BytesIO(bytes(self.record("data.pkl"))))
 
@@ -693,14 +695,16 @@ class _Zip(_File):
         """Return the bytes of a record, which its checksum covers."""
         info = self.archive.getinfo(self.folder + name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(self.data):
-            raise damaged(f"the record {name!r} is compressed, or longer than the file")
+            raise damaged_error(f"the record {name!r} is compressed, or longer than the file")
         return np.frombuffer(bytearray(self.archive.read(info)), np.uint8)
 
     def memory(self, key: str, nbytes: int) -> Any:
         """Return the bytes of a storage, as an array of their own."""
         found = self.record(f"data/{key}")
         if len(found) != nbytes:
-            raise damaged(f"the record 'data/{key}' has {len(found)} bytes instead of {nbytes}")
+            raise damaged_error(
+                f"the record 'data/{key}' has {len(found)} bytes instead of {nbytes}"
+            )
         return found
 
 
@@ -714,19 +718,19 @@ class _Legacy(_File):
         self.sizes: dict[str, int] = {}
         file = io.BytesIO(self.data)
         if self.run(file) != _LEGACY_MAGIC:
-            raise refused("a pickle that torch.save did not write")
+            raise refused_error("a pickle that torch.save did not write")
         version, system, result, keys = [self.run(file) for _ in range(4)]
         if version != _LEGACY_VERSION or not isinstance(system, dict):
-            raise damaged("it is of another version")
+            raise damaged_error("it is of another version")
         if system.get("little_endian") is False:
-            raise refused("bytes in the order of another machine")
+            raise refused_error("bytes in the order of another machine")
         if not isinstance(keys, list) or {*keys} != {*self.memories}:
-            raise damaged("the storages are not those of the tensors")
+            raise damaged_error("the storages are not those of the tensors")
         for key in keys:
             memory = self.memories[key]
             count = int.from_bytes(file.read(8), "little")
             if count * self.sizes[key] != len(memory) or file.readinto(memory) != len(memory):
-                raise damaged(f"the storage {key!r} is cut short")
+                raise damaged_error(f"the storage {key!r} is cut short")
         return result
 
     def stored(self, identity: Any) -> _Stored:
@@ -739,6 +743,6 @@ class _Legacy(_File):
         """Return room for the bytes, which stand behind the last pickle."""
         self.left -= nbytes
         if self.left < 0:
-            raise damaged("its storages are longer than the file")
+            raise damaged_error("its storages are longer than the file")
         self.memories[key] = np.zeros(nbytes, np.uint8)
         return self.memories[key]

@@ -73,7 +73,7 @@ def check_history(op: str, x: Tensor, needs_grad: bool = False) -> None:
     if view is not None and view.origin is not None:
         raise InplaceError(
             f"{op}(): a view that was made {view.origin.how} was to be written in place, which "
-            f"autograd does not follow; {view.origin.mend}"
+            f"autograd does not follow; {view.origin.hint}"
         )
     if base.is_leaf and (x._edge is not None or base._edge is not None):
         what = "a leaf that requires a gradient" if view is None else "a view of such a leaf"
@@ -99,11 +99,11 @@ def check_memory(op: str, x: Tensor) -> None:
     )
 
 
-def out_of_date(x: Tensor, origin: Origin) -> InplaceError:
+def out_of_date_error(x: Tensor, origin: Origin) -> InplaceError:
     """Build the error for the use of a view whose memory was written where nobody can follow."""
     return InplaceError(
         f"a view (shape {x.shape}) that was made {origin.how} is out of date: its base or another "
-        f"view of it was written in place; {origin.mend}"
+        f"view of it was written in place; {origin.hint}"
     )
 
 

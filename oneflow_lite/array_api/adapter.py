@@ -112,7 +112,7 @@ def through_numpy(
     tensors = tensors_in((args, kwargs))
     loses = any([x.requires_grad for x in tensors])
     if loses and kwargs.get("out") is not None:
-        raise no_gradient(name, kwargs)
+        raise no_gradient_error(name, kwargs)
     for x in tensors:
         x._leave(name)
     device = next((x.device for x in tensors if x.is_cuda), CPU)
@@ -127,7 +127,7 @@ def through_numpy(
     plain = _mapped((args, kwargs), lambda part: isinstance(part, Tensor), lambda x: x._data)
     result = function(*plain[0], **plain[1])
     if loses and _may_have_a_gradient(result):
-        raise no_gradient(name, kwargs)
+        raise no_gradient_error(name, kwargs)
     return _mapped(result, _is_wrapped, lambda part: make_constant(_asarray(xp, part)))
 
 
@@ -156,7 +156,7 @@ def _may_have_a_gradient(result: Any) -> bool:
     return bool(found)
 
 
-def no_gradient(name: str, options: Any) -> NotDifferentiableError:
+def no_gradient_error(name: str, options: Any) -> NotDifferentiableError:
     """Build the error for a function that would lose a gradient."""
     given = f" with {', '.join([f'{option}=' for option in options])}" if options else ""
     return NotDifferentiableError(

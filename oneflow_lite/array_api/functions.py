@@ -23,7 +23,7 @@ from oneflow_lite.dtype import (
     result_dtype,
     to_complex,
 )
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.tensor import Tensor
 
 # Parts
@@ -102,25 +102,25 @@ def asarray(
 ) -> Tensor:
     """Return a tensor of an array, a number or a nested sequence, sharing memory where it can."""
     if copy is False and not isinstance(obj, (Tensor, np.ndarray)):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "asarray",
             "copy",
             expected="None or True for a number or a sequence, which is always copied",
             got=False,
-            mend="leave it out",
+            hint="leave it out",
+            kind=ArgumentError,
         )
     made = functor("as_tensor")(obj, dtype=dtype, device=device)
     if copy:
         return made.clone() if made is obj or isinstance(obj, np.ndarray) else made
     if copy is False and not np.shares_memory(made.detach().numpy(), np.asarray(_plain(obj))):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "asarray",
             "copy",
             expected="None or True where dtype or device change",
             got=False,
-            mend="leave it out",
+            hint="leave it out",
+            kind=ArgumentError,
         )
     return made
 
@@ -296,13 +296,13 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, str) and kind in _KINDS:
         return as_dtype("isdtype", dtype).kind in _KINDS[kind]
     if isinstance(kind, str):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "isdtype",
             "kind",
             expected="one of " + ", ".join(map(repr, _KINDS)),
             got=repr(kind),
-            mend="name a kind of the standard, or pass a dtype",
+            hint="name a kind of the standard, or pass a dtype",
+            kind=ArgumentError,
         )
     return as_dtype("isdtype", dtype) == as_dtype("isdtype", kind)
 
@@ -430,13 +430,13 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     x = tensor(x)
     axes = axes_of(x, axis)
     if axis is not None and builtins.any([x.shape[i] != 1 for i in axes]):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "squeeze",
             "axis",
             expected="axes of size 1",
             got=f"{axis} of shape {x.shape}",
-            mend="name axes of size 1 only",
+            hint="name axes of size 1 only",
+            kind=ArgumentError,
         )
     return functor("squeeze")(x, axes)
 
@@ -534,13 +534,13 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, one tensor for each dimension."""
     x = tensor(x)
     if not x.ndim:
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             "nonzero",
             "x",
             expected="one dimension or more",
             got="a 0-d tensor",
-            mend="reshape it to (1,)",
+            hint="reshape it to (1,)",
+            kind=ShapeError,
         )
     return functor("nonzero")(x, as_tuple=True)
 
@@ -749,13 +749,13 @@ def _cumulative(
 ) -> Tensor:
     x = tensor(x)
     if axis is None and x.ndim > 1:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             f"cumulative_{name}",
             "axis",
             expected="an axis, for a tensor of several dimensions",
             got=None,
-            mend="name the axis",
+            hint="name the axis",
+            kind=ArgumentError,
         )
     x, axis = (functor("flatten")(x), 0) if axis is None or not x.ndim else (x, axis)
     dtype = summed_dtype(x, dtype)
@@ -850,13 +850,13 @@ def matrix_transpose(x: Any, /) -> Tensor:
     """Return the tensor with its last two axes exchanged."""
     x = tensor(x)
     if x.ndim < 2:
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             "matrix_transpose",
             "x",
             expected="two dimensions or more",
             got=f"shape {x.shape}",
-            mend="reshape it into a matrix",
+            hint="reshape it into a matrix",
+            kind=ShapeError,
         )
     return functor("transpose")(x, -2, -1)
 
@@ -872,13 +872,13 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the product of vectors along an axis; the first one is conjugated."""
     x, y = meet("vecdot", tensor(x1), tensor(x2))
     if not -min_ndim(x, y) <= axis < min_ndim(x, y) or x.shape[axis] != y.shape[axis]:
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             "vecdot",
             "x2",
             expected=f"as many elements as x1 of shape {x.shape} along axis {axis}",
             got=f"shape {y.shape}",
-            mend="name an axis that both have, of one size",
+            hint="name an axis that both have, of one size",
+            kind=ShapeError,
         )
     product = functor("mul")(functor("conj")(x) if x.is_complex() else x, y)
     return cast(functor("sum")(product, axis), x.dtype)

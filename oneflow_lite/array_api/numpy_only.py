@@ -12,7 +12,7 @@ from oneflow_lite.array_api import functions as standard
 from oneflow_lite.array_api.adapter import ADAPTERS, adapter, functor
 from oneflow_lite.array_api.elementwise import meet, operate
 from oneflow_lite.array_api.functions import as_float, axes_of, cast, tensor, to_end
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.tensor import Tensor
 
 # NumPy's second names, where the function does not tell its own.
@@ -221,13 +221,13 @@ def _pieces(x: Tensor, cuts: Any, axis: int, even: bool) -> list[Tensor]:
     size = x.shape[axis]
     if isinstance(cuts, (int, np.integer)):
         if even and size % cuts:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "split",
                 "indices_or_sections",
                 expected=f"a number that divides {size}, the size of axis {axis}",
                 got=cuts,
-                mend="use array_split() for parts of different sizes",
+                hint="use array_split() for parts of different sizes",
+                kind=ArgumentError,
             )
         whole, more = divmod(size, cuts)
         ends = np.cumsum([whole + (i < more) for i in range(cuts)])[:-1].tolist()

@@ -14,7 +14,7 @@ from oneflow_lite.autograd.mode import StateChange, ThreadState
 from oneflow_lite.autograd.saved_tensor import (
     SavedTensor,
     checksum,
-    overwritten,
+    overwritten_error,
     pack,
     unpack_packed,
 )
@@ -58,5 +58,5 @@ class ChecksummedGradFunction(WrappedGradFunction):
         """Compare the checksums, and go on."""
         for s, expected in zip(saved, self.checksums, strict=True):
             if s[2].version == s[3] and checksum(s) != expected:
-                raise overwritten(s, node)
+                raise overwritten_error(s, node)
         return self.inner.open(node, saved, recorded)

@@ -14,7 +14,7 @@ from oneflow_lite.autograd.grad_function import (
     as_tensors,
 )
 from oneflow_lite.autograd.gradients import RECORDED, fits
-from oneflow_lite.autograd.saved_tensor import stale, unpack, unpack_packed
+from oneflow_lite.autograd.saved_tensor import stale_error, unpack, unpack_packed
 from oneflow_lite.errors import FreedGraphError, GradientError, NotDifferentiableError
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
@@ -40,7 +40,7 @@ class CustomFunctionNode(FunctionNode):
         tensors = []
         for s in map(unpack_packed, saved):
             if s[2].version != s[3]:
-                raise stale(s, self)
+                raise stale_error(s, self)
             tensors.append(unpack(s, self))
         rest = iter(tensors)
         return tuple([next(rest) if given else None for given in self.attrs["were_saved"]])
@@ -95,7 +95,9 @@ class CustomGradFunction(OpExprGradFunction):
             if is_tensor:
                 in_grads.append(self._conform(i, grad, next(edges)))
             elif grad is not None:
-                raise self._wrong(i, "None, as the argument is no tensor", type(grad).__name__)
+                raise self._gradient_error(
+                    i, "None, as the argument is no tensor", type(grad).__name__
+                )
         return as_given(tuple(in_grads))
 
     def _conform(self, position: int, grad: Any, edge: Edge) -> Tensor | None:
@@ -103,7 +105,7 @@ class CustomGradFunction(OpExprGradFunction):
         if grad is None:
             return None
         if not isinstance(grad, Tensor):
-            raise self._wrong(position, "a Tensor or None", type(grad).__name__)
+            raise self._gradient_error(position, "a Tensor or None", type(grad).__name__)
         node, index = edge
         if node is None:  # an argument that requires no gradient
             return None
@@ -117,16 +119,22 @@ class CustomGradFunction(OpExprGradFunction):
             return grad
         info = node.output_tensor_infos[index]
         if not fits(grad.shape, info.shape):
-            raise self._wrong(position, f"shape {info.shape}, that of the argument", grad.shape)
+            raise self._gradient_error(
+                position, f"shape {info.shape}, that of the argument", grad.shape
+            )
         if grad.device != info.device:
-            raise self._wrong(position, f"device {info.device}, the argument's", grad.device)
+            raise self._gradient_error(
+                position, f"device {info.device}, the argument's", grad.device
+            )
         if grad.dtype is info.dtype:
             return grad
         if grad.dtype.kind != "f" and (grad.dtype.kind == "c") != (info.dtype.kind == "c"):
-            raise self._wrong(position, f"dtype {info.dtype}, that of the argument", grad.dtype)
+            raise self._gradient_error(
+                position, f"dtype {info.dtype}, that of the argument", grad.dtype
+            )
         return dispatch1(_CAST, grad, {"dtype": info.dtype})  # type: ignore[no-any-return]
 
-    def _wrong(self, position: int, expected: str, got: object) -> GradientError:
+    def _gradient_error(self, position: int, expected: str, got: object) -> GradientError:
         return GradientError(
             f"{self.node_name}: backward returned a wrong gradient for argument {position} of "
             f"forward: expected {expected}, got {got}"

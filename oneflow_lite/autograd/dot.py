@@ -7,7 +7,7 @@ from typing import Any
 
 from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
 from oneflow_lite.autograd.saved_tensor import Packed
-from oneflow_lite.errors import ArgumentTypeError, GradientError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensor import Tensor
 
 _HEAD = """digraph {
@@ -78,22 +78,22 @@ def _node_of(root: Any) -> FunctionNode:
     if isinstance(root, FunctionNode):
         return root
     if not isinstance(root, Tensor):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "to_dot",
             "roots",
             expected="a Tensor, a FunctionNode or a sequence of them",
             got=type(root).__name__,
-            mend="pass the result of a computation",
+            hint="pass the result of a computation",
+            kind=ArgumentTypeError,
         )
     if root.grad_fn_node is None:
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             "to_dot",
             "roots",
             expected="tensors that require a gradient",
             got=f"one of shape {root.shape} that does not",
-            mend="compute it from a tensor that requires one, with grad mode on",
+            hint="compute it from a tensor that requires one, with grad mode on",
+            kind=GradientError,
         )
     return root.grad_fn_node
 

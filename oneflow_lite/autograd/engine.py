@@ -16,7 +16,7 @@ from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
     GradientError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.tensor import Tensor
 
@@ -32,13 +32,13 @@ def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
     items = tuple([x.stand_in() if isinstance(x, GradientEdge) else x for x in items])
     for item in items:
         if not isinstance(item, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 op,
                 argument,
                 expected="a Tensor or a sequence of Tensors",
                 got=type(item).__name__,
-                mend="wrap the value with flow.tensor(...)",
+                hint="wrap the value with flow.tensor(...)",
+                kind=ArgumentTypeError,
             )
     return items
 
@@ -52,32 +52,32 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
         )
     if grad is None:
         if root.numel() != 1:
-            raise bad_argument(
-                GradientError,
+            raise arg_error(
                 op,
                 argument,
                 expected="a gradient for every tensor with more than one element",
                 got=f"None for shape {root.shape}",
-                mend="pass a gradient of that shape, or call backward() on a scalar such as a sum",
+                hint="pass a gradient of that shape, or call backward() on a scalar such as a sum",
+                kind=GradientError,
             )
         if root.dtype.kind == "c":
-            raise bad_argument(
-                GradientError,
+            raise arg_error(
                 op,
                 argument,
                 expected="a gradient for a complex tensor",
                 got="None",
-                mend="pass one, or take a real result such as abs()",
+                hint="pass one, or take a real result such as abs()",
+                kind=GradientError,
             )
         return FUNCTORS_F.ones_like(root.detach())  # type: ignore[no-any-return]
     if not isinstance(grad, Tensor):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             argument,
             expected="a Tensor or None",
             got=type(grad).__name__,
-            mend="wrap the value with flow.tensor(...)",
+            hint="wrap the value with flow.tensor(...)",
+            kind=ArgumentTypeError,
         )
     have, want = grad._data, root._data
     if have.dtype is not want.dtype and (have.dtype.kind == "c") is (want.dtype.kind == "c"):
@@ -89,13 +89,13 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
         or (type(have) is not ndarray and grad.device != root.device)
     ):
         what = next(w for w in ("shape", "dtype", "device") if getattr(grad, w) != getattr(root, w))
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             op,
             argument,
             expected=f"{what} {getattr(root, what)}, that of the tensor",
             got=getattr(grad, what),
-            mend="convert the gradient first",
+            hint="convert the gradient first",
+            kind=GradientError,
         )
     return grad
 
@@ -109,13 +109,13 @@ def _root_grads(op: str, argument: str, roots: tuple[Tensor, ...], grads: Any) -
     else:
         given = list(grads) if isinstance(grads, Iterable) else [grads]
     if len(given) != len(roots):
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             op,
             argument,
             expected=f"{len(roots)} gradient(s), one per tensor",
             got=len(given),
-            mend="pass one gradient, or None, per tensor",
+            hint="pass one gradient, or None, per tensor",
+            kind=GradientError,
         )
     for i, root in enumerate(roots):
         if root._view is not None:
@@ -130,13 +130,13 @@ def _edges(roots: tuple[Tensor, ...]) -> Sequence[Any]:
 
 def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
     if not inputs:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             "inputs",
             expected="at least one tensor",
             got="none",
-            mend="leave inputs out, or name the tensors whose gradients are wanted",
+            hint="leave inputs out, or name the tensors whose gradients are wanted",
+            kind=ArgumentError,
         )
     edges = []
     for i, tensor in enumerate(inputs):
@@ -284,7 +284,7 @@ def grad(
     if not allow_unused:
         for i, edge in enumerate(edges):
             if edge[0] not in task.dependencies:
-                raise _unused(i, wanted[i])
+                raise _unused_error(i, wanted[i])
     task.run(root)
     results: list[Tensor | None] = []
     for i, found in enumerate(task.captured_grads):
@@ -295,11 +295,11 @@ def grad(
         elif allow_unused:
             results.append(None)
         else:
-            raise _unused(i, wanted[i])
+            raise _unused_error(i, wanted[i])
     return tuple(results)
 
 
-def _unused(position: int, tensor: Tensor) -> GradientError:
+def _unused_error(position: int, tensor: Tensor) -> GradientError:
     return GradientError(
         f"grad(): argument 'inputs[{position}]' (shape {tensor.shape}) was not used to compute the "
         "outputs; pass allow_unused=True to get None for it, or materialize_grads=True for zeros"
@@ -319,13 +319,13 @@ def _batched(
     batches = _as_tuple("grad", "grad_outputs", grad_outputs)
     sizes = {batch.shape[0] if batch.ndim else 0 for batch in batches}
     if len(sizes) != 1 or 0 in sizes:
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             "grad",
             "grad_outputs",
             expected="gradients with one common leading dimension of at least 1",
             got=sorted(sizes),
-            mend="stack the same number of gradients for every output",
+            hint="stack the same number of gradients for every output",
+            kind=GradientError,
         )
     (size,) = sizes
     rows = [

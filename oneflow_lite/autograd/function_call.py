@@ -20,7 +20,7 @@ from oneflow_lite.errors import (
     FreedGraphError,
     GradientError,
     InplaceError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.interpreter import rebase_history
 from oneflow_lite.op_expr import op_expr
@@ -121,17 +121,17 @@ class FunctionCtx:
         """Set whether `backward` gets zeros (the default) or None for a missing gradient."""
         self._materialize = bool(value)
 
-    def _check(self, op: str, error: type[FlowError], tensors: tuple[Any, ...], mend: str) -> None:
+    def _check(self, op: str, error: type[FlowError], tensors: tuple[Any, ...], hint: str) -> None:
         for i, tensor in enumerate(tensors):
             if isinstance(tensor, Tensor) or (tensor is None and op == "save_for_backward"):
                 continue
-            raise bad_argument(
-                error,
+            raise arg_error(
                 f"{self._name}: {op}",
                 f"tensors[{i}]",
                 expected="a Tensor",
                 got=type(tensor).__name__,
-                mend=mend,
+                hint=hint,
+                kind=error,
             )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from oneflow_lite.autograd.jacobian_products import FunctionCall, filled
 from oneflow_lite.autograd.mode import enable_grad
-from oneflow_lite.errors import OptionError, bad_argument
+from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.tensor import Tensor
 
 
@@ -348,22 +348,22 @@ def _jacobian(
     strategy: str,
 ) -> Any:
     if strategy not in ("reverse-mode", "forward-mode"):
-        raise bad_argument(
-            OptionError,
+        raise arg_error(
             name,
             "strategy",
             expected="'reverse-mode' or 'forward-mode'",
             got=repr(strategy),
-            mend="take the first where there are more inputs than outputs",
+            hint="take the first where there are more inputs than outputs",
+            kind=OptionError,
         )
     if strict and vectorize:
-        raise bad_argument(
-            OptionError,
+        raise arg_error(
             name,
             "strict",
             expected="False with vectorize=True",
             got=True,
-            mend="leave one of the two out",
+            hint="leave one of the two out",
+            kind=OptionError,
         )
     with enable_grad():
         call = FunctionCall(name, inputs, create_graph, strict)

@@ -21,7 +21,7 @@ from oneflow_lite.autograd.saved_tensor import (
     SavedTensor,
     detached,
     save_tensor,
-    stale,
+    stale_error,
     unpack,
 )
 from oneflow_lite.errors import NotDifferentiableError, RegistrationError
@@ -133,7 +133,7 @@ class OpExprGradFunction:
         state.__dict__.update(node.attrs)
         for s in saved:
             if s[2].version != s[3]:
-                raise stale(s, node)
+                raise stale_error(s, node)
         state.saved_tensors = tuple(unpack(s, node) if recorded else s[1] for s in saved)
         state.needs_input_grad = tuple(edge[0] is not None for edge in node.edges)
         return state
@@ -258,10 +258,10 @@ class DeclaredGradFunction(OpExprGradFunction):
             elif match := re.fullmatch(r"(?:y|out)(\d*)", name):
                 plan.outputs.append((name, int(match[1] or 0)))
             else:
-                raise self._unknown_save(name)
+                raise self._unknown_save_error(name)
         return plan
 
-    def _unknown_save(self, name: str) -> RegistrationError:
+    def _unknown_save_error(self, name: str) -> RegistrationError:
         return RegistrationError(
             f"gradient function {self.op_type_name!r}: saves={name!r} names neither an array "
             f"parameter of its kernel {self.schema.inputs} nor an output ('y', 'y0', 'y1')"
@@ -302,7 +302,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         for s in saved:
             name, data, storage, version, _ = s
             if storage.version != version:
-                raise stale(s, node)
+                raise stale_error(s, node)
             setattr(state, name, unpack(s, node) if recorded else data)
         if node.attrs:
             state.__dict__.update(node.attrs)

@@ -21,7 +21,7 @@ from oneflow_lite.errors import (
     ArgumentError,
     GradcheckError as GradcheckError,
     OptionError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.tensor import Tensor
@@ -180,13 +180,13 @@ def gradgradcheck(
     if grad_outputs is None:
         outputs = [y for y in outputs_of("gradgradcheck", func(*xs)) if y.requires_grad]
         if not outputs:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "gradgradcheck",
                 "func",
                 expected="a function with an output that requires a gradient",
                 got="none",
-                mend="call requires_grad_() on inputs, and compute it from them in grad mode",
+                hint="call requires_grad_() on inputs, and compute it from them in grad mode",
+                kind=ArgumentError,
             )
         rng = np.random.default_rng(0)
         grads = tuple(_random_gradient(y, rng, gen_non_contig_grad_outputs) for y in outputs)
@@ -217,13 +217,13 @@ def gradgradcheck(
 def _demand(op: str, wanted: bool, **options: bool | None) -> None:
     for name, value in options.items():
         if bool(value) is not wanted:
-            raise bad_argument(
-                OptionError,
+            raise arg_error(
                 op,
                 name,
                 expected=str(wanted),
                 got=value,
-                mend="there is no forward mode and no sparse layout to check",
+                hint="there is no forward mode and no sparse layout to check",
+                kind=OptionError,
             )
 
 
@@ -235,13 +235,13 @@ def _random_gradient(y: Tensor, rng: np.random.Generator, gaps: bool) -> Tensor:
 
 def _check_inputs(op: str, args: tuple[Any, ...]) -> None:
     if not any(map(is_differentiable, args)):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             "inputs",
             expected="at least one tensor that requires a gradient",
             got="none",
-            mend="call requires_grad_() on what is to be checked",
+            hint="call requires_grad_() on what is to be checked",
+            kind=ArgumentError,
         )
     for k, x in enumerate(args):
         if not is_differentiable(x):
@@ -257,11 +257,11 @@ def _check_inputs(op: str, args: tuple[Any, ...]) -> None:
             step == 0 and size > 1 for step, size in zip(x.stride(), x.shape, strict=True)
         )
         if repeated and x.numel():
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 op,
                 f"inputs[{k}]",
                 expected="elements that can be moved one at a time",
                 got="a dimension of stride 0, as expand() makes it",
-                mend="clone() the tensor first",
+                hint="clone() the tensor first",
+                kind=ArgumentError,
             )

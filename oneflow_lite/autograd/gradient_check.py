@@ -15,7 +15,7 @@ from oneflow_lite.autograd.finite_differences import (
     reals,
     unit_steps,
 )
-from oneflow_lite.errors import ArgumentTypeError, GradcheckError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, GradcheckError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.tensor import Tensor
 
@@ -37,13 +37,13 @@ def outputs_of(op: str, result: Any) -> tuple[Tensor, ...]:
     outputs = as_tuple(result)
     for y in outputs:
         if not isinstance(y, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 op,
                 "func",
                 expected="a function that returns a Tensor or a sequence of Tensors",
                 got=f"{type(y).__name__} among its results",
-                mend="return tensors only",
+                hint="return tensors only",
+                kind=ArgumentTypeError,
             )
     return outputs
 

@@ -66,30 +66,30 @@ class GradientSums(TaskGraph):
             return grad
         if isinstance(grad, (tuple, list)):
             if len(grad) != 1:
-                raise self._wrong_count(sender, tuple(grad))
+                raise self._wrong_count_error(sender, tuple(grad))
             grad = grad[0]
         info = node.output_tensor_infos[index]
         assert info is not None
         if isinstance(grad, Tensor) != self.recorded or not hasattr(grad, "dtype"):
             wanted = "Tensor" if self.recorded else "array"
-            raise self._wrong_gradient(sender, "type", wanted, type(grad).__name__)
+            raise self._wrong_gradient_error(sender, "type", wanted, type(grad).__name__)
         if grad.shape != info.shape:
             if not fits(grad.shape, info.shape):
-                raise self._wrong_gradient(sender, "shape", info.shape, grad.shape)
+                raise self._wrong_gradient_error(sender, "shape", info.shape, grad.shape)
             grad = self._namespace(info.device).sum_to(grad, shape=info.shape)
         if grad.dtype is not info.dtype:
             if grad.dtype.kind == "c" and info.dtype.kind == "f":
                 F = self._namespace(info.device)
                 grad = F.clone(F.real(grad))
             if grad.dtype != info.dtype:
-                raise self._wrong_gradient(sender, "dtype", info.dtype, grad.dtype)
+                raise self._wrong_gradient_error(sender, "dtype", info.dtype, grad.dtype)
         device = grad.device if isinstance(grad, Tensor) else None
         if device is None:
             if isinstance(grad, np.generic):
                 grad = np.asarray(grad)
             device = device_of(grad)
         if device != info.device:
-            raise self._wrong_gradient(sender, "device", info.device, device)
+            raise self._wrong_gradient_error(sender, "device", info.device, device)
         return grad
 
     def _namespace(self, device: Device) -> Any:
@@ -98,7 +98,7 @@ class GradientSums(TaskGraph):
             return self.gradients.F
         return KernelNamespace(array_module(device))
 
-    def _wrong_gradient(
+    def _wrong_gradient_error(
         self, sender: Any, what: str, expected: object, got: object
     ) -> GradientError:
         name = "the caller" if sender is None else sender.name()
@@ -107,7 +107,7 @@ class GradientSums(TaskGraph):
             "input; mend its gradient rule"
         )
 
-    def _wrong_count(self, node: FunctionNode, grads: tuple[Any, ...]) -> GradientError:
+    def _wrong_count_error(self, node: FunctionNode, grads: tuple[Any, ...]) -> GradientError:
         return GradientError(
             f"{node.name()} returned {len(grads)} gradient(s) for {len(node.edges)} input(s); "
             "return one gradient, or None, per input"

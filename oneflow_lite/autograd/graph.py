@@ -19,7 +19,7 @@ from oneflow_lite.errors import (
     GradientError,
     HookError,
     StaleTensorError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.interpreter import Interpreter, push_interpreter
 from oneflow_lite.op_expr import OpExpr
@@ -88,13 +88,13 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """
     tensor.refresh_view()
     if tensor._edge is None:
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             "get_gradient_edge",
             "tensor",
             expected="a tensor that requires a gradient",
             got=f"one of shape {tensor.shape} that does not",
-            mend="call requires_grad_() on it before computing with it",
+            hint="call requires_grad_() on it before computing with it",
+            kind=GradientError,
         )
     return GradientEdge(*tensor._edge)
 
@@ -171,13 +171,13 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         if device_type != "cuda":
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "save_on_cpu",
                 "device_type",
                 expected="'cuda'",
                 got=repr(device_type),
-                mend="leave it out",
+                hint="leave it out",
+                kind=ArgumentError,
             )
         super().__init__(functools.partial(_to_host, pin_memory), _from_host)
 
@@ -410,13 +410,13 @@ def register_multi_grad_hook(
     [tensor(3.), None]
     """
     if mode not in ("all", "any"):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "register_multi_grad_hook",
             "mode",
             expected="'all' or 'any'",
             got=repr(mode),
-            mend="choose one of these",
+            hint="choose one of these",
+            kind=ArgumentError,
         )
     check_callable("register_multi_grad_hook", fn)
     if mode == "any":

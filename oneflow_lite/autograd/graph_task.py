@@ -39,7 +39,7 @@ from oneflow_lite.autograd.gradients import (
 )
 from oneflow_lite.autograd.mode import GRAD, NO_GRAD, local, with_grad_mode
 from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
-from oneflow_lite.autograd.task_graph import freed
+from oneflow_lite.autograd.task_graph import freed_error
 from oneflow_lite.autograd.workers import call_in_new_thread, is_deep, ready_queue_of
 from oneflow_lite.device import (
     CPU,
@@ -216,7 +216,7 @@ class GraphTask(GradientSums):
                 if saved:
                     state = function.open(node, saved, recorded)
                 elif saved is None:
-                    raise freed(node)  # by a hook or by another thread, while the task runs
+                    raise freed_error(node)  # by a hook or by another thread, while the task runs
                 elif node.attrs or function.many:
                     state = function.open(node, saved, recorded)
                 else:
@@ -308,7 +308,7 @@ class GraphTask(GradientSums):
         F = self.gradients.F if node.infos is None else self._namespace(node.device)
         saved = node.saved
         if saved is None:
-            raise freed(node)
+            raise freed_error(node)
         function = node.grad_function  # read once: a hook that comes now comes too late
         state = function.open(node, saved, self.recorded)
         out_grads = (
@@ -348,7 +348,7 @@ class GraphTask(GradientSums):
         if type(in_grads) is not tuple:
             in_grads = tuple(in_grads) if type(in_grads) is list else (in_grads,)
         if len(in_grads) != len(node.edges):
-            raise self._wrong_count(node, in_grads)
+            raise self._wrong_count_error(node, in_grads)
         return in_grads
 
     # Running through ready queues

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.errors import ArgumentTypeError, HookError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, HookError, arg_error
 from oneflow_lite.locks import make_lock
 
 _ids = itertools.count()
@@ -45,13 +45,13 @@ class RemovableHandle:
 def check_callable(op: str, hook: Any) -> None:
     """Raise `ArgumentTypeError` for a hook that cannot be called."""
     if not callable(hook):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             "hook",
             expected="a callable",
             got=type(hook).__name__,
-            mend="pass a function",
+            hint="pass a function",
+            kind=ArgumentTypeError,
         )
 
 

@@ -12,7 +12,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     GradientError,
     ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.creation import zeros, zeros_like
 from oneflow_lite.functors.joining import stack
@@ -51,23 +51,23 @@ class FunctionCall:
         self.outputs = self._tensors(result, "func", expected)
         for i, output in enumerate(self.outputs):
             if self.strict and not output.requires_grad:
-                raise self._independent(f"output {i} of the function", "the inputs")
+                raise self._independent_error(f"output {i} of the function", "the inputs")
 
     def _tensors(self, value: Any, argument: str, expected: str) -> Tensors:
         items = value if isinstance(value, tuple) else (value,)
         for item in items or (None,):
             if not isinstance(item, Tensor):
-                raise bad_argument(
-                    ArgumentTypeError,
+                raise arg_error(
                     self.name,
                     argument,
                     expected=expected,
                     got=type(item).__name__ if items else "an empty tuple",
-                    mend="wrap numbers with flow.tensor(...), and put several tensors in a tuple",
+                    hint="wrap numbers with flow.tensor(...), and put several tensors in a tuple",
+                    kind=ArgumentTypeError,
                 )
         return items
 
-    def _independent(self, what: str, of: str) -> GradientError:
+    def _independent_error(self, what: str, of: str) -> GradientError:
         return GradientError(
             f"{self.name}(): {what} does not depend on {of}, which strict=True refuses; leave it "
             "out to take the derivative as zero"
@@ -80,16 +80,16 @@ class FunctionCall:
         if v is None and len(others) == 1 and others[0].numel() == 1:
             return None
         expected = f"tensors of the shapes of the {name}, {shapes}"
-        mend = "pass one vector for each"
+        hint = "pass one vector for each"
         if v is None:
-            mend += ", or none for a single tensor of one element"
-            raise bad_argument(
-                ArgumentError, self.name, "v", expected=expected, got=None, mend=mend
+            hint += ", or none for a single tensor of one element"
+            raise arg_error(
+                self.name, "v", expected=expected, got=None, hint=hint, kind=ArgumentError
             )
         vectors = self._tensors(v, "v", "a Tensor or a tuple of Tensors")
         got = [x.shape for x in vectors]
         if got != shapes:
-            raise bad_argument(ShapeError, self.name, "v", expected=expected, got=got, mend=mend)
+            raise arg_error(self.name, "v", expected=expected, got=got, hint=hint, kind=ShapeError)
         return [
             x if x.dtype == y.dtype or x.is_complex() or y.is_complex() else x.to(y.dtype)
             for x, y in zip(vectors, others, strict=True)
@@ -128,18 +128,20 @@ class FunctionCall:
         """Return the recorded gradient of a scalar function."""
         output = self.outputs[0]
         if self.several_outputs or output.numel() != 1:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 self.name,
                 "func",
                 expected="a function that returns a single Tensor of one element",
                 got="a tuple" if self.several_outputs else f"one that returns shape {output.shape}",
-                mend="reduce the result with sum()",
+                hint="reduce the result with sum()",
+                kind=ArgumentError,
             )
         found = self._grad(self.outputs, self.inputs, None, create_graph=True)
         for i, g in enumerate(found):
             if self.strict and (g is None or not g.requires_grad):
-                raise self._independent(f"the gradient with respect to input {i}", "the inputs")
+                raise self._independent_error(
+                    f"the gradient with respect to input {i}", "the inputs"
+                )
         return found
 
     def pull(self, values: Gradients, vectors: Vectors) -> Gradients:
@@ -148,7 +150,7 @@ class FunctionCall:
         for i, g in enumerate(found):
             if self.strict and (g is None or (self.create_graph and not g.requires_grad)):
                 what = "the result" if g is None else "the derivative (with create_graph=True)"
-                raise self._independent(what, f"input {i}")
+                raise self._independent_error(what, f"input {i}")
         return found
 
     def pusher(self, values: Gradients) -> Callable[[Vectors], Gradients]:
@@ -161,7 +163,7 @@ class FunctionCall:
         pulled = self._grad(live, self.inputs, us, create_graph=True)
         for i, g in enumerate(pulled):
             if self.strict and g is None:
-                raise self._independent("the result", f"input {i}")
+                raise self._independent_error("the result", f"input {i}")
 
         def push(vectors: Vectors) -> Gradients:
             wanted = [u for u in us if u is not None]
@@ -169,7 +171,7 @@ class FunctionCall:
             pushed = tuple(None if u is None else next(found) for u in us)
             for i, g in enumerate(pushed):
                 if self.strict and (g is None or (self.create_graph and not g.requires_grad)):
-                    raise self._independent(f"derivative {i}", "the inputs")
+                    raise self._independent_error(f"derivative {i}", "the inputs")
             return pushed
 
         return push

@@ -20,9 +20,9 @@ from oneflow_lite.autograd.gradients import RECORDED
 from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import is_grad_enabled, local
-from oneflow_lite.autograd.saved_tensor import stale, unpack, unpack_packed
-from oneflow_lite.autograd.task_graph import freed
-from oneflow_lite.errors import ArgumentTypeError, GradientError, ShapeError, bad_argument
+from oneflow_lite.autograd.saved_tensor import stale_error, unpack, unpack_packed
+from oneflow_lite.autograd.task_graph import freed_error
+from oneflow_lite.errors import ArgumentTypeError, GradientError, ShapeError, arg_error
 from oneflow_lite.tensor import Tensor
 
 
@@ -40,37 +40,37 @@ def call(self: FunctionNode, *grads: Tensor | None) -> Any:
         given = iter(grads)  # outputs such as indices have no gradient, and may be left out
         grads = tuple([None if info is None else next(given) for info in infos])
     if len(grads) != len(infos):
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             self.name(),
             "grads",
             expected=f"{len(infos)} gradient(s), one per output",
             got=len(grads),
-            mend="pass a gradient, or None, for each output",
+            hint="pass a gradient, or None, for each output",
+            kind=GradientError,
         )
     for i, (grad, info) in enumerate(zip(grads, infos, strict=True)):
         if grad is None or info is None:
             continue
         if not isinstance(grad, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 self.name(),
                 f"grads[{i}]",
                 expected="a Tensor or None",
                 got=type(grad).__name__,
-                mend="wrap the value with flow.tensor(...)",
+                hint="wrap the value with flow.tensor(...)",
+                kind=ArgumentTypeError,
             )
         if grad.shape != info.shape or grad.dtype != info.dtype or grad.device != info.device:
-            raise bad_argument(
-                ShapeError,
+            raise arg_error(
                 self.name(),
                 f"grads[{i}]",
                 expected=f"shape {info.shape}, {info.dtype} on {info.device}",
                 got=f"shape {grad.shape}, {grad.dtype} on {grad.device}",
-                mend="convert the gradient first",
+                hint="convert the gradient first",
+                kind=ShapeError,
             )
     if self.saved is None:
-        raise freed(self)
+        raise freed_error(self)
     task = GraphTask(retain_graph=True, create_graph=is_grad_enabled(), accumulate=False)
     task.recorded, task.gradients = True, RECORDED
     function = self.grad_function
@@ -118,14 +118,14 @@ def saved_attribute(self: FunctionNode, name: str) -> Any:
     if isinstance(self, AccumulateGrad):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
     if self.saved is None:
-        raise freed(self)
+        raise freed_error(self)
     found = list(_names(self))
     for theirs, ours, saved in found:
         if wanted in (theirs, ours):
             if saved is None:
                 return self.attrs[ours]
             if saved[2].version != saved[3]:
-                raise stale(saved, self)
+                raise stale_error(saved, self)
             return unpack(unpack_packed(saved), self)
     known = ", ".join([f"_saved_{theirs}" for theirs, _, _ in found]) or "nothing"
     raise AttributeError(f"{self.name()} saved no {wanted!r}; it has {known}")

@@ -103,7 +103,7 @@ def checksum(saved: SavedTensor) -> int:
     return zlib.crc32(host.tobytes())
 
 
-def overwritten(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:
+def overwritten_error(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:
     """Build the error for an array that was written behind the version counter's back."""
     return StaleTensorError(
         f"{node.name()}: the saved tensor {saved[0]!r} of shape {tuple(saved[1].shape)} changed "
@@ -112,7 +112,7 @@ def overwritten(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:
     )
 
 
-def stale(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:
+def stale_error(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:
     """Build the error for a tensor that was overwritten after it was saved."""
     name, data, storage, version, _ = saved
     return StaleTensorError(

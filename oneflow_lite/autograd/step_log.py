@@ -15,7 +15,7 @@ import numpy as np
 
 from oneflow_lite.autograd.function_node import FunctionNode
 from oneflow_lite.autograd.mode import StateChange
-from oneflow_lite.errors import ArgumentTypeError, GradientError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _HEAD = ("step", "node", "ready queue", "dependencies", "current_grad")
@@ -201,13 +201,13 @@ class trace(StateChange):
             wrong = not isinstance(tensor, Tensor)
             node = None if wrong else tensor.grad_fn_node
             if node is None:
-                raise bad_argument(
-                    ArgumentTypeError if wrong else GradientError,
+                raise arg_error(
                     "trace",
                     name,
                     expected="a Tensor that requires a gradient",
                     got=type(tensor).__name__ if wrong else "one that does not",
-                    mend="name only such tensors",
+                    hint="name only such tensors",
+                    kind=ArgumentTypeError if wrong else GradientError,
                 )
             names[node] = name
         self._log_names = names

@@ -33,7 +33,7 @@ class ExecInfo:
 _NEEDED = ExecInfo(True, ())
 
 
-def freed(node: FunctionNode) -> FreedGraphError:
+def freed_error(node: FunctionNode) -> FreedGraphError:
     """Build the error for a node whose saved tensors are gone."""
     return FreedGraphError(
         f"backward(): the saved tensors of {node.name()} were released by an earlier "
@@ -138,7 +138,7 @@ class TaskGraph:
             nodes = self.nodes = prefix + rest if prefix else rest
         for node in nodes:
             if node.saved is None and self._is_needed(node):
-                raise freed(node)
+                raise freed_error(node)
         return nodes
 
     def _is_needed(self, node: FunctionNode) -> bool:

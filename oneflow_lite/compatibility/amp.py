@@ -10,7 +10,7 @@ from typing import Any
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.compatibility import cuda
 from oneflow_lite.dtype import DType, as_dtype, float16, float32
-from oneflow_lite.errors import ArgumentError, GradientError, bad_argument
+from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.interpreter import Interpreter, dispatch1, push_interpreter
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.tensor import Tensor
@@ -61,13 +61,13 @@ class autocast(ContextDecorator):
     ) -> None:
         name = str(device_type).partition(":")[0]
         if name not in ("cpu", "cuda"):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "autocast",
                 "device_type",
                 expected="'cpu' or 'cuda'",
                 got=repr(device_type),
-                mend="name one of these",
+                hint="name one of these",
+                kind=ArgumentError,
             )
         self.device, self._enabled = name, enabled
         if name == "cuda" and enabled and not cuda.is_available():
@@ -185,13 +185,13 @@ class GradScaler:
             )
             enabled = False
         if enabled and not (growth_factor > 1 > backoff_factor):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "GradScaler",
                 "growth_factor",
                 expected="one above 1, and a backoff_factor below 1",
                 got=f"{growth_factor} and {backoff_factor}",
-                mend="leave them out",
+                hint="leave them out",
+                kind=ArgumentError,
             )
         self._enabled = enabled
         self._scale, self._growth_tracker = float(init_scale), 0

@@ -8,7 +8,7 @@ from typing import Any
 from oneflow_lite.compatibility.tensors import TensorType, check_dtype
 from oneflow_lite.device import set_default_device
 from oneflow_lite.dtype import as_dtype, set_default_dtype
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.tensor_methods import TYPE_NAMES
 
 _state: dict[str, Any] = {
@@ -27,7 +27,7 @@ def _positive(op: str, value: Any) -> int:
         kind = ArgumentError
     else:
         return value
-    raise bad_argument(kind, op, "int", "an int of at least 1", repr(value), "pass a larger one")
+    raise arg_error(op, "int", "an int of at least 1", repr(value), "pass a larger one", kind)
 
 
 def get_num_threads() -> int:
@@ -76,13 +76,13 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """Keep the setting, given as a number or as "default", "warn" or "error"."""
     levels: dict[Any, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
     if debug_mode not in levels:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "set_deterministic_debug_mode",
             "debug_mode",
             expected="0, 1, 2, 'default', 'warn' or 'error'",
             got=repr(debug_mode),
-            mend="name one of these",
+            hint="name one of these",
+            kind=ArgumentError,
         )
     _state["deterministic"] = levels[debug_mode]
 
@@ -95,13 +95,13 @@ def get_float32_matmul_precision() -> str:
 def set_float32_matmul_precision(precision: str) -> None:
     """Keep a word, "highest", "high" or "medium": float32 is always computed in full."""
     if precision not in ("highest", "high", "medium"):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "set_float32_matmul_precision",
             "precision",
             expected="'highest', 'high' or 'medium'",
             got=repr(precision),
-            mend="name one of these",
+            hint="name one of these",
+            kind=ArgumentError,
         )
     _state["precision"] = precision
 
@@ -127,13 +127,13 @@ def set_default_tensor_type(t: Any, /) -> None:
     text = t.type_name if isinstance(t, TensorType) else t
     place, _, name = str(text).removeprefix("torch.").rpartition(".")
     if not isinstance(text, str) or name not in TYPE_NAMES or place not in ("", "cuda"):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             "t",
             expected="a type of floating point tensors or its name",
             got=repr(t),
-            mend="pass 'torch.FloatTensor' or 'torch.DoubleTensor'",
+            hint="pass 'torch.FloatTensor' or 'torch.DoubleTensor'",
+            kind=ArgumentTypeError,
         )
     dtype = as_dtype(op, TYPE_NAMES[name])
     check_dtype(op, dtype)

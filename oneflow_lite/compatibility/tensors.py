@@ -10,7 +10,7 @@ import numpy as np
 from oneflow_lite.array_spec import owner
 from oneflow_lite.device import CPU, Device, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.size import Size
 from oneflow_lite.spellings import as_number
 from oneflow_lite.tensor import Tensor, as_constant, make_tensor, to_array
@@ -25,13 +25,13 @@ def construct(op: str, dtype: DType, device: Device, data: tuple[Any, ...]) -> T
     first = data[0] if data else 0
     if len(data) == 1 and isinstance(first, Tensor) and first.ndim:
         if first.dtype != dtype or first.device != device:
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 op,
                 "data",
                 expected=f"a tensor of dtype {dtype} on {device}",
                 got=f"{first.dtype} on {first.device}",
-                mend="convert it with to()",
+                hint="convert it with to()",
+                kind=ArgumentTypeError,
             )
         return first.view_as(first)
     sizes = first if isinstance(first, Size) and len(data) == 1 else data
@@ -41,13 +41,13 @@ def construct(op: str, dtype: DType, device: Device, data: tuple[Any, ...]) -> T
         array = to_array(op, first)
         array = array if array.dtype == dtype else to_array(op, first, dtype)
     else:
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             "data",
             expected="sizes, or one sequence of numbers",
             got=", ".join([type(x).__name__ for x in data]),
-            mend="wrap a number in a list",
+            hint="wrap a number in a list",
+            kind=ArgumentTypeError,
         )
     return as_constant(make_tensor(array if device is CPU else to_device(array, device)))
 
@@ -66,13 +66,13 @@ class TensorType(type):
     def __call__(cls, *data: Any, device: Any = None) -> Tensor:
         place = as_device("cuda" if cls.is_cuda else "cpu")
         if device is not None and as_device(device).type != place.type:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 cls.__name__,
                 "device",
                 expected=f"a {place.type} device",
                 got=device,
-                mend=f"use flow.tensor(..., device={str(device)!r})",
+                hint=f"use flow.tensor(..., device={str(device)!r})",
+                kind=ArgumentError,
             )
         place = place if device is None else as_device(device)
         return construct(cls.__name__, cls.dtype, place, data)
@@ -131,13 +131,13 @@ class Variable(metaclass=_VariableType):
         if data is None:
             data = Tensor()
         if not isinstance(data, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "Variable",
                 "data",
                 expected="a Tensor",
                 got=type(data).__name__,
-                mend="wrap the value with flow.tensor(...)",
+                hint="wrap the value with flow.tensor(...)",
+                kind=ArgumentTypeError,
             )
         return data.detach().requires_grad_(requires_grad)
 
@@ -383,11 +383,11 @@ def embedding_bag(
 def check_dtype(op: str, dtype: DType) -> None:
     """Raise where a dtype cannot be the default one."""
     if dtype.kind != "f":
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             "t",
             expected="a type of floating point tensors",
             got=dtype,
-            mend="pass 'torch.FloatTensor' or 'torch.DoubleTensor'",
+            hint="pass 'torch.FloatTensor' or 'torch.DoubleTensor'",
+            kind=ArgumentTypeError,
         )

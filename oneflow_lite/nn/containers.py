@@ -16,7 +16,7 @@ from oneflow_lite.errors import (
     MissingMethodError,
     ModuleAttributeError,
     ModuleNameError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
@@ -28,13 +28,13 @@ def _position(owner: object, index: Any, length: int, insert: bool = False) -> i
     position = operator.index(index)
     highest = length + 1 if insert else length
     if not -length <= position < highest:
-        raise bad_argument(
-            IndexRangeError,
+        raise arg_error(
             type(owner).__name__,
             "index",
             expected=f"{-length} to {highest - 1}",
             got=position,
-            mend="count the entries with len()",
+            hint="count the entries with len()",
+            kind=IndexRangeError,
         )
     return position + length if position < 0 else position
 
@@ -156,15 +156,15 @@ class Sequential(_Numbered):
     def _checked(self, other: Any) -> Sequential:
         if isinstance(other, Sequential):
             return other
-        got, mend = type(other).__name__, "use extend() for others"
-        raise bad_argument(ArgumentError, "Sequential.+", "other", "a Sequential", got, mend)
+        got, hint = type(other).__name__, "use extend() for others"
+        raise arg_error("Sequential.+", "other", "a Sequential", got, hint, ArgumentError)
 
     def _repeated(self, times: Any) -> list[Module]:
         if isinstance(times, int) and times > 0:
             return list(self) * times
         kind = ArgumentError if isinstance(times, int) else ArgumentTypeError
-        expected, mend = "an int of at least 1", "say how often"
-        raise bad_argument(kind, "Sequential.*", "other", expected, repr(times), mend)
+        expected, hint = "an int of at least 1", "say how often"
+        raise arg_error("Sequential.*", "other", expected, repr(times), hint, kind)
 
 
 class ModuleList(_Numbered):
@@ -380,8 +380,8 @@ class ParameterDict(_Values):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
-            got, mend = type(key).__name__, "name it with a string"
-            raise bad_argument(ArgumentTypeError, "ParameterDict", "key", "a str", got, mend)
+            got, hint = type(key).__name__, "name it with a string"
+            raise arg_error("ParameterDict", "key", "a str", got, hint, ArgumentTypeError)
         setattr(self, key, _stored(value))
         self._keys[key] = None
 
@@ -481,19 +481,19 @@ def _pairs(owner: object, argument: str, values: Any) -> list[tuple[Any, Any]]:
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             kind = ArgumentError if isinstance(pair, Iterable) else ArgumentTypeError
-            expected, mend = "pairs (name, value)", "pass a dict"
-            raise bad_argument(kind, type(owner).__name__, argument, expected, repr(pair), mend)
+            expected, hint = "pairs (name, value)", "pass a dict"
+            raise arg_error(type(owner).__name__, argument, expected, repr(pair), hint, kind)
     return pairs
 
 
 def _listed(owner: object, argument: str, values: Any) -> list[Any]:
     if isinstance(values, Iterable) and not isinstance(values, (str, Tensor)):
         return list(values)
-    raise bad_argument(
-        ArgumentTypeError,
+    raise arg_error(
         type(owner).__name__,
         argument,
         expected="a list",
         got=type(values).__name__,
-        mend="put the entries into a list",
+        hint="put the entries into a list",
+        kind=ArgumentTypeError,
     )

@@ -12,7 +12,7 @@ from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.device import CPU, Device, as_device
 from oneflow_lite.dtype import as_dtype, float16, float32, float64
-from oneflow_lite.errors import ArgumentTypeError, DeviceError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, DeviceError, arg_error
 from oneflow_lite.functors.creation import empty_like
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.nn.parameter import Parameter
@@ -161,13 +161,13 @@ def _parse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None
     # A leading tensor or dtype stands alone; flags after them ask for asynchronous copies.
     given = [value for value in args if value is not None and not isinstance(value, bool)]
     if unknown or len(given) > 2:
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "to",
             unknown[0] if unknown else "args",
             expected="(device), (dtype), (device, dtype) or (tensor)",
             got=", ".join([*map(repr, args), *kwargs]),
-            mend="pass a device, a dtype or both",
+            hint="pass a device, a dtype or both",
+            kind=ArgumentTypeError,
         )
     device, dtype = kwargs.get("device"), kwargs.get("dtype")
     tensor = kwargs.get("tensor")
@@ -185,12 +185,12 @@ def _parse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None
     if dtype is not None:
         dtype = as_dtype("to", dtype)
         if dtype.kind not in "fc":
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "to",
                 "dtype",
                 expected="a floating point or complex dtype",
                 got=dtype,
-                mend="convert integer tensors one by one",
+                hint="convert integer tensors one by one",
+                kind=ArgumentTypeError,
             )
     return (None if device is None else as_device(device)), dtype

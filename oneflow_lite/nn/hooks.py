@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
-from oneflow_lite.errors import HookError, bad_argument
+from oneflow_lite.errors import HookError, arg_error
 from oneflow_lite.nn.backward_hooks import BackwardHook, add_plain_hooks
 
 Hook = Callable[..., Any]
@@ -271,13 +271,13 @@ class ModuleHooks:
             if result is None:
                 continue
             if not isinstance(result, tuple) or len(result) != 2:
-                raise bad_argument(
-                    HookError,
+                raise arg_error(
                     "register_forward_pre_hook",
                     "hook",
                     expected="a hook that returns None or (args, kwargs)",
                     got=f"{result!r}",
-                    mend="return both, or register the hook without with_kwargs",
+                    hint="return both, or register the hook without with_kwargs",
+                    kind=HookError,
                 )
             args, kwargs = result
         return args, kwargs

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import on_device
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int, check_number, check_tensor
 from oneflow_lite.functors.random import (
     orthogonal_ as _orthogonal_,
@@ -55,23 +55,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         if isinstance(slope, bool) or not isinstance(slope, (int, float)):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "calculate_gain",
                 "param",
                 expected="the slope, a number",
                 got=repr(param),
-                mend="pass a float",
+                hint="pass a float",
+                kind=ArgumentError,
             )
         return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity not in _GAINS:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "calculate_gain",
             "nonlinearity",
             expected="one of " + ", ".join([*_GAINS, "leaky_relu"]),
             got=repr(nonlinearity),
-            mend="choose one of these",
+            hint="choose one of these",
+            kind=ArgumentError,
         )
     return _GAINS[nonlinearity]
 
@@ -103,13 +103,13 @@ def trunc_normal_(
     """
     check_tensor("trunc_normal_", "tensor", tensor)
     if not (a < b and std > 0):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "trunc_normal_",
             "a",
             expected="a < b and std > 0",
             got=f"a={a}, b={b}, std={std}",
-            mend="order the bounds",
+            hint="order the bounds",
+            kind=ArgumentError,
         )
     return _trunc_normal_(tensor, mean, std, a, b, generator=generator)
 
@@ -150,13 +150,13 @@ def _calculate_correct_fan(tensor: Tensor, mode: str, op: str = "fan_in_and_fan_
     """Return the one of the two numbers that `mode` names, 'fan_in' or 'fan_out'."""
     fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(tensor), strict=True))
     if str(mode).lower() not in fans:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             "mode",
             expected="'fan_in' or 'fan_out'",
             got=repr(mode),
-            mend="choose one of these",
+            hint="choose one of these",
+            kind=ArgumentError,
         )
     return fans[mode.lower()]
 
@@ -261,8 +261,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     _check_dims("dirac_", tensor, at_least=3, at_most=5)
     outputs, inputs, *window = tensor.shape
     if outputs % check_int("dirac_", "groups", groups, 1):
-        expected, mend = f"a divisor of the {outputs} filters", "change the groups"
-        raise bad_argument(ArgumentError, "dirac_", "groups", expected, groups, mend)
+        expected, hint = f"a divisor of the {outputs} filters", "change the groups"
+        raise arg_error("dirac_", "groups", expected, groups, hint, ArgumentError)
     tensor.zero_()
     each = range(min(outputs // groups, inputs))
     rows = [group * (outputs // groups) + i for group in range(groups) for i in each]
@@ -310,13 +310,13 @@ def _check_dims(
     if ndim >= least and (most is None or ndim <= most):
         return
     words = f"{least} to {most}" if at_most else f"{exactly or f'at least {at_least}'}"
-    raise bad_argument(
-        ArgumentError,
+    raise arg_error(
         op,
         "tensor",
         expected=f"{words} dimensions",
         got=f"shape {tuple(tensor.shape)}",
-        mend="reshape it, or use normal_ or uniform_",
+        hint="reshape it, or use normal_ or uniform_",
+        kind=ArgumentError,
     )
 
 

@@ -15,7 +15,7 @@ from oneflow_lite.errors import (
     MissingMethodError,
     ModuleAttributeError,
     ModuleNameError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.nn.conversion import Conversion
 from oneflow_lite.nn.hooks import EVERYWHERE, Hook, ModuleHooks, register
@@ -85,13 +85,13 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 f"{type(self).__name__}.__init__",
                 next(iter(kwargs), "args"),
                 expected="no arguments",
                 got=f"{len(args)} positional and {len(kwargs)} keyword arguments",
-                mend="take them in the __init__ of the subclass",
+                hint="take them in the __init__ of the subclass",
+                kind=ArgumentTypeError,
             )
         fields = self.__dict__
         fields["training"] = True
@@ -140,22 +140,22 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         """
         self._check_name("register_parameter", "parameters", name)
         if param is not None and not isinstance(param, Parameter):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "register_parameter",
                 "param",
                 expected=f"a Parameter or None for {name!r}",
                 got=type(param).__name__,
-                mend="wrap the tensor with flow.nn.Parameter(...)",
+                hint="wrap the tensor with flow.nn.Parameter(...)",
+                kind=ArgumentTypeError,
             )
         if param is not None and param.grad_fn is not None:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "register_parameter",
                 "param",
                 expected=f"a leaf tensor for {name!r}",
                 got=f"one computed by {param.grad_fn.name()}",
-                mend="compute the value in forward(), or pass Parameter(value.detach())",
+                hint="compute the value in forward(), or pass Parameter(value.detach())",
+                kind=ArgumentError,
             )
         if param is not None:
             param = _registered("parameters", self, name, param)
@@ -182,13 +182,13 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         """
         self._check_name("register_buffer", "buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "register_buffer",
                 "tensor",
                 expected=f"a Tensor or None for {name!r}",
                 got=type(tensor).__name__,
-                mend="wrap the value with flow.tensor(...)",
+                hint="wrap the value with flow.tensor(...)",
+                kind=ArgumentTypeError,
             )
         self._buffers[name] = _registered("buffers", self, name, tensor)
         if persistent:
@@ -200,13 +200,13 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         """Register a submodule; the same as `add_module`."""
         self._check_name("add_module", "modules", name)
         if module is not None and not isinstance(module, Module):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "add_module",
                 "module",
                 expected=f"a Module or None for {name!r}",
                 got=type(module).__name__,
-                mend="pass an instance of an nn.Module subclass",
+                hint="pass an instance of an nn.Module subclass",
+                kind=ArgumentTypeError,
             )
         self._modules[name] = _registered("modules", self, name, module)
 
@@ -216,24 +216,24 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         """Raise when `name` cannot be registered among `kind`, 'parameters' for example."""
         registered = self.__dict__.get(f"_{kind}")
         if registered is None:
-            raise _uninitialized(f"register {kind}")
+            raise _uninitialized_error(f"register {kind}")
         if not isinstance(name, str):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 op,
                 "name",
                 expected="a str",
                 got=type(name).__name__,
-                mend="name it with a string",
+                hint="name it with a string",
+                kind=ArgumentTypeError,
             )
         if not name or "." in name or (name not in registered and hasattr(self, name)):
-            raise bad_argument(
-                ModuleNameError,
+            raise arg_error(
                 op,
                 "name",
                 expected="a new name without dots",
                 got=repr(name) + (" (an attribute already)" if name and "." not in name else ""),
-                mend="choose another name",
+                hint="choose another name",
+                kind=ModuleNameError,
             )
 
     # Attributes
@@ -251,27 +251,27 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         fields = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in fields:
-                raise _uninitialized("assign parameters")
+                raise _uninitialized_error("assign parameters")
             self._forget(name, except_in="_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             if "_modules" not in fields:
-                raise _uninitialized("assign modules")
+                raise _uninitialized_error("assign modules")
             self._forget(name, except_in="_modules")
             self._modules[name] = _registered("modules", self, name, value)
         elif name in fields.get("_parameters", ()):
             if value is not None:
-                raise _wrong_member(name, value, "a Parameter", "flow.nn.Parameter(...)")
+                raise _wrong_member_error(name, value, "a Parameter", "flow.nn.Parameter(...)")
             self._parameters[name] = None
         elif name in fields.get("_modules", ()):
             if value is not None:
-                raise _wrong_member(name, value, "a Module", "an nn.Module")
+                raise _wrong_member_error(name, value, "a Module", "an nn.Module")
             self._modules[name] = None
         elif isinstance(value, Buffer):
             self.register_buffer(name, value, value.persistent)
         elif name in fields.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
-                raise _wrong_member(name, value, "a Tensor", "flow.tensor(...)")
+                raise _wrong_member_error(name, value, "a Tensor", "flow.tensor(...)")
             self._buffers[name] = _registered("buffers", self, name, value)
         else:
             super().__setattr__(name, value)
@@ -310,13 +310,13 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
     def train(self, mode: bool = True) -> Self:
         """Set training mode, or with False evaluation mode, here and below."""
         if not isinstance(mode, bool):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "train",
                 "mode",
                 expected="a bool",
                 got=repr(mode),
-                mend="pass True or False",
+                hint="pass True or False",
+                kind=ArgumentError,
             )
         self.training = mode
         for module in self.children():
@@ -406,18 +406,18 @@ def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
     return register(op, _REGISTRATION_HOOKS["modules"], hook)
 
 
-def _uninitialized(what: str) -> ModuleAttributeError:
+def _uninitialized_error(what: str) -> ModuleAttributeError:
     return ModuleAttributeError(
         f"cannot {what} before Module.__init__() call; call super().__init__() first"
     )
 
 
-def _wrong_member(name: str, value: object, expected: str, mend: str) -> FlowError:
-    return bad_argument(
-        ArgumentTypeError,
+def _wrong_member_error(name: str, value: object, expected: str, hint: str) -> FlowError:
+    return arg_error(
         "Module.__setattr__",
         name,
         expected=f"{expected} or None",
         got=type(value).__name__,
-        mend=f"assign {mend}, or delete the attribute first",
+        hint=f"assign {hint}, or delete the attribute first",
+        kind=ArgumentTypeError,
     )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import Device
 from oneflow_lite.dtype import DType
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
@@ -15,13 +15,13 @@ from oneflow_lite.tensor import OWN_FIELDS, Tensor
 def _adopt(tensor: Tensor, data: Any, requires_grad: bool | None) -> None:
     """Give a new tensor the memory of `data`, but not its place in a graph."""
     if not isinstance(data, Tensor):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             type(tensor).__name__,
             "data",
             expected="a Tensor",
             got=type(data).__name__,
-            mend="wrap the values with flow.tensor(...)",
+            hint="wrap the values with flow.tensor(...)",
+            kind=ArgumentTypeError,
         )
     tensor._data = data._data
     tensor._storage = data.memory

@@ -18,7 +18,7 @@ from oneflow_lite.errors import (
     HookError,
     OptionError,
     StateDictError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.nn.hooks import Hook, register
 from oneflow_lite.nn.parameter import Parameter, is_lazy
@@ -147,11 +147,11 @@ class ModuleState:
 
         `flow.save` writes numbers, strings, None, tensors, and lists, tuples and dicts of these.
         """
-        raise _missing(self, "get_extra_state", "set_extra_state")
+        raise _missing_error(self, "get_extra_state", "set_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
         """Take what `get_extra_state` returned; a class defines both methods."""
-        raise _missing(self, "set_extra_state", "get_extra_state")
+        raise _missing_error(self, "set_extra_state", "get_extra_state")
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -181,13 +181,13 @@ class ModuleState:
             When a hook of `register_load_state_dict_post_hook` returns something.
         """
         if not isinstance(state_dict, Mapping):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "load_state_dict",
                 "state_dict",
                 expected="a dict of tensors by name",
                 got=type(state_dict).__name__,
-                mend="pass what state_dict() or flow.load() returned",
+                hint="pass what state_dict() or flow.load() returned",
+                kind=ArgumentTypeError,
             )
         missing: list[str] = []
         unexpected: list[str] = []
@@ -364,7 +364,7 @@ class ModuleState:
         return register("register_load_state_dict_post_hook", hooks, hook)
 
 
-def _missing(module: object, method: str, other: str) -> StateDictError:
+def _missing_error(module: object, method: str, other: str) -> StateDictError:
     name = type(module).__name__
     return StateDictError(
         f"{method}(): {name} does not define it; a class that has {other}() defines both"

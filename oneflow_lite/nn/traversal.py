@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from oneflow_lite.errors import ArgumentError, ModuleAttributeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ModuleAttributeError, arg_error
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
 
@@ -152,22 +152,22 @@ class Traversal:
         Tanh()
         """
         if not target:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "set_submodule",
                 "target",
                 expected="the name of a submodule",
                 got="''",
-                mend="pass its path",
+                hint="pass its path",
+                kind=ArgumentError,
             )
         if not isinstance(module, Traversal):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "set_submodule",
                 "module",
                 expected="an nn.Module",
                 got=type(module).__name__,
-                mend="pass an instance",
+                hint="pass an instance",
+                kind=ArgumentError,
             )
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)

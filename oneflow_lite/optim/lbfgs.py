@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from oneflow_lite.autograd.mode import enable_grad, no_grad
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, number, options
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.tensor import Tensor
@@ -79,7 +79,7 @@ class LBFGS(Optimizer):
     def add_param_group(self, param_group: Any) -> None:
         """Take the parameters; there can be only one group."""
         if self.param_groups:
-            raise self._bad_params("one group", "several", "use an optimizer for each")
+            raise self._bad_params_error("one group", "several", "use an optimizer for each")
         super().add_param_group(param_group)
 
     def step(self, closure: Callable[[], Any]) -> Any:
@@ -96,13 +96,13 @@ class LBFGS(Optimizer):
             The loss before the step.
         """
         if not callable(closure):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "LBFGS.step",
                 "closure",
                 expected="a function that computes loss and gradients",
                 got=closure,
-                mend="define one that calls zero_grad(), backward() and returns the loss",
+                hint="define one that calls zero_grad(), backward() and returns the loss",
+                kind=ArgumentError,
             )
         self._require_parameters()
         with no_grad():

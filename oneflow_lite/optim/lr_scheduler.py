@@ -22,7 +22,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     MissingMethodError,
     MissingOptionError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.optim.optimizer import Group, Optimizer, number
@@ -100,13 +100,13 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", number(group["lr"]))
             elif "initial_lr" not in group:
-                raise bad_argument(
-                    MissingOptionError,
+                raise arg_error(
                     type(self).__name__,
                     "last_epoch",
                     expected=f"-1, or 'initial_lr' in group {position} to go on from",
                     got=last_epoch,
-                    mend="load the optimizer's state first",
+                    hint="load the optimizer's state first",
+                    kind=MissingOptionError,
                 )
         self.base_lrs = [number(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
@@ -225,8 +225,8 @@ class _OfFunctions(LRScheduler):
         for function in self.lr_lambdas:
             if not callable(function):
                 got, op = type(function).__name__, type(self).__name__
-                raise bad_argument(
-                    ArgumentTypeError, op, "lr_lambda", "a function", got, "take the epoch"
+                raise arg_error(
+                    op, "lr_lambda", "a function", got, "take the epoch", ArgumentTypeError
                 )
         super().__init__(optimizer, last_epoch)
 
@@ -500,10 +500,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         op = type(self).__name__
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
-                raise bad_argument(ArgumentError, op, name, "an int of at least 1", value, "use 1")
+                raise arg_error(op, name, "an int of at least 1", value, "use 1", ArgumentError)
         if not isinstance(eta_min, (float, int)):
             got = type(eta_min).__name__
-            raise bad_argument(ArgumentError, op, "eta_min", "a number", got, "pass a float")
+            raise arg_error(op, "eta_min", "a number", got, "pass a float", ArgumentError)
         self.T_0 = self.T_i = T_0
         self.T_mult = T_mult
         self.eta_min = eta_min
@@ -528,7 +528,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             epoch = 0 if epoch is None else epoch
             if epoch < 0:
                 op = f"{type(self).__name__}.step"
-                raise bad_argument(ArgumentError, op, "epoch", "at least 0", epoch, "count from 0")
+                raise arg_error(op, "epoch", "at least 0", epoch, "count from 0", ArgumentError)
             # The descents before this one took T_0 (1 + T_mult + ... + T_mult^(done - 1)) epochs.
             if self.T_mult == 1:
                 self.T_cur = epoch % self.T_0
@@ -553,8 +553,8 @@ class _WithMomentum(LRScheduler):
         if "momentum" not in defaults and "betas" not in defaults:
             op = type(self).__name__
             expected = "False for an optimizer without momentum or betas"
-            raise bad_argument(
-                ArgumentError, op, "cycle_momentum", expected, True, "pass cycle_momentum=False"
+            raise arg_error(
+                op, "cycle_momentum", expected, True, "pass cycle_momentum=False", ArgumentError
             )
         self.use_beta1 = "betas" in defaults
         limits = zip(
@@ -628,8 +628,8 @@ class CyclicLR(_WithMomentum):
         self.max_lrs = _for_each_group(self, "max_lr", max_lr)
         modes = ("triangular", "triangular2", "exp_range")
         if mode not in modes and scale_fn is None:
-            raise bad_argument(
-                ArgumentError, "CyclicLR", "mode", f"one of {modes}", repr(mode), "or pass scale_fn"
+            raise arg_error(
+                "CyclicLR", "mode", f"one of {modes}", repr(mode), "or pass scale_fn", ArgumentError
             )
         down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up + down)
@@ -741,12 +741,12 @@ class OneCycleLR(_WithMomentum):
             lengths = {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
         for name, value in lengths.items():
             if not isinstance(value, int) or value <= 0:
-                mend = "pass total_steps, or epochs and steps_per_epoch"
-                raise bad_argument(ArgumentError, "OneCycleLR", name, "a positive int", value, mend)
+                hint = "pass total_steps, or epochs and steps_per_epoch"
+                raise arg_error("OneCycleLR", name, "a positive int", value, hint, ArgumentError)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             expected = "a float from 0 to 1"
-            raise bad_argument(
-                ArgumentError, "OneCycleLR", "pct_start", expected, pct_start, "pass 0.3"
+            raise arg_error(
+                "OneCycleLR", "pct_start", expected, pct_start, "pass 0.3", ArgumentError
             )
         _check_strategy(self, anneal_strategy)
         self.total_steps = math.prod(value or 0 for value in lengths.values())
@@ -805,20 +805,20 @@ class _OfSchedulers(LRScheduler):
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
         """Keep the schedulers when each can be led: all of one optimizer, none that asks more."""
         op = type(self).__name__
-        mend = "pass schedulers of one optimizer"
+        hint = "pass schedulers of one optimizer"
         if not schedulers:
-            raise bad_argument(ArgumentError, op, "schedulers", "at least one", "none", mend)
+            raise arg_error(op, "schedulers", "at least one", "none", hint, ArgumentError)
         for i, scheduler in enumerate(schedulers):
             where = f"schedulers[{i}]"
             if not hasattr(scheduler, "optimizer"):
                 got = type(scheduler).__name__
-                raise bad_argument(ArgumentTypeError, op, where, "a scheduler", got, mend)
+                raise arg_error(op, where, "a scheduler", got, hint, ArgumentTypeError)
             optimizer = optimizer or scheduler.optimizer
             if isinstance(scheduler, ReduceLROnPlateau):
                 expected, got = "one whose step() takes nothing", "ReduceLROnPlateau"
-                raise bad_argument(ArgumentError, op, where, expected, got, "step it apart")
+                raise arg_error(op, where, expected, got, "step it apart", ArgumentError)
             if scheduler.optimizer is not optimizer:
-                raise bad_argument(ArgumentError, op, where, "the same optimizer", "another", mend)
+                raise arg_error(op, where, "the same optimizer", "another", hint, ArgumentError)
         assert optimizer is not None
         self._schedulers = schedulers
         self.optimizer = optimizer
@@ -873,13 +873,13 @@ class SequentialLR(_OfSchedulers):
     ) -> None:
         self._take(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "SequentialLR",
                 "milestones",
                 expected=f"{len(schedulers) - 1}, one fewer than schedulers",
                 got=len(milestones),
-                mend="the first scheduler begins at once",
+                hint="the first scheduler begins at once",
+                kind=ArgumentError,
             )
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
@@ -982,14 +982,14 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         op = "ReduceLROnPlateau"
         if factor >= 1.0:
-            raise bad_argument(ArgumentError, op, "factor", "below 1", factor, "pass 0.1")
+            raise arg_error(op, "factor", "below 1", factor, "pass 0.1", ArgumentError)
         for name, value, known in (
             ("mode", mode, ("min", "max")),
             ("threshold_mode", threshold_mode, ("rel", "abs")),
         ):
             if value not in known:
-                mend = f"pass {known[0]!r}"
-                raise bad_argument(ArgumentError, op, name, f"one of {known}", repr(value), mend)
+                hint = f"pass {known[0]!r}"
+                raise arg_error(op, name, f"one of {known}", repr(value), hint, ArgumentError)
         self.optimizer = _checked(self, optimizer)
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = _for_each_group(self, "min_lr", min_lr)
@@ -1086,13 +1086,13 @@ def _set(scheduler: LRScheduler, flag: str) -> Iterator[None]:
 def _checked(scheduler: LRScheduler, optimizer: Any) -> Optimizer:
     if isinstance(optimizer, Optimizer):
         return optimizer
-    raise bad_argument(
-        ArgumentTypeError,
+    raise arg_error(
         type(scheduler).__name__,
         "optimizer",
         expected="an Optimizer",
         got=type(optimizer).__name__,
-        mend="pass the optimizer whose lr is to be scheduled",
+        hint="pass the optimizer whose lr is to be scheduled",
+        kind=ArgumentTypeError,
     )
 
 
@@ -1102,19 +1102,19 @@ def _checked_factor(
     if 0 <= factor <= 1 and not (positive and factor == 0):
         return factor
     expected = "a factor from 0 to 1" + (", not 0" if positive else "")
-    mend = "choose the optimizer's lr as the largest one"
-    raise bad_argument(ArgumentError, type(scheduler).__name__, name, expected, factor, mend)
+    hint = "choose the optimizer's lr as the largest one"
+    raise arg_error(type(scheduler).__name__, name, expected, factor, hint, ArgumentError)
 
 
 def _check_strategy(scheduler: LRScheduler, anneal_strategy: Any) -> None:
     if anneal_strategy not in ("cos", "linear"):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             type(scheduler).__name__,
             "anneal_strategy",
             expected="'cos' or 'linear'",
             got=repr(anneal_strategy),
-            mend="the default is 'cos'",
+            hint="the default is 'cos'",
+            kind=ArgumentError,
         )
 
 
@@ -1124,13 +1124,13 @@ def _for_each_group(scheduler: LRScheduler, name: str, value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         return [number(value)] * count
     if len(value) != count:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             type(scheduler).__name__,
             name,
             expected=f"{count} values, one for each group",
             got=len(value),
-            mend="pass one for all groups",
+            hint="pass one for all groups",
+            kind=ArgumentError,
         )
     return [number(x) for x in value]
 

@@ -83,7 +83,7 @@ class Muon(Optimizer):
         super()._check_param(param)
         if param.ndim != 2:
             got = f"one of shape {tuple(param.shape)}"
-            raise self._bad_params("matrices", got, "leave other parameters to AdamW")
+            raise self._bad_params_error("matrices", got, "leave other parameters to AdamW")
 
 
 class Adafactor(Optimizer):

@@ -23,7 +23,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
     MissingMethodError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.nn.parameter import clear_grad
 from oneflow_lite.op_expr import op_expr
@@ -125,11 +125,13 @@ class Optimizer(OptimizerHooks):
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
             expected = "an iterable of tensors or of dicts"
             got = type(params).__name__
-            raise self._bad_params(expected, got, "pass module.parameters() or [tensor]", _TYPE)
+            raise self._bad_params_error(
+                expected, got, "pass module.parameters() or [tensor]", _TYPE
+            )
         listed = list(params)
         if not listed:
-            mend = "pass module.parameters(), and not an exhausted iterator"
-            raise self._bad_params("at least one parameter", "none", mend)
+            hint = "pass module.parameters(), and not an exhausted iterator"
+            raise self._bad_params_error("at least one parameter", "none", hint)
         groups = listed if isinstance(listed[0], dict) else [{"params": listed}]
         for group in groups:
             self.add_param_group(group)
@@ -164,13 +166,13 @@ class Optimizer(OptimizerHooks):
         """
         op = type(self).__name__
         if not isinstance(param_group, dict) or "params" not in param_group:
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 op,
                 "param_group",
                 expected="a dict with the key 'params'",
                 got=repr(type(param_group).__name__),
-                mend="pass {'params': [...], 'lr': ...}",
+                hint="pass {'params': [...], 'lr': ...}",
+                kind=ArgumentTypeError,
             )
         group = {**self.defaults, **param_group}
         names, tensors = self._listed(param_group["params"])
@@ -178,19 +180,21 @@ class Optimizer(OptimizerHooks):
         for tensor in tensors:
             if not tensor.is_leaf and not tensor.retains_grad:
                 got = f"the result of {tensor.grad_fn}"
-                raise self._bad_params("leaf tensors", got, "detach() it")
+                raise self._bad_params_error("leaf tensors", got, "detach() it")
             if id(tensor) in known:
-                raise self._bad_params("each parameter once", "one that was given twice", "drop it")
+                raise self._bad_params_error(
+                    "each parameter once", "one that was given twice", "drop it"
+                )
             known.add(id(tensor))
             self._check_param(tensor)
         if names is not None:
             group["param_names"] = names
         if any(("param_names" in group) != ("param_names" in g) for g in self.param_groups):
-            raise self._bad_params("names in all groups or none", "both", "name all or none")
+            raise self._bad_params_error("names in all groups or none", "both", "name all or none")
         for name, value in group.items():
             if value is required:
-                raise bad_argument(
-                    ArgumentError, op, name, "a value in each group", "none", f"pass {name}=..."
+                raise arg_error(
+                    op, name, "a value in each group", "none", f"pass {name}=...", ArgumentError
                 )
         self._check_options(group)
         group["params"] = tensors
@@ -202,7 +206,7 @@ class Optimizer(OptimizerHooks):
         lr = group.get("lr")
         if isinstance(lr, Tensor) and lr.numel() != 1:
             got = f"a tensor of shape {tuple(lr.shape)}"
-            raise bad_argument(ArgumentError, op, "lr", "one number", got, "pass a 0-d tensor")
+            raise arg_error(op, "lr", "one number", got, "pass a 0-d tensor", ArgumentError)
         for name, (expected, holds) in self._limits.items():
             value = group.get(name, required)
             if value is required:
@@ -211,19 +215,19 @@ class Optimizer(OptimizerHooks):
                 fits = holds(value)
             except TypeError:
                 got = repr(value)
-                raise bad_argument(_TYPE, op, name, expected, got, "pass a number") from None
+                raise arg_error(op, name, expected, got, "pass a number", _TYPE) from None
             if not fits:
-                mend = f"the default is {self.defaults[name]!r}" if name in self.defaults else "..."
-                raise bad_argument(ArgumentError, op, name, expected, value, mend)
+                hint = f"the default is {self.defaults[name]!r}" if name in self.defaults else "..."
+                raise arg_error(op, name, expected, value, hint, ArgumentError)
         if group.get("fused") and group.get("foreach"):
-            raise bad_argument(
-                ArgumentError, op, "fused", "one of fused and foreach", "both", "leave them out"
+            raise arg_error(
+                op, "fused", "one of fused and foreach", "both", "leave them out", ArgumentError
             )
 
     def _check_param(self, param: Tensor) -> None:
         """Raise `ArgumentError` for a parameter that this optimizer cannot update."""
         if not self._takes_complex and param.is_complex():
-            raise self._bad_params("real parameters", "a complex one", "use Adam")
+            raise self._bad_params_error("real parameters", "a complex one", "use Adam")
 
     # Steps
 
@@ -291,7 +295,7 @@ class Optimizer(OptimizerHooks):
 
     def _require_parameters(self) -> None:
         if self.takes_parameters():
-            raise self._bad_params("parameters to update", "none", "pass module.parameters()")
+            raise self._bad_params_error("parameters to update", "none", "pass module.parameters()")
 
     def takes_parameters(self) -> bool:
         """Return whether this optimizer was built without parameters and still waits for some."""
@@ -423,22 +427,26 @@ class Optimizer(OptimizerHooks):
             changed then.
         """
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
-            raise self._misfit("a dict with the keys 'state' and 'param_groups'", "another object")
+            raise self._misfit_error(
+                "a dict with the keys 'state' and 'param_groups'", "another object"
+            )
         state_dict = self._run_hooks("load_state_dict_pre", self, dict(state_dict))
         loaded, groups = state_dict["param_groups"], self.param_groups
         if len(loaded) != len(groups):
-            raise self._misfit(f"{len(groups)} parameter groups", len(loaded))
+            raise self._misfit_error(f"{len(groups)} parameter groups", len(loaded))
         params: dict[Any, Tensor] = {}
         for position, (theirs, own) in enumerate(zip(loaded, groups, strict=True)):
             if len(theirs["params"]) != len(own["params"]):
-                raise self._misfit(
+                raise self._misfit_error(
                     f"{len(own['params'])} parameters in group {position}", len(theirs["params"])
                 )
             params.update(zip(theirs["params"], own["params"], strict=True))
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for number, kept in state_dict["state"].items():
             if number not in params:
-                raise self._misfit("state of the parameters in the groups", f"number {number!r}")
+                raise self._misfit_error(
+                    "state of the parameters in the groups", f"number {number!r}"
+                )
             param = params[number]
             state[param] = {
                 key: self._adopt(param, key, value)
@@ -465,7 +473,7 @@ class Optimizer(OptimizerHooks):
         if not isinstance(value, Tensor):
             return copy.deepcopy(value)
         if key in self._state and value.shape != (shape := self._shape(param, key)):
-            raise self._misfit(f"{key!r} of shape {tuple(shape)}", tuple(value.shape))
+            raise self._misfit_error(f"{key!r} of shape {tuple(shape)}", tuple(value.shape))
         with no_grad():
             kept = value.detach().to(param.device)
             step = key == "step" or not param.is_floating_point()
@@ -475,14 +483,14 @@ class Optimizer(OptimizerHooks):
         """Return the shape of a state."""
         return tuple(param.shape)
 
-    def _misfit(self, expected: str, got: object) -> Exception:
-        return bad_argument(
-            ArgumentError,
+    def _misfit_error(self, expected: str, got: object) -> Exception:
+        return arg_error(
             f"{type(self).__name__}.load_state_dict",
             "state_dict",
             expected=expected,
             got=got,
-            mend="load the state of an optimizer of the same parameters",
+            hint="load the state of an optimizer of the same parameters",
+            kind=ArgumentError,
         )
 
     def _listed(self, params: Any) -> tuple[list[str] | None, list[Tensor]]:
@@ -491,23 +499,25 @@ class Optimizer(OptimizerHooks):
             return None, [params]
         if isinstance(params, (set, frozenset)) or not isinstance(params, Iterable):
             got = type(params).__name__
-            raise self._bad_params("a list of tensors", got, "pass a list", _TYPE)
+            raise self._bad_params_error("a list of tensors", got, "pass a list", _TYPE)
         entries = list(params)
         named = [entry for entry in entries if isinstance(entry, tuple)]
         if named and len(named) != len(entries):
-            raise self._bad_params("tensors, all with names or none", "both", "name all or none")
+            raise self._bad_params_error(
+                "tensors, all with names or none", "both", "name all or none"
+            )
         names = [name for name, _ in named] if named else None
         tensors = [tensor for _, tensor in named] if named else entries
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
                 got = type(tensor).__name__
-                raise self._bad_params("tensors", got, "pass module.parameters()", _TYPE)
+                raise self._bad_params_error("tensors", got, "pass module.parameters()", _TYPE)
         return names, tensors
 
-    def _bad_params(
-        self, expected: str, got: object, mend: str, kind: type[FlowError] = ArgumentError
+    def _bad_params_error(
+        self, expected: str, got: object, hint: str, kind: type[FlowError] = ArgumentError
     ) -> FlowError:
-        return bad_argument(kind, type(self).__name__, "params", expected, got, mend)
+        return arg_error(type(self).__name__, "params", expected, got, hint, kind)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

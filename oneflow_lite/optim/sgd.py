@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.optim.optimizer import LIMITS, Group, Optimizer, new_number, options
 from oneflow_lite.tensor import Tensor
 
@@ -59,13 +59,13 @@ class SGD(Optimizer):
         super()._check_options(group)
         momentum, dampening = group["momentum"], group["dampening"]
         if group["nesterov"] and (momentum <= 0 or dampening != 0):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "SGD",
                 "nesterov",
                 expected="a momentum and no dampening with it",
                 got=f"momentum={momentum}, dampening={dampening}",
-                mend="set momentum=0.9, dampening=0",
+                hint="set momentum=0.9, dampening=0",
+                kind=ArgumentError,
             )
 
     def _keeps(self, group: Group, name: str) -> bool:

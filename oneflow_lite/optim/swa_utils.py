@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError, OptionError, bad_argument
+from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.normalization import _BatchNorm
 from oneflow_lite.optim.lr_scheduler import LRScheduler, _check_strategy, _for_each_group
@@ -35,7 +35,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """Return the function decay * averaged + (1 - decay) * current, of one parameter."""
     if not 0 <= decay <= 1:
         op, expected = "get_ema_avg_fn", "a number from 0 to 1"
-        raise bad_argument(ArgumentError, op, "decay", expected, decay, "the default is 0.999")
+        raise arg_error(op, "decay", expected, decay, "the default is 0.999", ArgumentError)
 
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         with no_grad():
@@ -122,8 +122,8 @@ class AveragedModel(Module):
     ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise bad_argument(
-                OptionError, "AveragedModel", "multi_avg_fn", "None with avg_fn", "both", "drop one"
+            raise arg_error(
+                "AveragedModel", "multi_avg_fn", "None with avg_fn", "both", "drop one", OptionError
             )
         self.module = copy.deepcopy(model)
         if device is not None:
@@ -229,8 +229,8 @@ class SWALR(LRScheduler):
         _check_strategy(self, anneal_strategy)
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             expected = "an int of at least 0"
-            raise bad_argument(
-                ArgumentError, "SWALR", "anneal_epochs", expected, anneal_epochs, "pass 10"
+            raise arg_error(
+                "SWALR", "anneal_epochs", expected, anneal_epochs, "pass 10", ArgumentError
             )
         for group, lr in zip(optimizer.param_groups, swa_lrs, strict=True):
             group["swa_lr"] = lr

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.default_programs import lazy_interpreter
@@ -110,13 +110,13 @@ def gradients(
     else:
         given = list(target_gradients)
     if len(given) != len(roots):
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             "gradients",
             "target_gradients",
             expected=f"{len(roots)} gradient(s), one per target",
             got=len(given),
-            mend="pass one gradient, or None, per target",
+            hint="pass one gradient, or None, per target",
+            kind=GradientError,
         )
     left_out = _names("gradients", "no_grad_set", no_grad_set)
     kept = [x for x in wanted if x.name not in left_out]
@@ -131,22 +131,22 @@ def gradients(
 def check_loss(op: str, loss: Any) -> None:
     """Raise unless a loss is a tensor with one element that depends on what requires a gradient."""
     if not isinstance(loss, Tensor):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             "loss",
             expected="a symbolic tensor",
             got=type(loss).__name__,
-            mend="pass what the captured ops returned",
+            hint="pass what the captured ops returned",
+            kind=ArgumentTypeError,
         )
     if loss.numel() != 1 or not loss.requires_grad:
-        raise bad_argument(
-            GradientError,
+        raise arg_error(
             op,
             "loss",
             expected="a tensor with one element, computed from parameters",
             got=f"shape {loss.shape}, requires_grad={loss.requires_grad}",
-            mend="reduce it, as with mean(), and compute it from what requires a gradient",
+            hint="reduce it, as with mean(), and compute it from what requires a gradient",
+            kind=GradientError,
         )
 
 
@@ -168,13 +168,13 @@ def _parameter(op: str, x: Any, known: dict[str, Tensor]) -> Tensor:
     found = known.get(x) if isinstance(x, str) else x
     if isinstance(found, Tensor):
         return found
-    raise bad_argument(
-        ArgumentError if isinstance(x, str) else ArgumentTypeError,
+    raise arg_error(
         op,
         "parameter_list",
         expected="parameters of the program, or their names",
         got=repr(x),
-        mend=f"name some of {', '.join(known) or 'none: the program has no parameter'}",
+        hint=f"name some of {', '.join(known) or 'none: the program has no parameter'}",
+        kind=ArgumentError if isinstance(x, str) else ArgumentTypeError,
     )
 
 
@@ -183,13 +183,13 @@ def _names(op: str, argument: str, given: Iterable[Any] | None) -> set[str]:
     for x in given or ():
         name = x if isinstance(x, str) else getattr(x, "name", None)
         if name is None:
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 op,
                 argument,
                 expected="variables of the program, or their names",
                 got=type(x).__name__,
-                mend="pass symbolic tensors or parameters that the program uses",
+                hint="pass symbolic tensors or parameters that the program uses",
+                kind=ArgumentTypeError,
             )
         names.add(name)
     return names

@@ -27,7 +27,7 @@ from oneflow_lite.static.block_run import notes_of
 from oneflow_lite.static.lazy_interpreter import LazyInterpreter
 from oneflow_lite.static.location import user_location
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
-from oneflow_lite.static.symbolic import SymbolicArray, no_value, symbolic
+from oneflow_lite.static.symbolic import SymbolicArray, no_value_error, symbolic
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _CLONE = op_expr("clone")
@@ -224,7 +224,7 @@ class BlockCapture(Interpreter):
         """Refuse to read what is known at a run only."""
         data = tensor._data
         if isinstance(data, SymbolicArray):
-            raise no_value(op, tensor.name)
+            raise no_value_error(op, tensor.name)
         if not self.is_constant(data) and self._outer is not None:
             self._outer.read(op, tensor)
 

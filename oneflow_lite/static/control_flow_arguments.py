@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.tensor import Tensor
 
 Branch = Callable[[], Any]
@@ -17,13 +17,13 @@ def as_list(found: Any, count: int) -> list[Any]:
     if count == 1 and len(values) != 1:
         values = [found]
     if len(values) != count:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "while_loop",
             "body",
             expected=f"a function that returns {count} loop variable(s), as it takes",
             got=f"{len(values)}",
-            mend="return all of them, those that stay the same too",
+            hint="return all of them, those that stay the same too",
+            kind=ArgumentError,
         )
     return values
 
@@ -31,39 +31,39 @@ def as_list(found: Any, count: int) -> list[Any]:
 def check_callable(op: str, argument: str, function: Any, optional: bool = False) -> None:
     """Check that an argument is a function, or None where it may be left out."""
     if not callable(function) and not (optional and function is None):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             argument,
             expected="a function",
             got=type(function).__name__,
-            mend="wrap the computation in a lambda",
+            hint="wrap the computation in a lambda",
+            kind=ArgumentTypeError,
         )
 
 
 def check_loop_vars(loop_vars: Any) -> None:
     """Check that loop variables are a list or tuple that is not empty."""
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "while_loop",
             "loop_vars",
             expected="a list or tuple with at least one entry",
             got=repr(loop_vars),
-            mend="put the loop variables into a list",
+            hint="put the loop variables into a list",
+            kind=ArgumentTypeError,
         )
 
 
 def check_one_element(op: str, argument: str, value: Any) -> None:
     """Check that a tensor that decides something has one element."""
     if isinstance(value, Tensor) and value.numel() != 1:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             argument,
             expected="one element",
             got=f"shape {value.shape}",
-            mend="reduce it, as with all() or any()",
+            hint="reduce it, as with all() or any()",
+            kind=ArgumentError,
         )
 
 
@@ -80,23 +80,23 @@ def functions_by_index(branch_fns: Any) -> dict[int, Branch]:
     functions: dict[int, Branch] = {}
     for pair in pairs:
         if type(pair[0]) is not int or pair[0] in functions:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "switch_case",
                 "branch_fns",
                 expected="functions with an int each, all of them different",
                 got=repr(pair),
-                mend="pass {0: f, 1: g}",
+                hint="pass {0: f, 1: g}",
+                kind=ArgumentError,
             )
         check_callable("switch_case", f"branch_fns[{pair[0]}]", pair[1])
         functions[pair[0]] = pair[1]
     if not functions:
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "switch_case",
             "branch_fns",
             expected="a dict or sequence with at least one function",
             got=repr(branch_fns),
-            mend="pass {0: f, 1: g}",
+            hint="pass {0: f, 1: g}",
+            kind=ArgumentTypeError,
         )
     return functions

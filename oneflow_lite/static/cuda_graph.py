@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite.device import current_stream, on_device, on_stream
-from oneflow_lite.errors import ArgumentError, CaptureError, bad_argument
+from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.instruction import Instruction
@@ -39,13 +39,13 @@ class CudaGraph:
         self.core = core
         self.device = core.plan.place
         if self.device.type != "cuda":
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "InterpreterCore",
                 "mode",
                 expected="'straight_line' or 'work_queue' on the CPU",
                 got="'cuda_graph'",
-                mend="choose one of these, or a CUDA place",
+                hint="choose one of these, or a CUDA place",
+                kind=ArgumentError,
             )
         self.ops = [i for i in core.instructions if i.op is not None]
         self.body = [i for i in self.ops if i.stream not in ("h2d", "d2h")]

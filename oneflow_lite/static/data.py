@@ -7,7 +7,7 @@ from typing import Any
 
 from oneflow_lite.bfloat16_arrays import CHAR
 from oneflow_lite.dtype import as_dtype
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.static.default_programs import lazy_interpreter
 from oneflow_lite.static.program import VarDesc
@@ -42,44 +42,44 @@ def data(name: str, shape: Any, dtype: Any = "float32") -> Tensor:
     """
     lazy = lazy_interpreter("data")
     if not name or type(name) is not str:
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "data",
             "name",
             expected="a str that is not empty",
             got=repr(name),
-            mend="name the variable as it is fed",
+            hint="name the variable as it is fed",
+            kind=ArgumentTypeError,
         )
     if not isinstance(shape, Iterable):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "data",
             "shape",
             expected="a sequence of ints",
             got=repr(shape),
-            mend="pass a list such as [64, 16]",
+            hint="pass a list such as [64, 16]",
+            kind=ArgumentTypeError,
         )
     sizes = tuple(shape)
     if any(size is None or (isinstance(size, int) and size < 0) for size in sizes):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "data",
             "shape",
             expected="sizes that are known",
             got=list(sizes),
-            mend="capture one Program for each shape, or use flow.compile, which records again "
+            hint="capture one Program for each shape, or use flow.compile, which records again "
             "for a new one by itself",
+            kind=ArgumentError,
         )
     sizes = tuple([check_int("data", "shape", size, 0) for size in sizes])
     chosen = as_dtype("data", dtype)
     if chosen.char == CHAR:
-        raise bad_argument(
-            DTypeError,
+        raise arg_error(
             "data",
             "dtype",
             expected="a dtype of NumPy",
             got=chosen,
-            mend="use flow.float16 or flow.float32; bfloat16 is computed eagerly",
+            hint="use flow.float16 or flow.float32; bfloat16 is computed eagerly",
+            kind=DTypeError,
         )
     desc = VarDesc(name, sizes, chosen, need_check_feed=True)
     return lazy.data(desc)

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.errors import ArgumentTypeError, CaptureError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.static.lazy_interpreter import LazyInterpreter
 from oneflow_lite.static.program import Program
@@ -74,13 +74,13 @@ class program_guard:
 def check_program(op: str, argument: str, program: Any) -> None:
     """Check that an argument is a Program."""
     if not isinstance(program, Program):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             argument,
             expected="a Program",
             got=type(program).__name__,
-            mend="make one with flow.static.Program()",
+            hint="make one with flow.static.Program()",
+            kind=ArgumentTypeError,
         )
 
 

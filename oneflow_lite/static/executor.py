@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oneflow_lite.device import as_device
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.default_programs import check_program, default_main_program
 from oneflow_lite.static.interpreter_core import InterpreterCore
@@ -54,13 +54,13 @@ class Executor:
         cache_size: int = 64,
     ) -> None:
         if type(cache_size) is not int or cache_size < 1:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "Executor",
                 "cache_size",
                 expected="an int of at least 1",
                 got=repr(cache_size),
-                mend="leave it out",
+                hint="leave it out",
+                kind=ArgumentError,
             )
         self.place = as_device(place)
         self.mode = mode
@@ -115,7 +115,7 @@ class Executor:
         if scope is None:
             scope = global_scope()
         if type(feed) is not dict and not isinstance(feed, Mapping):
-            raise _bad_type("feed", "a dict of arrays by name", feed, "pass {'x': array}")
+            raise _bad_type_error("feed", "a dict of arrays by name", feed, "pass {'x': array}")
         prepared = self._prepare(program, feed, fetch_list)
         for hook in program.before_run:
             hook(scope)
@@ -156,7 +156,7 @@ class Executor:
             program = default_main_program()
         names = [feed] if isinstance(feed, str) else list(feed or ())
         if not all(isinstance(name, str) for name in names):
-            raise _bad_type("feed", "names, or a dict of arrays by name", feed, "pass ['x']")
+            raise _bad_type_error("feed", "names, or a dict of arrays by name", feed, "pass ['x']")
         return self._prepare(program, names, fetch_list).core
 
     def close(self) -> None:
@@ -191,10 +191,10 @@ class Executor:
         for name in given:
             if name not in variables or not variables[name].need_check_feed:
                 declared = [n for n, desc in variables.items() if desc.need_check_feed]
-                raise _unknown("feed", name, declared, "feed the variables of static.data")
+                raise _unknown_error("feed", name, declared, "feed the variables of static.data")
         for name in fetches:
             if name not in variables:
-                raise _unknown("fetch_list", name, list(variables), "see print(program)")
+                raise _unknown_error("fetch_list", name, list(variables), "see print(program)")
         # A copy: sub-blocks are not copied again, and somebody may change them later.
         copy = program.clone()
         return PreparedRun(copy, given, fetches, self.place, self.mode, self.passes)
@@ -203,14 +203,14 @@ class Executor:
         if fetch_list is None:
             return ()
         if type(fetch_list) is str or isinstance(fetch_list, Tensor):
-            raise _bad_type(
+            raise _bad_type_error(
                 "fetch_list", "a list of tensors or names", fetch_list, "put it into a list"
             )
         names = []
         for item in fetch_list:
             name = item if type(item) is str else getattr(item, "name", None)
             if name is None:
-                raise _bad_type(
+                raise _bad_type_error(
                     "fetch_list",
                     "symbolic tensors and names of variables",
                     item,
@@ -220,25 +220,25 @@ class Executor:
         return tuple(names)
 
 
-def _bad_type(argument: str, expected: str, got: object, mend: str) -> Exception:
-    return bad_argument(
-        ArgumentTypeError,
+def _bad_type_error(argument: str, expected: str, got: object, hint: str) -> Exception:
+    return arg_error(
         "Executor.run",
         argument,
         expected=expected,
         got=type(got).__name__,
-        mend=mend,
+        hint=hint,
+        kind=ArgumentTypeError,
     )
 
 
-def _unknown(argument: str, name: object, known: list[str], mend: str) -> Exception:
+def _unknown_error(argument: str, name: object, known: list[str], hint: str) -> Exception:
     near = difflib.get_close_matches(str(name), known, n=3) or known[:3]
     hint = f", such as {' or '.join(map(repr, near))}" if near else ""
-    return bad_argument(
-        ArgumentError,
+    return arg_error(
         "Executor.run",
         argument,
         expected=f"names of variables of the program{hint}",
         got=repr(name),
-        mend=mend,
+        hint=hint,
+        kind=ArgumentError,
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from oneflow_lite.device import CPU, Device
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.cuda_graph import CudaGraph
 from oneflow_lite.static.dependencies import find_dependencies
@@ -94,13 +94,13 @@ class InterpreterCore:
         mode: str = "straight_line",
     ) -> None:
         if mode not in MODES:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "InterpreterCore",
                 "mode",
                 expected=" or ".join(map(repr, MODES)),
                 got=repr(mode),
-                mend="name one of these",
+                hint="name one of these",
+                kind=ArgumentError,
             )
         if passes is None:
             passes = [p for p in DEFAULT_PASSES if mode == "straight_line" or p not in _ONE_ORDER]

@@ -26,7 +26,7 @@ from oneflow_lite.static.location import user_location
 from oneflow_lite.static.optimizer_options import OptimizerOptions
 from oneflow_lite.static.persistables import Persistables, is_trained
 from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
-from oneflow_lite.static.symbolic import SymbolicArray, no_value, symbolic
+from oneflow_lite.static.symbolic import SymbolicArray, no_value_error, symbolic
 from oneflow_lite.storage import NO_GRAD, SPLIT
 from oneflow_lite.tensor import Tensor, make_tensor
 from oneflow_lite.views import link
@@ -117,7 +117,7 @@ class LazyInterpreter(Interpreter):
         if op == "copy.deepcopy" and (_is_symbolic(tensor) or self._is_building()):
             return  # the values stay inside: a symbolic array copies itself by an op
         if _is_symbolic(tensor) or self.persistables.is_written(tensor):
-            raise no_value(op, tensor.name)
+            raise no_value_error(op, tensor.name)
         self.persistables.note_read(tensor)
 
     def constant(self, tensor: Tensor) -> None:

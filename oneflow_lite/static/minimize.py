@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.backward import append_backward, check_loss, parameters_of, role
 from oneflow_lite.static.default_programs import find_lazy_interpreter
@@ -74,13 +74,13 @@ def minimize(
     if lazy is None:
         return [], _minimize_now(self, loss, parameter_list, no_grad_set, grad_clip)
     if startup_program is not None and startup_program is not lazy.startup:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "minimize",
             "startup_program",
             expected="the startup program of the program_guard",
             got="another one",
-            mend="leave it out",
+            hint="leave it out",
+            kind=ArgumentError,
         )
     if parameter_list is None and not self.takes_parameters():
         parameter_list = _parameters(self)

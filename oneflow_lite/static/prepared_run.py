@@ -18,7 +18,7 @@ from oneflow_lite.errors import (
     DTypeError,
     FlowError,
     ShapeError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.interpreter_core import InterpreterCore
@@ -120,13 +120,13 @@ class PreparedRun:
         for name, desc in self._descs.items():
             array = scope.find_var(name)
             if array is None:
-                raise bad_argument(
-                    ArgumentError,
+                raise arg_error(
                     "Executor.run",
                     "scope",
                     expected=f"a value for the persistable variable {name!r}",
                     got="none",
-                    mend="run the startup program first, in the same scope",
+                    hint="run the startup program first, in the same scope",
+                    kind=ArgumentError,
                 )
             _check(desc, array, "scope", "set() another value, or run the startup program")
             here = desc.device if desc.device.type == "cuda" else self._place
@@ -145,7 +145,7 @@ class PreparedRun:
         _, desc, is_written = self._feeds[position]
         array = value._data if isinstance(value, Tensor) else value
         if isinstance(array, SymbolicArray):
-            raise _no_array(desc, "a symbolic tensor", "fetch its value first")
+            raise _no_array_error(desc, "a symbolic tensor", "fetch its value first")
         if not hasattr(array, "dtype"):
             array = _from_python(desc, value)
         elif isinstance(array, (ndarray, np.generic)):
@@ -166,61 +166,61 @@ def _from_python(desc: VarDesc, value: Any) -> Any:
     except ValueError:  # lists of different lengths
         array = None
     if array is None or array.dtype.kind not in "biufc":
-        raise _no_array(desc, type(value).__name__, "convert it with numpy.asarray")
+        raise _no_array_error(desc, type(value).__name__, "convert it with numpy.asarray")
     if array.size and array.dtype.kind not in _KINDS[desc.dtype.kind]:
-        raise _wrong_dtype(desc, array, "feed", f"convert it to {desc.dtype} first")
+        raise _wrong_dtype_error(desc, array, "feed", f"convert it to {desc.dtype} first")
     converted = array.astype(desc.dtype)
     if desc.dtype.kind in "iu" and not np.array_equal(converted, array):
         numbers = f"numbers from {array.min()} to {array.max()}"
-        raise _no_array(desc, numbers, f"choose numbers that {desc.dtype} has")
+        raise _no_array_error(desc, numbers, f"choose numbers that {desc.dtype} has")
     return converted
 
 
-def _check(desc: VarDesc, array: Any, argument: str, mend: str) -> None:
+def _check(desc: VarDesc, array: Any, argument: str, hint: str) -> None:
     """Raise unless an array is of the declared shape and dtype."""
     if array.shape != desc.shape:
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             "Executor.run",
             argument,
             expected=f"shape {desc.shape} for {desc.name!r}",
             got=f"shape {array.shape}",
-            mend=mend,
+            hint=hint,
+            kind=ShapeError,
         )
     if array.dtype != desc.dtype:
-        raise _wrong_dtype(desc, array, argument, mend)
+        raise _wrong_dtype_error(desc, array, argument, hint)
 
 
-def _wrong_dtype(desc: VarDesc, array: Any, argument: str, mend: str) -> FlowError:
-    return bad_argument(
-        DTypeError,
+def _wrong_dtype_error(desc: VarDesc, array: Any, argument: str, hint: str) -> FlowError:
+    return arg_error(
         "Executor.run",
         argument,
         expected=f"dtype {desc.dtype} for {desc.name!r}",
         got=f"dtype {array.dtype}",
-        mend=mend,
+        hint=hint,
+        kind=DTypeError,
     )
 
 
-def _no_array(desc: VarDesc, got: str, mend: str) -> FlowError:
-    return bad_argument(
-        ArgumentTypeError,
+def _no_array_error(desc: VarDesc, got: str, hint: str) -> FlowError:
+    return arg_error(
         "Executor.run",
         "feed",
         expected=f"an array, a Tensor with values or numbers for {desc.name!r}",
         got=got,
-        mend=mend,
+        hint=hint,
+        kind=ArgumentTypeError,
     )
 
 
-def _missing_feed(desc: VarDesc) -> FlowError:
-    return bad_argument(
-        ArgumentError,
+def _missing_feed_error(desc: VarDesc) -> FlowError:
+    return arg_error(
         "Executor.run",
         "feed",
         expected=f"a value for {desc.name!r}, {desc.dtype}{list(desc.shape)}",
         got="none",
-        mend=f"add {desc.name!r} to the feed",
+        hint=f"add {desc.name!r} to the feed",
+        kind=ArgumentError,
     )
 
 
@@ -234,14 +234,14 @@ def _check_order(plan: ExecutionPlan) -> None:
             if name in known or desc.persistable or desc.value is not None:
                 continue
             if desc.need_check_feed:
-                raise _missing_feed(desc)
-            raise bad_argument(
-                ArgumentError,
+                raise _missing_feed_error(desc)
+            raise arg_error(
                 "Executor.run",
                 "program",
                 expected=f"an op that makes {name!r} before it is used",
                 got="none",
-                mend="see print(program); what was removed or not kept cannot be had",
+                hint="see print(program); what was removed or not kept cannot be had",
+                kind=ArgumentError,
             )
         known.update(outputs)
 

@@ -14,7 +14,7 @@ import attrs
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import DType
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import Schema
 from oneflow_lite.static.evaluation import to_evaluation
@@ -195,25 +195,25 @@ class Block:
             if name in block.vars:
                 return block.vars[name]
             block = block.parent
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "Block.var",
             "name",
             expected="the name of a variable of the program",
             got=repr(name),
-            mend="see the names with print(program)",
+            hint="see the names with print(program)",
+            kind=ArgumentError,
         )
 
     def create_var(self, desc: VarDesc) -> VarDesc:
         """Add a variable, whose name must be new."""
         if desc.name in self.vars:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "Block.create_var",
                 "name",
                 expected="a new name",
                 got=repr(desc.name),
-                mend="choose another one",
+                hint="choose another one",
+                kind=ArgumentError,
             )
         self.vars[desc.name] = desc
         return desc

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, SerializationError, bad_argument
+from oneflow_lite.errors import ArgumentError, SerializationError, arg_error
 from oneflow_lite.serialization import load as load_dict, save as save_dict
 from oneflow_lite.static.default_programs import check_program
 from oneflow_lite.static.program import Program
@@ -70,13 +70,13 @@ def save(program: Program, path: Path, scope: Scope | None = None) -> None:
         if desc.persistable:
             array = scope.find_var(desc.name)
             if array is None:
-                raise bad_argument(
-                    ArgumentError,
+                raise arg_error(
                     "static.save",
                     "scope",
                     expected=f"a value for the persistable variable {desc.name!r}",
                     got="none",
-                    mend="run the startup program first, in the same scope",
+                    hint="run the startup program first, in the same scope",
+                    kind=ArgumentError,
                 )
             variables[desc.name] = make_tensor(array)
     save_dict(

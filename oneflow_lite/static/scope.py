@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import device_of, to_device
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.tensor import Tensor
 
 
@@ -90,13 +90,13 @@ class Scope:
         if isinstance(data, (bool, int, float, complex, np.generic, list, tuple)):
             data = np.asarray(data)
         if not hasattr(data, "dtype") or data.dtype.kind not in "biufc":
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "Scope.set",
                 "value",
                 expected="an array, a Tensor or numbers",
                 got=type(value).__name__,
-                mend="convert it with numpy.asarray",
+                hint="convert it with numpy.asarray",
+                kind=ArgumentTypeError,
             )
         self._put(name, np.array(data) if isinstance(data, np.ndarray) else data.copy())
 
@@ -175,13 +175,13 @@ def scope_guard(scope: Scope) -> Iterator[None]:
     True
     """
     if not isinstance(scope, Scope):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "scope_guard",
             "scope",
             expected="a Scope",
             got=type(scope).__name__,
-            mend="make one with flow.static.Scope()",
+            hint="make one with flow.static.Scope()",
+            kind=ArgumentTypeError,
         )
     before = getattr(_guarded, "scope", None)
     _guarded.scope = scope

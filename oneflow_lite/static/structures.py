@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.static.capture.guards import same
 from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, is_plain, unflatten
@@ -109,13 +109,13 @@ def _compare(
     elif fits:
         fits = _same_value(a.value, b.value)
     if not fits:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             label,
             expected=f"a result{at} of the structure that {first} has, {_told(a)}",
             got=_told(b),
-            mend="use the same tuples, lists and dicts of tensors in all of them",
+            hint="use the same tuples, lists and dicts of tensors in all of them",
+            kind=ArgumentError,
         )
     if isinstance(a, Node):
         for i, (x, y) in enumerate(zip(a.children, b.children, strict=True)):
@@ -127,13 +127,13 @@ def _compare_tensors(op: str, first: str, label: str, x: Tensor, y: Tensor, at: 
     for what, kind in (("shape", ShapeError), ("dtype", DTypeError)):
         expected, got = getattr(x, what), getattr(y, what)
         if expected != got:
-            raise bad_argument(
-                kind,
+            raise arg_error(
                 op,
                 label,
                 expected=f"a tensor{at} of {what} {expected}, as {first} has",
                 got=got,
-                mend="convert the result so that all agree",
+                hint="convert the result so that all agree",
+                kind=kind,
             )
 
 

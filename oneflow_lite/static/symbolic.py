@@ -23,7 +23,7 @@ _CLONE = op_expr("clone")
 _READS_NO_VALUE = frozenset((np.empty_like, np.may_share_memory, np.shape, np.zeros_like))
 
 
-def no_value(op: str, name: str | None) -> CaptureError:
+def no_value_error(op: str, name: str | None) -> CaptureError:
     """Build the error for reading a value that a Program does not have yet."""
     location = user_location()
     which = "a symbolic tensor" if name is None else f"{name!r}, a variable of a Program,"
@@ -72,7 +72,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
         part = self.plain[index]
         if isinstance(part, np.ndarray) and np.may_share_memory(part, self):
             return part.view(SymbolicArray)
-        raise no_value("getitem", self.name)
+        raise no_value_error("getitem", self.name)
 
     def __repr__(self) -> str:
         return f"SymbolicArray({self.name!r}, shape={self.shape}, dtype={self.dtype})"
@@ -80,13 +80,13 @@ class SymbolicArray(np.ndarray[Any, Any]):
     __str__ = __repr__
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        raise no_value(f"numpy.{ufunc.__name__}", _name_among((*inputs, *kwargs.values())))
+        raise no_value_error(f"numpy.{ufunc.__name__}", _name_among((*inputs, *kwargs.values())))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func in _READS_NO_VALUE:
             plain = [x.plain if isinstance(x, SymbolicArray) else x for x in args]
             return func(*plain, **kwargs)
-        raise no_value(f"numpy.{func.__name__}", _name_among((*args, *kwargs.values())))
+        raise no_value_error(f"numpy.{func.__name__}", _name_among((*args, *kwargs.values())))
 
 
 def _name_among(values: tuple[Any, ...]) -> str | None:
@@ -100,7 +100,7 @@ def _name_among(values: tuple[Any, ...]) -> str | None:
 
 def _refusing(method: str) -> Callable[..., Any]:
     def refuse(self: SymbolicArray, *args: Any, **kwargs: Any) -> Any:
-        raise no_value(method.strip("_"), self.name)
+        raise no_value_error(method.strip("_"), self.name)
 
     refuse.__name__ = refuse.__qualname__ = method
     return refuse

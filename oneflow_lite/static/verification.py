@@ -32,24 +32,28 @@ def verify(core: InterpreterCore) -> None:
         for i, first in enumerate(effects[:j]):
             if first.conflicts(second) and j not in after[i]:
                 names = f"{instructions[i].name!r} before {instructions[j].name!r}"
-                raise _wrong(f"nothing orders {names}")
+                raise _analysis_error(f"nothing orders {names}")
     incoming = [sum(j in followers for followers in core.downstream) for j in range(len(after))]
     if incoming != list(core.dependency_count):
-        raise _wrong("dependency_count does not count the edges of downstream")
+        raise _analysis_error("dependency_count does not count the edges of downstream")
     for i, followers in enumerate(core.downstream):
         for j in followers:
             if j <= i:
-                raise _wrong(f"an edge leads back to {instructions[j].name!r}")
+                raise _analysis_error(f"an edge leads back to {instructions[j].name!r}")
             if any(j in after[k] for k in followers if k != j):
-                raise _wrong(f"{instructions[i].name!r} → {instructions[j].name!r} is implied")
+                raise _analysis_error(
+                    f"{instructions[i].name!r} → {instructions[j].name!r} is implied"
+                )
     for name in core.slots:
         used = _uses(core, name)
         last = [instructions[i].name for i in used if not any(j in after[i] for j in used)]
         if sorted(last) != sorted(core.last_live_ops[name]):
-            raise _wrong(f"{name!r} is last used by {last}, not by {core.last_live_ops[name]}")
+            raise _analysis_error(
+                f"{name!r} is last used by {last}, not by {core.last_live_ops[name]}"
+            )
 
 
-def _wrong(what: str) -> FlowError:
+def _analysis_error(what: str) -> FlowError:
     return FlowError(f"InterpreterCore.check(): {what}")
 
 

@@ -105,7 +105,7 @@ class _Run:
         self.releases: list[list[int]] = [[] for _ in instructions]
         for name, users in self.core.last_live_ops.items():
             if not users:
-                raise _changed(f"nothing says when {name!r} may be dropped")
+                raise _changed_error(f"nothing says when {name!r} may be dropped")
             for user in users:
                 self.releases[by_name[user]].append(self.core.slots[name])
         for instruction in instructions:
@@ -136,7 +136,7 @@ class _Run:
                 self.errors.clear()  # or the traceback would hold this run
         kept = sum(array is not None for array in self.slots)
         if self.left or kept:
-            raise _changed(
+            raise _changed_error(
                 f"{self.left} instructions never became ready, {kept} variables were not dropped"
             )
         return [self.results[index] for index in sorted(self.results)]
@@ -226,7 +226,7 @@ class _Run:
             self.changed.notify_all()
 
 
-def _changed(what: str) -> FlowError:
+def _changed_error(what: str) -> FlowError:
     return FlowError(f"InterpreterCore.run(): {what}; the tables of the analysis were changed")
 
 

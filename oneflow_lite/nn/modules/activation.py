@@ -6,7 +6,7 @@ import warnings
 from dataclasses import InitVar
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, OptionError, bad_argument
+from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
@@ -247,13 +247,13 @@ class Hardtanh(Module):
                 warnings.warn(text, FutureWarning, stacklevel=3)
                 setattr(self, name, value)
         if not self.min_val < self.max_val:
-            raise bad_argument(
-                OptionError,
+            raise arg_error(
                 "Hardtanh",
                 "max_val",
                 expected=f"more than min_val={self.min_val}",
                 got=self.max_val,
-                mend="pass the smaller bound first",
+                hint="pass the smaller bound first",
+                kind=OptionError,
             )
 
 
@@ -375,12 +375,12 @@ class Softmax2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the shares."""
         if input.ndim not in (3, 4):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "Softmax2d",
                 "input",
                 expected="3 or 4 dimensions",
                 got=f"shape {input.shape}",
-                mend="use Softmax(dim) for others",
+                hint="use Softmax(dim) for others",
+                kind=ArgumentError,
             )
         return F.softmax(input, -3)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as FUNCTORS
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
-from oneflow_lite.functors.checks import check_int, check_ndim, check_number, wrong
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
+from oneflow_lite.functors.checks import check_int, check_ndim, check_number
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.containers import ModuleList, Sequential
 from oneflow_lite.nn.module import Module
@@ -77,17 +77,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.n_classes = check_int(_OP, "n_classes", n_classes, 0)
         self.div_value = check_number(_OP, "div_value", div_value)
         if self.div_value <= 0:
-            mend = "4 is usual"
-            raise wrong(_OP, "div_value", "more than 0", div_value, mend, ArgumentError)
+            hint = "4 is usual"
+            raise arg_error(_OP, "div_value", "more than 0", div_value, hint, ArgumentError)
         expected = f"rising ints from 1 to {n_classes - 1}, at least one"
         given: Any = cutoffs
         if not isinstance(given, Iterable):
-            mend = "pass a list"
-            raise wrong(_OP, "cutoffs", expected, repr(given), mend, ArgumentTypeError)
+            hint = "pass a list"
+            raise arg_error(_OP, "cutoffs", expected, repr(given), hint, ArgumentTypeError)
         bounds = [0, *given, self.n_classes]
         whole = all(isinstance(bound, (int, np.integer)) for bound in bounds)
         if len(bounds) < 3 or not whole or any(a >= b for a, b in itertools.pairwise(bounds)):
-            raise wrong(_OP, "cutoffs", expected, cutoffs, "sort and trim them", ArgumentError)
+            raise arg_error(_OP, "cutoffs", expected, cutoffs, "sort and trim them", ArgumentError)
         self.cutoffs = [int(bound) for bound in bounds[1:]]
         self.head_bias = head_bias
         self.shortlist_size = self.cutoffs[0]
@@ -122,7 +122,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """
         if check_ndim(_OP, target_, (0, 1), "target_").shape != input_.shape[:-1]:
             expected = f"shape {input_.shape[:-1]}, one class for each input"
-            raise wrong(_OP, "target_", expected, target_, "give as many", ShapeError)
+            raise arg_error(_OP, "target_", expected, target_, "give as many", ShapeError)
         x, target = (input_, target_) if target_.ndim else (input_[None], target_[None])
         in_head, parts = target, []
         for i, (low, high) in enumerate(itertools.pairwise(self.cutoffs)):

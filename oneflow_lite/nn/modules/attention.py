@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.errors import OptionError
-from oneflow_lite.functors.checks import check_int, wrong
+from oneflow_lite.errors import OptionError, arg_error
+from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
@@ -86,8 +86,8 @@ class MultiheadAttention(Module):
         self.embed_dim = check_int(op, "embed_dim", embed_dim, 1)
         self.num_heads = check_int(op, "num_heads", num_heads, 1)
         if embed_dim % num_heads:
-            expected, mend = f"a multiple of num_heads = {num_heads}", "choose other sizes"
-            raise wrong(op, "embed_dim", expected, embed_dim, mend, OptionError)
+            expected, hint = f"a multiple of num_heads = {num_heads}", "choose other sizes"
+            raise arg_error(op, "embed_dim", expected, embed_dim, hint, OptionError)
         self.kdim = embed_dim if kdim is None else check_int(op, "kdim", kdim, 1)
         self.vdim = embed_dim if vdim is None else check_int(op, "vdim", vdim, 1)
         self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.checks import check_choice, check_int, check_ndim
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.modules.factory import Weighted, sizes
@@ -60,13 +60,13 @@ class _ConvNd(Weighted):
     def _channels(self, argument: str, value: Any) -> int:
         channels = check_int(type(self).__name__, argument, value, 0)
         if channels % self.groups:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 type(self).__name__,
                 argument,
                 expected=f"a multiple of groups={self.groups}",
                 got=channels,
-                mend="change the channels or the groups",
+                hint="change the channels or the groups",
+                kind=ArgumentError,
             )
         return channels
 
@@ -75,13 +75,13 @@ class _ConvNd(Weighted):
         if self.transposed or not isinstance(padding, str):
             return sizes(op, "padding", padding, self._spatial, 0)
         if padding == "same" and any(step != 1 for step in self.stride):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 op,
                 "padding",
                 expected="numbers where stride is not 1",
                 got="'same'",
-                mend="use stride=1 or give the padding",
+                hint="use stride=1 or give the padding",
+                kind=ArgumentError,
             )
         return check_choice(op, "padding", padding, ("same", "valid"))
 
@@ -232,8 +232,8 @@ class _ConvTransposeNd(_ConvNd):
         check_ndim(op, input, (n + 1, n + 2))
         if not isinstance(output_size, (tuple, list)):
             expected, got = f"{n} or {input.ndim} ints", repr(output_size)
-            mend = "pass a tuple"
-            raise bad_argument(ArgumentTypeError, op, "output_size", expected, got, mend)
+            hint = "pass a tuple"
+            raise arg_error(op, "output_size", expected, got, hint, ArgumentTypeError)
         wanted = [check_int(op, "output_size", size) for size in output_size]
         wanted = wanted[input.ndim - n :] if len(wanted) == input.ndim else wanted
         least = [
@@ -253,8 +253,8 @@ class _ConvTransposeNd(_ConvNd):
         )
         if not fits:
             expected = f"{n} or {input.ndim} ints, the last {n} from {least} to {most}"
-            mend = "choose a size that stride and padding allow"
-            raise bad_argument(ArgumentError, op, "output_size", expected, output_size, mend)
+            hint = "choose a size that stride and padding allow"
+            raise arg_error(op, "output_size", expected, output_size, hint, ArgumentError)
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
 
 

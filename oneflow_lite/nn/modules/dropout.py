@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
@@ -18,13 +18,13 @@ class _DropoutNd(Module):
 
     def __post_init__(self) -> None:
         if not 0 <= self.p <= 1:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 type(self).__name__,
                 "p",
                 expected="a probability from 0 to 1",
                 got=self.p,
-                mend="pass the share to drop",
+                hint="pass the share to drop",
+                kind=ArgumentError,
             )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import OptionError
-from oneflow_lite.functors.checks import check_int, check_tensor, wrong
+from oneflow_lite.errors import OptionError, arg_error
+from oneflow_lite.functors.checks import check_int, check_tensor
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.nn.parameter import Parameter
@@ -36,8 +36,8 @@ class _Table(Weighted):
             padding_idx = check_int(op, "padding_idx", padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
                 expected = f"a row of the table, {-num_embeddings} to {num_embeddings - 1}"
-                mend = "name one of its rows"
-                raise wrong(op, "padding_idx", expected, padding_idx, mend, OptionError)
+                hint = "name one of its rows"
+                raise arg_error(op, "padding_idx", expected, padding_idx, hint, OptionError)
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
         self.max_norm = max_norm
@@ -56,8 +56,8 @@ class _Table(Weighted):
             return
         op, shape = type(self).__name__, self._shapes()["weight"]
         if check_tensor(op, "_weight", given).shape != shape:
-            mend = "give as many rows and columns as the table has"
-            raise wrong(op, "_weight", f"shape {shape}", given, mend, OptionError)
+            hint = "give as many rows and columns as the table has"
+            raise arg_error(op, "_weight", f"shape {shape}", given, hint, OptionError)
         self.weight = Parameter(given, requires_grad=not freeze)
 
     def reset_parameters(self) -> None:
@@ -280,6 +280,6 @@ class EmbeddingBag(_Table):
 def _sizes_of(cls: type[_Table], embeddings: Tensor) -> tuple[int, int]:
     op = f"{cls.__name__}.from_pretrained"
     if check_tensor(op, "embeddings", embeddings).ndim != 2:
-        mend = "give rows and columns"
-        raise wrong(op, "embeddings", "2 dimensions", embeddings, mend, OptionError)
+        hint = "give rows and columns"
+        raise arg_error(op, "embeddings", "2 dimensions", embeddings, hint, OptionError)
     return embeddings.shape[0], embeddings.shape[1]

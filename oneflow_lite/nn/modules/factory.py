@@ -7,7 +7,7 @@ from typing import Any
 
 from oneflow_lite.device import as_device, on_device
 from oneflow_lite.dtype import as_dtype, default_float
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
@@ -80,12 +80,12 @@ def sizes(op: str, argument: str, value: Any, count: int, minimum: int) -> tuple
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     given = given * count if len(given) == 1 else given
     if len(given) != count:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             argument,
             expected=f"an int or {count} ints",
             got=value,
-            mend="give one for each dimension",
+            hint="give one for each dimension",
+            kind=ArgumentError,
         )
     return tuple(check_int(op, argument, size, minimum) for size in given)

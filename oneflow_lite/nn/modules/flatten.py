@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.errors import ArgumentTypeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.tensor import Tensor
@@ -41,13 +41,13 @@ class Unflatten(Module):
     def __post_init__(self) -> None:
         sizes = self.unflattened_size
         if not isinstance(sizes, (tuple, list)) or not all(isinstance(n, int) for n in sizes):
-            raise bad_argument(
-                ArgumentTypeError,
+            raise arg_error(
                 "Unflatten",
                 "unflattened_size",
                 expected="a tuple of ints",
                 got=repr(sizes),
-                mend="write it as (2, 3)",
+                hint="write it as (2, 3)",
+                kind=ArgumentTypeError,
             )
 
     def forward(self, input: Tensor) -> Tensor:

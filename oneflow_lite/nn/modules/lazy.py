@@ -7,8 +7,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from oneflow_lite.errors import ArgumentError, IndexRangeError, MissingMethodError, OptionError
-from oneflow_lite.functors.checks import check_ndim, wrong
+from oneflow_lite.errors import (
+    ArgumentError,
+    IndexRangeError,
+    MissingMethodError,
+    OptionError,
+    arg_error,
+)
+from oneflow_lite.functors.checks import check_ndim
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules import conv, normalization
 from oneflow_lite.nn.modules.factory import Weighted
@@ -69,8 +75,8 @@ class _Lazy(LazyModuleMixin, Weighted):
         """Check the input and return the size: that of its last dimension, or of its channels."""
         if input.ndim:
             return input.shape[-1]
-        expected, mend = "at least 1 dimension", "unsqueeze it"
-        raise wrong(type(self).__name__, "input", expected, input, mend, IndexRangeError)
+        expected, hint = "at least 1 dimension", "unsqueeze it"
+        raise arg_error(type(self).__name__, "input", expected, input, hint, IndexRangeError)
 
     def _parameter(self, shape: tuple[int, ...], device: Any, dtype: Any) -> Parameter:
         return UninitializedParameter(device=device, dtype=dtype)
@@ -94,8 +100,8 @@ class _Lazy(LazyModuleMixin, Weighted):
             if known is not None and not is_lazy(known) and known.shape != shape:
                 setattr(self, self._open, before)
                 expected = f"an input for {name!r}, which was loaded with shape {known.shape}"
-                mend = "match the input's size"
-                raise wrong(type(self).__name__, "input", expected, input, mend, OptionError)
+                hint = "match the input's size"
+                raise arg_error(type(self).__name__, "input", expected, input, hint, OptionError)
         for name, shape in shapes.items():
             if is_lazy(tensors.get(name)):
                 tensors[name].materialize(shape)

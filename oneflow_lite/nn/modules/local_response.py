@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
@@ -44,13 +44,13 @@ class CrossMapLRN2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalized input."""
         if input.ndim != 4:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "CrossMapLRN2d",
                 "input",
                 expected="4 dimensions",
                 got=f"shape {input.shape}",
-                mend="use LocalResponseNorm for others",
+                hint="use LocalResponseNorm for others",
+                kind=ArgumentError,
             )
         window = 2 * ((self.size - 1) // 2) + 1
         alpha = self.alpha * window / self.size

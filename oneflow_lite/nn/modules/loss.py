@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.distance import PairwiseDistance
@@ -48,12 +48,12 @@ class _Loss(Module):
         if not self.margin > 0:
             raise self._wrong("margin", "more than 0", "make it positive")
 
-    def _wrong(
-        self, name: str, expected: str, mend: str, kind: type[FlowError] = ArgumentError
+    def _option_error(
+        self, name: str, expected: str, hint: str, kind: type[FlowError] = ArgumentError
     ) -> FlowError:
         got = getattr(self, name)
         got = f"shape {got.shape}" if isinstance(got, Tensor) else got
-        return bad_argument(kind, type(self).__name__, name, expected, got, mend)
+        return arg_error(type(self).__name__, name, expected, got, hint, kind)
 
     def extra_repr(self) -> str:
         """Return nothing, as PyTorch does."""

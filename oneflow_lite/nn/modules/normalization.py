@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
@@ -90,13 +90,13 @@ class _NormBase(_Affine):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self._ndims:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 type(self).__name__,
                 "input",
                 expected=" or ".join(f"{n}D" for n in self._ndims) + " input",
                 got=f"{input.ndim}D input of shape {tuple(input.shape)}",
-                mend="reshape it",
+                hint="reshape it",
+                kind=ArgumentError,
             )
 
     def _load_from_state_dict(
@@ -243,13 +243,13 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 type(self).__name__,
                 "input",
                 expected="at least 2D input, (N, C, *)",
                 got=f"{input.ndim}D input of shape {tuple(input.shape)}",
-                mend="reshape it",
+                hint="reshape it",
+                kind=ArgumentError,
             )
 
     @classmethod
@@ -297,13 +297,13 @@ class _InstanceNorm(_NormBase):
         if channels != self.num_features:
             expected = f"{self.num_features} channels"
             if self.affine or self.track_running_stats:
-                raise bad_argument(
-                    ArgumentError,
+                raise arg_error(
                     type(self).__name__,
                     "input",
                     expected=expected,
                     got=f"{channels} in shape {tuple(input.shape)}",
-                    mend="match num_features",
+                    hint="match num_features",
+                    kind=ArgumentError,
                 )
             warnings.warn(f"expected {expected}, got {channels}", stacklevel=2)
         single = not self._channel_dim(input)
@@ -400,13 +400,13 @@ class GroupNorm(_Affine):
         self.num_groups = check_int("GroupNorm", "num_groups", num_groups, 1)
         self.num_channels = check_int("GroupNorm", "num_channels", num_channels, 0)
         if num_channels % num_groups:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "GroupNorm",
                 "num_channels",
                 expected=f"a multiple of num_groups={num_groups}",
                 got=num_channels,
-                mend="change the channels or the groups",
+                hint="change the channels or the groups",
+                kind=ArgumentError,
             )
         self.eps = eps
         self.affine = affine

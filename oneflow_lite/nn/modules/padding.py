@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
@@ -109,13 +109,13 @@ class _EdgePadNd(_PadNd):
     def forward(self, input: Tensor) -> Tensor:
         """Return the padded input."""
         if input.ndim - self._spatial not in (1, 2):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 type(self).__name__,
                 "input",
                 expected=f"{self._spatial + 1} or {self._spatial + 2} dimensions",
                 got=f"shape {input.shape}",
-                mend="use flow.nn.functional.pad for others",
+                hint="use flow.nn.functional.pad for others",
+                kind=ArgumentError,
             )
         return F.pad(input, self.padding, self._mode)
 

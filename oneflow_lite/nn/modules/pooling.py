@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.utils import _ntuple
@@ -214,26 +214,26 @@ class _FractionalMaxPoolNd(Module):
         op, repeated = type(self).__name__, _ntuple(self._spatial)
         size, ratio = self.output_size, self.output_ratio
         if (size is None) == (ratio is None):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 op,
                 "output_size",
                 expected="this or output_ratio",
                 got="neither" if size is None else "both",
-                mend="give one of them",
+                hint="give one of them",
+                kind=ArgumentError,
             )
         self.kernel_size = repeated(self.kernel_size)
         if not all(n > 0 for n in self.kernel_size):
-            mend = "give the size of the window"
+            hint = "give the size of the window"
             expected, got = "numbers above 0", self.kernel_size
-            raise bad_argument(ArgumentError, op, "kernel_size", expected, got, mend)
+            raise arg_error(op, "kernel_size", expected, got, hint, ArgumentError)
         if size is not None:
             self.output_size = repeated(size)
             return
         self.output_ratio = repeated(ratio)
         if not all(0 < n < 1 for n in self.output_ratio):
-            mend = "give the output's size over the input's"
-            raise bad_argument(ArgumentError, op, "output_ratio", "between 0 and 1", ratio, mend)
+            hint = "give the output's size over the input's"
+            raise arg_error(op, "output_ratio", "between 0 and 1", ratio, hint, ArgumentError)
 
 
 @layer("fractional_max_pool2d")

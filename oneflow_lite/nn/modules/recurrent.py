@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
-from oneflow_lite.functors.checks import check_choice, check_int, check_number, wrong
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
+from oneflow_lite.functors.checks import check_choice, check_int, check_number
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
@@ -78,8 +78,8 @@ class RNNBase(Module):
         self.bias = bias
         self.batch_first = batch_first
         if isinstance(dropout, bool) or not 0 <= check_number(op, "dropout", dropout) <= 1:
-            expected, mend = "a probability from 0 to 1", "pass the share to drop"
-            raise wrong(op, "dropout", expected, dropout, mend, ArgumentError)
+            expected, hint = "a probability from 0 to 1", "pass the share to drop"
+            raise arg_error(op, "dropout", expected, dropout, hint, ArgumentError)
         if dropout and num_layers == 1:
             warnings.warn(
                 f"{op}(): dropout={dropout} comes behind all layers but the last, and there is one",
@@ -90,7 +90,7 @@ class RNNBase(Module):
         self.proj_size = check_int(op, "proj_size", proj_size, 0)
         if proj_size and (mode != "LSTM" or proj_size >= hidden_size):
             expected = f"less than hidden_size = {hidden_size}, and that for an LSTM"
-            raise wrong(op, "proj_size", expected, proj_size, "leave it out", ArgumentError)
+            raise arg_error(op, "proj_size", expected, proj_size, "leave it out", ArgumentError)
         self._all_weights: list[list[str]] = []
         rows, directions = _GATES[mode] * hidden_size, 2 if bidirectional else 1
         size = proj_size or hidden_size
@@ -150,17 +150,17 @@ class RNNBase(Module):
         x: Tensor = input.data if packed else input
         batched = packed or x.ndim == 3
         if not packed and x.ndim not in (2, 3):
-            mend = "unsqueeze or reshape it"
-            raise wrong(op, "input", "2 or 3 dimensions", x, mend, ArgumentError)
+            hint = "unsqueeze or reshape it"
+            raise arg_error(op, "input", "2 or 3 dimensions", x, hint, ArgumentError)
         like = self._flat_weights[0]
         if x.dtype != like.dtype:
-            expected, mend = f"{like.dtype}, that of the weights", "convert it with .to(dtype)"
-            raise wrong(op, "input", expected, x.dtype, mend, ArgumentError)
+            expected, hint = f"{like.dtype}, that of the weights", "convert it with .to(dtype)"
+            raise arg_error(op, "input", expected, x.dtype, hint, ArgumentError)
         if x.shape[-1] != self.input_size:
-            raise wrong(op, "input", f"{self.input_size} features", x, "match input_size")
+            raise arg_error(op, "input", f"{self.input_size} features", x, "match input_size")
         time = int(self.batch_first and batched)
         if not packed and not x.shape[time]:
-            raise wrong(op, "input", "a sequence of at least one step", x, "leave it out")
+            raise arg_error(op, "input", "a sequence of at least one step", x, "leave it out")
         x = x if batched else x.unsqueeze(1)
         count = int(input.batch_sizes[0]) if packed else x.shape[1 - time]
         states = self._states(op, hx, x, count, batched, input.sorted_indices if packed else None)
@@ -193,12 +193,12 @@ class RNNBase(Module):
         given = list(hx) if pair and isinstance(hx, (tuple, list)) else [hx]
         if len(given) != len(shapes) or not all(isinstance(state, Tensor) for state in given):
             expected, got = "a pair (h, c) of tensors" if pair else "a tensor", type(hx).__name__
-            raise wrong(op, "hx", expected, got, "pass what the module returned", ArgumentError)
+            raise arg_error(op, "hx", expected, got, "pass what the module returned", ArgumentError)
         for i, (state, shape) in enumerate(zip(given, shapes, strict=True)):
             wanted = shape if batched else (shape[0], shape[2])
             if state.shape != wanted:
-                mend = "match input and layers"
-                raise wrong(op, f"hx[{i}]" if pair else "hx", f"shape {wanted}", state, mend)
+                hint = "match input and layers"
+                raise arg_error(op, f"hx[{i}]" if pair else "hx", f"shape {wanted}", state, hint)
         if not batched:
             return [state.unsqueeze(1) for state in given]
         return given if order is None else [state.index_select(1, order) for state in given]
@@ -346,10 +346,10 @@ class RNNCellBase(Module):
         """Run a step of this kind, on a batch or on one sample."""
         op, count = type(self).__name__, 1 + (kind == "lstm")
         if input.ndim not in (1, 2):
-            mend = "unsqueeze or reshape it"
-            raise wrong(op, "input", "1 or 2 dimensions", input, mend, ArgumentError)
+            hint = "unsqueeze or reshape it"
+            raise arg_error(op, "input", "1 or 2 dimensions", input, hint, ArgumentError)
         if input.shape[-1] != self.input_size:
-            raise wrong(op, "input", f"{self.input_size} features", input, "match input_size")
+            raise arg_error(op, "input", f"{self.input_size} features", input, "match input_size")
         shape = (*input.shape[:-1], self.hidden_size)
         if hx is None:
             states = [FUNCTORS_F.zeros(shape, dtype=input.dtype, device=input.device)] * count
@@ -357,10 +357,10 @@ class RNNCellBase(Module):
             states = list(hx) if count > 1 else [hx]
         for state in states:
             if not isinstance(state, Tensor):
-                got, mend = type(state).__name__, "pass what the cell returned"
-                raise wrong(op, "hx", "tensors", got, mend, ArgumentTypeError)
+                got, hint = type(state).__name__, "pass what the cell returned"
+                raise arg_error(op, "hx", "tensors", got, hint, ArgumentTypeError)
             if state.shape != shape:
-                raise wrong(op, "hx", f"shape {shape}", state, "match the input", ShapeError)
+                raise arg_error(op, "hx", f"shape {shape}", state, "match the input", ShapeError)
         if input.ndim == 1:
             input, states = input.unsqueeze(0), [state.unsqueeze(0) for state in states]
         run: Callable[..., Any] = getattr(FUNCTORS_F, f"{kind}_cell")

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F
-from oneflow_lite.errors import ArgumentError
-from oneflow_lite.functors.checks import wrong
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.containers import ModuleList
 from oneflow_lite.nn.module import Module
@@ -62,9 +61,9 @@ class _Layer(Module):
         for i in blocks:
             setattr(self, f"dropout{i}", Dropout(dropout))
         if isinstance(activation, str) and activation not in ("relu", "gelu"):
-            expected, mend = "'relu', 'gelu' or a function", "pass the function itself"
+            expected, hint = "'relu', 'gelu' or a function", "pass the function itself"
             op = type(self).__name__
-            raise wrong(op, "activation", expected, repr(activation), mend, ArgumentError)
+            raise arg_error(op, "activation", expected, repr(activation), hint, ArgumentError)
         self.activation = getattr(F, activation) if isinstance(activation, str) else activation
 
     def _join(self, x: Tensor, i: int, block: Callable[[Tensor], Tensor]) -> Tensor:
@@ -384,10 +383,10 @@ class Transformer(Module):
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
             expected = f"a batch of {src.shape[batch]}, as that of src"
-            raise wrong("Transformer", "tgt", expected, tgt, "give one target for each source")
+            raise arg_error("Transformer", "tgt", expected, tgt, "give one target for each source")
         for name, x in (("src", src), ("tgt", tgt)):
             if x.shape[-1] != self.d_model:
-                raise wrong("Transformer", name, f"{self.d_model} features", x, "match d_model")
+                raise arg_error("Transformer", name, f"{self.d_model} features", x, "match d_model")
         memory = self.encoder(
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError, GradientError, bad_argument
+from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.nn.modules.factory import filled
 from oneflow_lite.tensor import Tensor
@@ -173,13 +173,13 @@ def clip_grad_value_(
     """
     bound = float(clip_value)
     if bound < 0:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "clip_grad_value_",
             "clip_value",
             expected="a number of at least 0",
             got=clip_value,
-            mend="pass its absolute value",
+            hint="pass its absolute value",
+            kind=ArgumentError,
         )
     for grad in _gradients(parameters):
         grad.clamp_(min=-bound, max=bound)

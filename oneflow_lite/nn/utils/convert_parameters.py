@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from oneflow_lite.errors import ShapeError, bad_argument
+from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.joining import cat
 from oneflow_lite.tensor import Tensor
@@ -34,13 +34,13 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     listed = list(parameters)
     total = sum(parameter.numel() for parameter in listed)
     if vec.shape != (total,):
-        raise bad_argument(
-            ShapeError,
+        raise arg_error(
             "vector_to_parameters",
             "vec",
             expected=f"shape ({total},), all elements of the parameters",
             got=tuple(vec.shape),
-            mend="make it with parameters_to_vector()",
+            hint="make it with parameters_to_vector()",
+            kind=ShapeError,
         )
     start = 0
     values = vec.detach()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from oneflow_lite.errors import OptionError, bad_argument
+from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.creation import ones_like, zeros_like
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensor import Tensor
@@ -73,13 +73,13 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """
     _check_modes("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (1, linear.out_features):
-        raise bad_argument(
-            OptionError,
+        raise arg_error(
             "fuse_linear_bn_eval",
             "bn",
             expected=f"1 or {linear.out_features} features, as the linear layer has outputs",
             got=bn.num_features,
-            mend="fuse neighbours only",
+            hint="fuse neighbours only",
+            kind=OptionError,
         )
     fused = copy.deepcopy(linear)
     statistics = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
@@ -122,20 +122,20 @@ def _fused(
 
 def _check_modes(op: str, layer: Any, bn: Any) -> None:
     if layer.training or bn.training:
-        raise bad_argument(
-            OptionError,
+        raise arg_error(
             op,
             "bn" if bn.training else "module",
             expected="evaluation mode",
             got="training mode",
-            mend="call eval() on both",
+            hint="call eval() on both",
+            kind=OptionError,
         )
     if bn.running_mean is None or bn.running_var is None:
-        raise bad_argument(
-            OptionError,
+        raise arg_error(
             op,
             "bn",
             expected="a layer that tracks its statistics",
             got="one with track_running_stats=False",
-            mend="without statistics there is nothing to fuse",
+            hint="without statistics there is nothing to fuse",
+            kind=OptionError,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.random import get_rng_state, set_rng_state
 from oneflow_lite.nn.module import Module
 
@@ -29,13 +29,13 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """
     is_module = isinstance(module_cls, type) and issubclass(module_cls, Module)
     if not is_module or "device" not in inspect.signature(module_cls).parameters:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "skip_init",
             "module_cls",
             expected="an nn.Module class that takes a device",
             got=getattr(module_cls, "__name__", module_cls),
-            mend="give its __init__ the argument device, and pass it on to its layers",
+            hint="give its __init__ the argument device, and pass it on to its layers",
+            kind=ArgumentError,
         )
     state = get_rng_state()
     try:

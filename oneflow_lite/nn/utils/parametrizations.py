@@ -8,7 +8,7 @@ from typing import Any
 
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.dtype import finfo
-from oneflow_lite.errors import ArgumentError, DimError, MissingMethodError, bad_argument
+from oneflow_lite.errors import ArgumentError, DimError, MissingMethodError, arg_error
 from oneflow_lite.functors.creation import eye, zeros_like
 from oneflow_lite.functors.decompositions import geqrf, linalg_householder_product
 from oneflow_lite.functors.joining import cat
@@ -40,13 +40,13 @@ class _Orthogonal(Module):
     ) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map is _OrthMaps.householder:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "orthogonal",
                 "orthogonal_map",
                 expected="'matrix_exp' or 'cayley' for a complex tensor",
                 got="'householder'",
-                mend="choose one of these",
+                hint="choose one of these",
+                kind=ArgumentError,
             )
         self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
@@ -86,13 +86,13 @@ class _Orthogonal(Module):
     def right_inverse(self, Q: Tensor) -> Tensor:
         """Return an X that stands for Q, an orthogonal matrix; any other is made orthogonal."""
         if Q.shape != self.shape:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "orthogonal",
                 "value",
                 expected=f"a matrix, or batch of matrices, of shape {tuple(self.shape)}",
                 got=f"shape {tuple(Q.shape)}",
-                mend="set it to a tensor of the weight's shape",
+                hint="set it to a tensor of the weight's shape",
+                kind=ArgumentError,
             )
         transposed = Q.shape[-2] < Q.shape[-1]
         tall = Q.mT if transposed else Q
@@ -176,25 +176,25 @@ def orthogonal(
     """
     weight = _tensor_of("orthogonal", module, name)
     if weight.ndim < 2:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "orthogonal",
             "name",
             expected="a matrix or a batch of matrices",
             got=f"shape {tuple(weight.shape)}",
-            mend="name another parameter",
+            hint="name another parameter",
+            kind=ArgumentError,
         )
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
     if orthogonal_map not in _OrthMaps.__members__:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "orthogonal",
             "orthogonal_map",
             expected="'matrix_exp', 'cayley' or 'householder'",
             got=repr(orthogonal_map),
-            mend="choose one of these",
+            hint="choose one of these",
+            kind=ArgumentError,
         )
     chosen = _Orthogonal(weight, _OrthMaps[orthogonal_map], use_trivialization=use_trivialization)
     return parametrize.register_parametrization(module, name, chosen, unsafe=True)
@@ -251,13 +251,13 @@ class _SpectralNorm(Module):
     ) -> None:
         super().__init__()
         if not -weight.ndim <= dim < weight.ndim:
-            raise bad_argument(
-                DimError,
+            raise arg_error(
                 "spectral_norm",
                 "dim",
                 expected=f"{-weight.ndim} to {weight.ndim - 1}",
                 got=dim,
-                mend="name a dimension of the weight",
+                hint="name a dimension of the weight",
+                kind=DimError,
             )
         check_iterations("spectral_norm", n_power_iterations)
         self.dim = dim % weight.ndim
@@ -342,11 +342,11 @@ def _tensor_of(op: str, module: Module, name: str) -> Tensor:
     found = getattr(module, name, None)
     if isinstance(found, Tensor):
         return found
-    raise bad_argument(
-        ArgumentError,
+    raise arg_error(
         op,
         "name",
         expected=f"a parameter or buffer of {module._get_name()}",
         got=repr(name),
-        mend="see named_parameters()",
+        hint="see named_parameters()",
+        kind=ArgumentError,
     )

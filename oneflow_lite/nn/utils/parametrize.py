@@ -12,7 +12,7 @@ from oneflow_lite.errors import (
     ArgumentError,
     SerializationError,
     StateDictError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.nn.containers import ModuleDict, ModuleList
 from oneflow_lite.nn.module import Module
@@ -83,7 +83,9 @@ class ParametrizationList(ModuleList):
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if not modules:
-            raise _wrong("ParametrizationList", "modules", "at least one", "none", "pass a module")
+            raise _option_error(
+                "ParametrizationList", "modules", "at least one", "none", "pass a module"
+            )
         super().__init__(modules)
         self.unsafe = unsafe
         with no_grad():
@@ -98,7 +100,7 @@ class ParametrizationList(ModuleList):
         if self.is_tensor:
             for what in ("dtype", "device"):
                 if getattr(original, what) != getattr(new, what):
-                    raise _wrong(
+                    raise _option_error(
                         "right_inverse",
                         "result",
                         f"{what} {getattr(original, what)}, that of the tensor",
@@ -138,13 +140,17 @@ class ParametrizationList(ModuleList):
                 new = module.right_inverse(new)
             found = [new] if self.is_tensor else _tensors(op, new)
             if self.is_tensor and not isinstance(new, Tensor):
-                raise _wrong(op, "result", "a tensor", type(new).__name__, "return one")
+                raise _option_error(op, "result", "a tensor", type(new).__name__, "return one")
             if len(found) != self.ntensors:
-                raise _wrong(op, "result", f"{self.ntensors} tensors", len(found), "return as many")
+                raise _option_error(
+                    op, "result", f"{self.ntensors} tensors", len(found), "return as many"
+                )
             kept = self._originals()
             for before, after in zip(kept, found, strict=True):
                 if before.dtype != after.dtype:
-                    raise _wrong(op, "result", f"dtype {before.dtype}", after.dtype, "convert it")
+                    raise _option_error(
+                        op, "result", f"dtype {before.dtype}", after.dtype, "convert it"
+                    )
             for before, after in zip(kept, found, strict=True):
                 _set(before, after)
 
@@ -207,7 +213,7 @@ def register_parametrization(
         module.parametrizations[tensor_name].unsafe |= unsafe
         return module
     if tensor_name not in module._buffers and tensor_name not in module._parameters:
-        raise _wrong(
+        raise _option_error(
             op,
             "tensor_name",
             f"a parameter, buffer or parametrized tensor of {module._get_name()}",
@@ -255,11 +261,13 @@ def remove_parametrizations(
     op = "remove_parametrizations"
     if not is_parametrized(module, tensor_name):
         expected = f"a parametrized tensor of {module._get_name()}"
-        raise _wrong(op, "tensor_name", expected, repr(tensor_name), "see its parametrizations")
+        raise _option_error(
+            op, "tensor_name", expected, repr(tensor_name), "see its parametrizations"
+        )
     listed = module.parametrizations[tensor_name]
     if not listed.is_tensor and not leave_parametrized:
         expected = "True, as the tensor is computed from several"
-        raise _wrong(op, "leave_parametrized", expected, False, "leave it out")
+        raise _option_error(op, "leave_parametrized", expected, False, "leave it out")
     if listed.is_tensor:
         original = listed.original
         if leave_parametrized:
@@ -370,18 +378,20 @@ def _tensors(op: str, value: Any) -> Sequence[Any]:
     if isinstance(value, Sequence) and all(isinstance(part, Tensor) for part in value):
         return value
     expected = "a Tensor or a sequence of tensors from right_inverse"
-    raise _wrong(op, "parametrization", expected, type(value).__name__, "return one of these")
+    raise _option_error(
+        op, "parametrization", expected, type(value).__name__, "return one of these"
+    )
 
 
 def _check_same(op: str, value: Any, shape: Any, dtype: Any) -> None:
     """Raise `ArgumentError` unless a parametrization made a tensor of this shape and dtype."""
     if not isinstance(value, Tensor):
         got = type(value).__name__
-        raise _wrong(op, "parametrization", "one that returns a tensor", got, "return one")
+        raise _option_error(op, "parametrization", "one that returns a tensor", got, "return one")
     for what, expected in (("dtype", dtype), ("shape", shape)):
         got = getattr(value, what)
         if expected != got:
-            raise _wrong(
+            raise _option_error(
                 op,
                 "parametrization",
                 f"one that keeps the {what} {expected} of the tensor",
@@ -400,5 +410,5 @@ def _check_another(op: str, tensor: Tensor, parametrization: Any) -> None:
             _check_same(f"{op}(): right_inverse", back, tensor.shape, tensor.dtype)
 
 
-def _wrong(op: str, argument: str, expected: str, got: Any, mend: str) -> Exception:
-    return bad_argument(ArgumentError, op, argument, expected, got, mend)
+def _option_error(op: str, argument: str, expected: str, got: Any, hint: str) -> Exception:
+    return arg_error(op, argument, expected, got, hint, ArgumentError)

@@ -15,7 +15,7 @@ from oneflow_lite.errors import (
     FlowError,
     ModuleAttributeError,
     OptionError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.creation import ones_like, zeros_like
 from oneflow_lite.functors.distances import linalg_vector_norm as vector_norm
@@ -169,10 +169,14 @@ class PruningContainer(BasePruningMethod):
         op = "add_pruning_method"
         if not isinstance(method, BasePruningMethod):
             got = type(method).__name__
-            raise _wrong(op, "method", "a pruning method", got, "make one", ArgumentTypeError)
+            raise _option_error(
+                op, "method", "a pruning method", got, "make one", ArgumentTypeError
+            )
         if method._tensor_name != self._tensor_name:
             expected = f"a method for the parameter {self._tensor_name!r}"
-            raise _wrong(op, "method", expected, repr(method._tensor_name), "apply it by itself")
+            raise _option_error(
+                op, "method", expected, repr(method._tensor_name), "apply it by itself"
+            )
         self._pruning_methods += (method,)
 
     def _with(self, method: BasePruningMethod) -> PruningContainer:
@@ -206,7 +210,7 @@ class PruningContainer(BasePruningMethod):
         elif method.PRUNING_TYPE == "global":
             part = ...
         else:
-            raise _wrong(
+            raise _option_error(
                 type(method).__name__,
                 "PRUNING_TYPE",
                 "'unstructured', 'structured' or 'global'",
@@ -441,16 +445,22 @@ def global_unstructured(
     op = "global_unstructured"
     if not isinstance(parameters, Iterable):
         got = type(parameters).__name__
-        raise _wrong(op, "parameters", "pairs (module, name)", got, "list them", ArgumentTypeError)
+        raise _option_error(
+            op, "parameters", "pairs (module, name)", got, "list them", ArgumentTypeError
+        )
     pairs = list(parameters)
     scores = {} if importance_scores is None else importance_scores
     if not isinstance(scores, dict):
         expected, got = "a dict by (module, name)", type(scores).__name__
-        raise _wrong(op, "importance_scores", expected, got, "pass a dict", ArgumentTypeError)
+        raise _option_error(
+            op, "importance_scores", expected, got, "pass a dict", ArgumentTypeError
+        )
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
         expected, got = "a method of type 'unstructured'", repr(method.PRUNING_TYPE)
-        raise _wrong(op, "pruning_method", expected, got, "prune one by one", ArgumentTypeError)
+        raise _option_error(
+            op, "pruning_method", expected, got, "prune one by one", ArgumentTypeError
+        )
     tensors = [getattr(module, name) for module, name in pairs]
     for pair, tensor in zip(pairs, tensors, strict=True):
         _check_scores("importance_scores", scores.get(pair, tensor), tensor)
@@ -491,7 +501,7 @@ def remove(module: M, name: str) -> M:
             del module._forward_pre_hooks[key]
             return module
     got = f"{name!r} of {module._get_name()}"
-    raise _wrong("prune.remove", "name", "a pruned parameter", got, "see is_pruned()")
+    raise _option_error("prune.remove", "name", "a pruned parameter", got, "see is_pruned()")
 
 
 def is_pruned(module: Module) -> bool:
@@ -504,25 +514,27 @@ def _prunes(hook: Any, name: str) -> bool:
     return isinstance(hook, BasePruningMethod) and hook._tensor_name == name
 
 
-def _wrong(
+def _option_error(
     op: str,
     argument: str,
     expected: str,
     got: Any,
-    mend: str,
+    hint: str,
     kind: type[FlowError] = ArgumentError,
 ) -> FlowError:
-    return bad_argument(kind, op, argument, expected, got, mend)
+    return arg_error(op, argument, expected, got, hint, kind)
 
 
 def _check_amount(amount: Any) -> Any:
     number: Any = amount
-    mend = "give a number of elements, or a share of them"
+    hint = "give a number of elements, or a share of them"
     if not isinstance(amount, numbers.Real):
         got = repr(amount)
-        raise _wrong("prune", "amount", "an int or a float", got, mend, ArgumentTypeError)
+        raise _option_error("prune", "amount", "an int or a float", got, hint, ArgumentTypeError)
     if number < 0 or (not isinstance(amount, numbers.Integral) and number > 1):
-        raise _wrong("prune", "amount", "an int of at least 0, or a float up to 1", amount, mend)
+        raise _option_error(
+            "prune", "amount", "an int of at least 0, or a float up to 1", amount, hint
+        )
     return amount
 
 
@@ -530,7 +542,9 @@ def _count(amount: Any, size: int) -> int:
     """Return how many of `size` elements or slices are pruned."""
     count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
     if count > size:
-        raise _wrong("prune", "amount", f"at most {size}, what there is to prune", amount, "less")
+        raise _option_error(
+            "prune", "amount", f"at most {size}, what there is to prune", amount, "less"
+        )
     return count
 
 
@@ -538,20 +552,24 @@ def _check_scores(argument: str, scores: Tensor, tensor: Tensor) -> None:
     if scores.shape != tensor.shape:
         expected = f"shape {tuple(tensor.shape)}, that of the parameter"
         got = f"shape {tuple(scores.shape)}"
-        raise _wrong("prune", argument, expected, got, "give one for each element", OptionError)
+        raise _option_error(
+            "prune", argument, expected, got, "give one for each element", OptionError
+        )
 
 
 def _check_dim(t: Tensor, dim: int) -> None:
     if not -t.ndim <= dim < t.ndim:
         expected = f"{-t.ndim} to {t.ndim - 1}"
-        raise _wrong("prune", "dim", expected, dim, "name a dimension of the tensor", DimError)
+        raise _option_error(
+            "prune", "dim", expected, dim, "name a dimension of the tensor", DimError
+        )
 
 
 def _slices(t: Tensor, dim: int, amount: Any) -> tuple[int, int]:
     """Return how many slices there are along a dimension, and how many of them are pruned."""
     if t.ndim < 2:
         got = f"shape {tuple(t.shape)}"
-        raise _wrong("prune", "t", "at least 2 dimensions", got, "prune it unstructured")
+        raise _option_error("prune", "t", "at least 2 dimensions", got, "prune it unstructured")
     _check_dim(t, dim)
     return t.shape[dim], _count(amount, t.shape[dim])
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self, cast
 
 from oneflow_lite.autograd.gradients import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
-from oneflow_lite.functors.checks import check_choice, check_tensor, wrong
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
+from oneflow_lite.functors.checks import check_choice, check_tensor
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.tensor import Tensor
 
@@ -155,24 +155,24 @@ def pack_padded_sequence(
     """
     op = "pack_padded_sequence"
     if check_tensor(op, "input", input).ndim < 2 or not input.numel():
-        raise wrong(op, "input", "(T, N, *), not empty", input, "pack what there is")
+        raise arg_error(op, "input", "(T, N, *), not empty", input, "pack what there is")
     x = input.transpose(0, 1) if batch_first else input
     given = lengths.cpu().long() if isinstance(lengths, Tensor) else tensor(list(lengths))
     counts = given.tolist()
     if given.ndim != 1 or len(counts) != x.shape[1]:
-        expected, mend = f"{x.shape[1]} lengths", "give one for each sequence"
-        raise wrong(op, "lengths", expected, counts, mend, ArgumentError)
+        expected, hint = f"{x.shape[1]} lengths", "give one for each sequence"
+        raise arg_error(op, "lengths", expected, counts, hint, ArgumentError)
     if min(counts) < 1 or max(counts) > x.shape[0]:
-        expected, mend = f"lengths from 1 to {x.shape[0]}", "leave empty sequences out"
-        raise wrong(op, "lengths", expected, counts, mend, ArgumentError)
+        expected, hint = f"lengths from 1 to {x.shape[0]}", "leave empty sequences out"
+        raise arg_error(op, "lengths", expected, counts, hint, ArgumentError)
     order = None
     if not enforce_sorted:
         given, order = given.sort(descending=True, stable=True)
         order = order.to(x.device)
         x = x.index_select(1, order)
     elif any(a < b for a, b in pairwise(counts)):
-        expected, mend = "falling lengths", "sort them, or pass enforce_sorted=False"
-        raise wrong(op, "lengths", expected, counts, mend, ArgumentError)
+        expected, hint = "falling lengths", "sort them, or pass enforce_sorted=False"
+        raise arg_error(op, "lengths", expected, counts, hint, ArgumentError)
     reached = F.arange(max(counts)).unsqueeze(1) < given
     rows = x[: max(counts)][reached.to(x.device)]
     return PackedSequence(rows, reached.sum(1), order)
@@ -219,9 +219,9 @@ def pad_packed_sequence(
     """
     reached = _reached(sequence)
     if total_length is not None and total_length < len(reached):
-        expected, mend = f"at least {len(reached)}, the longest length", "pass a larger one"
-        args = ("pad_packed_sequence", "total_length", expected, total_length, mend, ArgumentError)
-        raise wrong(*args)
+        expected, hint = f"at least {len(reached)}, the longest length", "pass a larger one"
+        args = ("pad_packed_sequence", "total_length", expected, total_length, hint, ArgumentError)
+        raise arg_error(*args)
     lengths = reached.sum(0)
     data, back = sequence.data, sequence.unsorted_indices
     # Each row of the padded result names its packed row, or the one of padding behind them all.
@@ -274,18 +274,20 @@ def pad_sequence(
     """
     op = "pad_sequence"
     if not isinstance(sequences, Iterable):
-        got, mend = type(sequences).__name__, "pass a list of tensors"
-        raise wrong(op, "sequences", "an iterable of tensors", got, mend, ArgumentTypeError)
+        got, hint = type(sequences).__name__, "pass a list of tensors"
+        raise arg_error(op, "sequences", "an iterable of tensors", got, hint, ArgumentTypeError)
     check_choice(op, "padding_side", padding_side, ("right", "left"))
     each = [check_tensor(op, f"sequences[{i}]", x) for i, x in enumerate(sequences)]
     if not each:
-        raise wrong(op, "sequences", "at least one", "none", "leave the call out", ArgumentError)
+        raise arg_error(
+            op, "sequences", "at least one", "none", "leave the call out", ArgumentError
+        )
     longest, rest = max(len(x) for x in each), each[0].shape[1:]
     padded = []
     for i, x in enumerate(each):
         if x.shape[1:] != rest:
-            expected, mend = f"sizes {tuple(rest)} after the first", "pad them, too"
-            raise wrong(op, f"sequences[{i}]", expected, x, mend, ShapeError)
+            expected, hint = f"sizes {tuple(rest)} after the first", "pad them, too"
+            raise arg_error(op, f"sequences[{i}]", expected, x, hint, ShapeError)
         missing = (0, longest - len(x))
         ends = missing if padding_side == "right" else missing[::-1]
         padded.append(F.pad(x, (*(0, 0) * len(rest), *ends), value=padding_value))

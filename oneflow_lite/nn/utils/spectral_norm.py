@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeVar
 
 from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.errors import ArgumentError, HookError, bad_argument
+from oneflow_lite.errors import ArgumentError, HookError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
@@ -27,13 +27,13 @@ def check_iterations(op: str, n_power_iterations: int) -> int:
     """Return a number of iterations; raise `ArgumentError` when there would be none."""
     if n_power_iterations > 0:
         return n_power_iterations
-    raise bad_argument(
-        ArgumentError,
+    raise arg_error(
         op,
         "n_power_iterations",
         expected="a number above 0",
         got=n_power_iterations,
-        mend="1 is enough for training",
+        hint="1 is enough for training",
+        kind=ArgumentError,
     )
 
 
@@ -91,13 +91,13 @@ class SpectralNorm:
         hook = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "spectral_norm",
                 "name",
                 expected="a parameter",
                 got=f"{name!r}, which is None",
-                mend="name another one",
+                hint="name another one",
+                kind=ArgumentError,
             )
         with no_grad():
             height, width = as_matrix(weight, dim).shape

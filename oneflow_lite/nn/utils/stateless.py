@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, StateDictError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, StateDictError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.tensor import Tensor
 
@@ -97,24 +97,24 @@ def functional_call(
 def _joined(dicts: Any) -> dict[str, Tensor]:
     op, argument = "functional_call", "parameter_and_buffer_dicts"
     if not isinstance(dicts, Sequence) or not all(isinstance(each, Mapping) for each in dicts):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             op,
             argument,
             expected="a dict of tensors by name, or a sequence of such dicts",
             got=type(dicts).__name__,
-            mend="pass dict(module.named_parameters())",
+            hint="pass dict(module.named_parameters())",
+            kind=ArgumentTypeError,
         )
     names = [name for each in dicts for name in each]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             op,
             argument,
             expected="every name in one dict",
             got=f"{', '.join(repeated)} in several",
-            mend="take it out of all but one",
+            hint="take it out of all but one",
+            kind=ArgumentError,
         )
     return {name: value for each in dicts for name, value in each.items()}
 
@@ -167,13 +167,13 @@ def _with_tied(
         if not given:
             continue
         if len({id(tensors[name]) for name in given}) > 1:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "functional_call",
                 "parameters_and_buffers",
                 expected=f"one value for {', '.join(sorted(names))}, which are one tensor",
                 got=f"{len(given)}",
-                mend="pass tie_weights=False to untie them",
+                hint="pass tie_weights=False to untie them",
+                kind=ArgumentError,
             )
         found.update(dict.fromkeys(names, tensors[given[0]]))
     return found
@@ -184,13 +184,13 @@ def _swap(module: Module, name: str, value: Any) -> Any:
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     if value is not _MISSING and value is not None and not isinstance(value, Tensor):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "functional_call",
             name,
             expected="a Tensor",
             got=type(value).__name__,
-            mend="wrap the value with flow.tensor(...)",
+            hint="wrap the value with flow.tensor(...)",
+            kind=ArgumentTypeError,
         )
     kinds: tuple[dict[str, Any], ...] = (owner._parameters, owner._buffers)
     for members in kinds:

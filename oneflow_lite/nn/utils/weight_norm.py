@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, TypeVar
 
-from oneflow_lite.errors import ArgumentError, HookError, bad_argument
+from oneflow_lite.errors import ArgumentError, HookError, arg_error
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.distances import linalg_vector_norm as vector_norm
 from oneflow_lite.nn.module import Module
@@ -119,11 +119,11 @@ def take_hook(op: str, module: Module, name: str, kind: type) -> Any:
         if isinstance(hook, kind) and hook.name == name:  # type: ignore[attr-defined]
             del module._forward_pre_hooks[key]
             return hook
-    raise bad_argument(
-        ArgumentError,
+    raise arg_error(
         f"remove_{op}",
         "name",
         expected=f"a parameter with {op}",
         got=f"{name!r} of {module._get_name()}",
-        mend=f"only what {op}() was applied to has it",
+        hint=f"only what {op}() was applied to has it",
+        kind=ArgumentError,
     )

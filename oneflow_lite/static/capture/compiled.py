@@ -12,7 +12,7 @@ import attrs
 
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError, bad_argument
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.nn.module import Module
@@ -189,13 +189,13 @@ class CompiledFunction:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
         arguments = Arguments(args, kwargs)
         if self.mode == "cuda_graph" and not any(t.is_cuda for t in arguments.tensors):
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "compile",
                 "mode",
                 expected="another one than 'cuda_graph' for arguments on the CPU",
                 got="'cuda_graph'",
-                mend="move the arguments with .to('cuda')",
+                hint="move the arguments with .to('cuda')",
+                kind=ArgumentError,
             )
         outside = Outside.of(self.function, args, kwargs)
         reachable = [tensor for tensor, _ in outside.tensors.values()]
@@ -366,24 +366,24 @@ def compile(
     (1, 3)
     """
     if mode is not None and mode not in MODES:
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "compile",
             "mode",
             expected=f"None or one of {', '.join(map(repr, MODES))}",
             got=repr(mode),
-            mend="leave it out",
+            hint="leave it out",
+            kind=ArgumentError,
         )
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, mode=mode)
     if not callable(model):
-        raise bad_argument(
-            ArgumentTypeError,
+        raise arg_error(
             "compile",
             "model",
             expected="a function or a Module",
             got=type(model).__name__,
-            mend="pass what is called, not its result",
+            hint="pass what is called, not its result",
+            kind=ArgumentTypeError,
         )
     function = CompiledFunction(model, fullgraph, mode)
     return _compiled_module(model, function) if isinstance(model, Module) else function

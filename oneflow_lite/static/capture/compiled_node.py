@@ -27,7 +27,7 @@ from oneflow_lite.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
-from oneflow_lite.autograd.saved_tensor import SavedTensor, stale, unpack
+from oneflow_lite.autograd.saved_tensor import SavedTensor, stale_error, unpack
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
 from oneflow_lite.interpreter import dispatch, rebase_history
@@ -284,7 +284,7 @@ class CompiledGradFunction(OpExprGradFunction):
             return self._through_dispatch(d, node, rest, out_grads, state.recorded)
         for s in here:
             if s[2].version != s[3]:
-                raise stale(s, node)
+                raise stale_error(s, node)
         with on_device(node.device) as xp:
             given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
         found = d.core.run([*[s[1] for s in here], *given], ())
@@ -311,7 +311,7 @@ class CompiledGradFunction(OpExprGradFunction):
         with enable_grad():
             for name, s in zip(d.again, saved, strict=True):
                 if s[2].version != s[3]:
-                    raise stale(s, node)
+                    raise stale_error(s, node)
                 # A place of its own in the graph: hooks on the input run when the gradient is
                 # there, and not here as well.
                 x = unpack(s, node)

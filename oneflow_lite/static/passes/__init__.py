@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.static.passes import (
     addto,
     buffer_planning,
@@ -62,12 +62,12 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     """
     wanted = set(PASSES if names is None else names)
     if unknown := sorted(wanted - set(PASSES)):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "run_passes",
             "names",
             expected=f"passes among {', '.join(PASSES)}",
             got=", ".join(map(repr, unknown)),
-            mend="leave the others out",
+            hint="leave the others out",
+            kind=ArgumentError,
         )
     plan.reports += [run(plan) for name, run in PASSES.items() if name in wanted]

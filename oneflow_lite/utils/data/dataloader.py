@@ -20,7 +20,7 @@ from oneflow_lite.errors import (
     MissingMethodError,
     OptionError,
     WorkerError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.utils.data import _utils
 from oneflow_lite.utils.data._utils.collate import default_collate, default_convert
@@ -163,28 +163,32 @@ class DataLoader(Generic[Sample]):
     ) -> None:
         for argument, least in (("num_workers", num_workers), ("timeout", timeout)):
             if least < 0:
-                raise _bad(argument, "0 or more", least, "leave it out")
+                raise _bad_error(argument, "0 or more", least, "leave it out")
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
             argument = "persistent_workers" if persistent_workers else "prefetch_factor"
             got = persistent_workers or prefetch_factor
-            raise _bad(argument, "none where num_workers=0", got, "pass num_workers, or drop it")
+            raise _bad_error(
+                argument, "none where num_workers=0", got, "pass num_workers, or drop it"
+            )
         if prefetch_factor is not None and prefetch_factor < 0:
-            raise _bad("prefetch_factor", "1 or more", prefetch_factor, "leave it out")
+            raise _bad_error("prefetch_factor", "1 or more", prefetch_factor, "leave it out")
         iterable = isinstance(dataset, IterableDataset)
         order = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
         for argument, value in order.items():
             if iterable and value is not None:
-                mend = "let the data set order itself"
-                raise _bad(argument, "none for an IterableDataset", value, mend)
+                hint = "let the data set order itself"
+                raise _bad_error(argument, "none for an IterableDataset", value, hint)
         if sampler is not None and shuffle:
-            raise _bad("sampler", "none where shuffle=True", sampler, "drop one of them")
+            raise _bad_error("sampler", "none where shuffle=True", sampler, "drop one of them")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 expected = "none beside batch_size, shuffle, sampler or drop_last"
-                raise _bad("batch_sampler", expected, batch_sampler, "let the batch_sampler decide")
+                raise _bad_error(
+                    "batch_sampler", expected, batch_sampler, "let the batch_sampler decide"
+                )
             batch_size = None
         elif batch_size is None and drop_last:
-            raise _bad("drop_last", "False where batch_size=None", True, "drop one of them")
+            raise _bad_error("drop_last", "False where batch_size=None", True, "drop one of them")
         indices: Any = sampler
         if sampler is None:
             if iterable:
@@ -220,8 +224,8 @@ class DataLoader(Generic[Sample]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and "_iterator" in vars(self):
-            expected, mend = "what it was made with", "make another DataLoader"
-            raise _bad(name, expected, value, mend)
+            expected, hint = "what it was made with", "make another DataLoader"
+            raise _bad_error(name, expected, value, hint)
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -236,15 +240,15 @@ class DataLoader(Generic[Sample]):
     def multiprocessing_context(self, context: Any) -> None:
         argument = "multiprocessing_context"
         if context is not None and not self.num_workers:
-            raise _bad(argument, "none where num_workers=0", context, "pass num_workers")
+            raise _bad_error(argument, "none where num_workers=0", context, "pass num_workers")
         if isinstance(context, str):
             methods = multiprocessing.get_all_start_methods()
             if context not in methods:
-                raise _bad(argument, f"one of {methods}", repr(context), "name one of them")
+                raise _bad_error(argument, f"one of {methods}", repr(context), "name one of them")
             context = multiprocessing.get_context(context)
         if not isinstance(context, BaseContext | None):
-            mend = "call multiprocessing.get_context"
-            raise _bad(argument, "a context, or its name", context, mend, ArgumentTypeError)
+            hint = "call multiprocessing.get_context"
+            raise _bad_error(argument, "a context, or its name", context, hint, ArgumentTypeError)
         self._context = context
 
     def check_worker_number_rationality(self) -> None:
@@ -334,8 +338,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         if loader.timeout:
-            mend = "pass num_workers, or leave it out"
-            raise _bad("timeout", "0 where num_workers=0", loader.timeout, mend, OptionError)
+            hint = "pass num_workers, or leave it out"
+            raise _bad_error("timeout", "0 where num_workers=0", loader.timeout, hint, OptionError)
         self._fetch = make_fetch(
             loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
@@ -350,8 +354,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         if not loader.prefetch_factor:
-            mend = "leave it out"
-            raise _bad("prefetch_factor", "1 or more", loader.prefetch_factor, mend, OptionError)
+            hint = "leave it out"
+            raise _bad_error(
+                "prefetch_factor", "1 or more", loader.prefetch_factor, hint, OptionError
+            )
         job = Job(
             dataset=loader.dataset,
             auto_collation=loader._auto_collation,
@@ -436,7 +442,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
 
-def _bad(
-    argument: str, expected: str, got: object, mend: str, kind: type[FlowError] = ArgumentError
+def _bad_error(
+    argument: str, expected: str, got: object, hint: str, kind: type[FlowError] = ArgumentError
 ) -> FlowError:
-    return bad_argument(kind, "DataLoader", argument, expected, got, mend)
+    return arg_error("DataLoader", argument, expected, got, hint, kind)

@@ -16,7 +16,7 @@ from oneflow_lite.errors import (
     IndexRangeError,
     MissingMethodError,
     OptionError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.random import default_generator, randperm
@@ -95,25 +95,25 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         for position, tensor in enumerate(tensors):
             argument = f"tensors[{position}]"
             if not check_tensor("TensorDataset", argument, tensor).ndim:
-                expected, got, mend = "a dimension of samples", "a scalar", "give it one"
-                raise bad_argument(DimError, "TensorDataset", argument, expected, got, mend)
+                expected, got, hint = "a dimension of samples", "a scalar", "give it one"
+                raise arg_error("TensorDataset", argument, expected, got, hint, DimError)
             if tensor.shape[0] != tensors[0].shape[0]:
-                raise bad_argument(
-                    OptionError,
+                raise arg_error(
                     "TensorDataset",
                     argument,
                     expected="one sample for each of the first tensor's, along dimension 0",
                     got=f"shape {tuple(tensor.shape)} beside {tuple(tensors[0].shape)}",
-                    mend="give all tensors the same first size",
+                    hint="give all tensors the same first size",
+                    kind=OptionError,
                 )
         if not tensors:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "TensorDataset",
                 "tensors",
                 expected="at least one tensor",
                 got="none",
-                mend="pass inputs and targets",
+                hint="pass inputs and targets",
+                kind=ArgumentError,
             )
         self.tensors = tensors
 
@@ -142,13 +142,13 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         lengths = [_length(dataset) for dataset in [*args, *kwargs.values()]]
         if bool(args) == bool(kwargs) or len(set(lengths)) > 1:
-            raise bad_argument(
-                ArgumentError,
+            raise arg_error(
                 "StackDataset",
                 "datasets",
                 expected="data sets of one length, all with a name or all without",
                 got=f"{len(args)} without, {len(kwargs)} with a name, of lengths {lengths}",
-                mend="pass at least one, and either positions or names",
+                hint="pass at least one, and either positions or names",
+                kind=ArgumentError,
             )
         self.datasets: Any = args or kwargs
         self._size = lengths[0]
@@ -182,13 +182,13 @@ class ConcatDataset(Dataset[Any]):
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets or any(isinstance(d, IterableDataset) for d in self.datasets):
-            raise bad_argument(
-                OptionError,
+            raise arg_error(
                 "ConcatDataset",
                 "datasets",
                 expected="at least one data set, all of them with indices",
                 got=[type(d).__name__ for d in self.datasets],
-                mend="chain iterable ones with ChainDataset",
+                hint="chain iterable ones with ChainDataset",
+                kind=OptionError,
             )
         self.cumulative_sizes = self.cumsum(self.datasets)
 
@@ -206,13 +206,13 @@ class ConcatDataset(Dataset[Any]):
     def __getitem__(self, idx: int) -> Any:
         position = idx + len(self) if idx < 0 else idx
         if not 0 <= position < len(self):
-            raise bad_argument(
-                IndexRangeError if idx >= 0 else ArgumentError,
+            raise arg_error(
                 "ConcatDataset",
                 "idx",
                 expected=f"{-len(self)} to {len(self) - 1}",
                 got=idx,
-                mend="look at len(dataset)",
+                hint="look at len(dataset)",
+                kind=IndexRangeError if idx >= 0 else ArgumentError,
             )
         part = bisect.bisect_right(self.cumulative_sizes, position)
         before = self.cumulative_sizes[part - 1] if part else 0
@@ -237,13 +237,13 @@ class ChainDataset(IterableDataset[Any]):
     def _checked(self) -> Iterator[Any]:
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise bad_argument(
-                    OptionError,
+                raise arg_error(
                     "ChainDataset",
                     "datasets",
                     expected="an IterableDataset each",
                     got=type(dataset).__name__,
-                    mend="join those with indices by ConcatDataset",
+                    hint="join those with indices by ConcatDataset",
+                    kind=OptionError,
                 )
             yield dataset
 
@@ -323,13 +323,13 @@ def random_split(
             message = f"random_split(): parts of lengths {sizes} leave some without a sample"
             warnings.warn(message, stacklevel=2)
     if sum(sizes) != total or any(size < 0 or size != int(size) for size in sizes):
-        raise bad_argument(
-            ArgumentError,
+        raise arg_error(
             "random_split",
             "lengths",
             expected=f"sizes that add up to {total}, or shares that add up to 1",
             got=list(lengths),
-            mend="correct one of them",
+            hint="correct one of them",
+            kind=ArgumentError,
         )
     order = randperm(total, generator=generator).tolist()
     ends = itertools.accumulate(map(int, sizes))

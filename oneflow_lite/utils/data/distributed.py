@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, bad_argument
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.random import Generator, randperm
 from oneflow_lite.utils.data.sampler import Sampler
 
@@ -60,11 +60,11 @@ class DistributedSampler(Sampler[Any]):
         op = "DistributedSampler"
         if num_replicas is None or rank is None:
             argument = "num_replicas" if num_replicas is None else "rank"
-            expected, mend = "an int: no group of processes is known here", "pass it"
-            raise bad_argument(ArgumentError, op, argument, expected, None, mend)
+            expected, hint = "an int: no group of processes is known here", "pass it"
+            raise arg_error(op, argument, expected, None, hint, ArgumentError)
         if not 0 <= rank < num_replicas:
-            expected, mend = f"0 to {num_replicas - 1}", "count the processes from 0"
-            raise bad_argument(ArgumentError, op, "rank", expected, rank, mend)
+            expected, hint = f"0 to {num_replicas - 1}", "count the processes from 0"
+            raise arg_error(op, "rank", expected, rank, hint, ArgumentError)
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank

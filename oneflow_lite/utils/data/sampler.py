@@ -14,7 +14,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
     MissingMethodError,
-    bad_argument,
+    arg_error,
 )
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.functors.random import (
@@ -183,8 +183,8 @@ class WeightedRandomSampler(Sampler[int]):
         self.replacement = _flag(op, "replacement", replacement)
         self.weights = as_tensor(weights, dtype=float64)
         if self.weights.ndim != 1:
-            got, mend = f"shape {self.weights.shape}", "flatten them"
-            raise bad_argument(ArgumentError, op, "weights", "one dimension", got, mend)
+            got, hint = f"shape {self.weights.shape}", "flatten them"
+            raise arg_error(op, "weights", "one dimension", got, hint, ArgumentError)
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
@@ -241,11 +241,11 @@ class BatchSampler(Sampler[list[int]]):
 def _positive(op: str, argument: str, value: Any) -> int:
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0:
         return int(value)
-    expected, mend = "a positive int", "pass how many"
-    raise bad_argument(ArgumentError, op, argument, expected, repr(value), mend)
+    expected, hint = "a positive int", "pass how many"
+    raise arg_error(op, argument, expected, repr(value), hint, ArgumentError)
 
 
 def _flag(op: str, argument: str, value: Any, kind: type[FlowError] = ArgumentError) -> bool:
     if isinstance(value, bool):
         return value
-    raise bad_argument(kind, op, argument, "a bool", repr(value), "pass True or False")
+    raise arg_error(op, argument, "a bool", repr(value), "pass True or False", kind)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.dtype import float64
-from oneflow_lite.errors import ArgumentTypeError, FlowError, ShapeError, bad_argument
+from oneflow_lite.errors import ArgumentTypeError, FlowError, ShapeError, arg_error
 from oneflow_lite.functors.creation import as_tensor, tensor
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.tensor import Tensor
@@ -55,17 +55,17 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         columns: Any = {key: [sample[key] for sample in batch] for key in first}
     elif isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
-            raise bad_argument(
-                ShapeError,
+            raise arg_error(
                 "default_collate",
                 "batch",
                 expected=f"samples of {len(first)} entries each",
                 got=[len(sample) for sample in batch],
-                mend="pad them, or pass a collate_fn of your own",
+                hint="pad them, or pass a collate_fn of your own",
+                kind=ShapeError,
             )
         columns = dict(enumerate(zip(*batch, strict=True)))
     else:
-        raise _no_batch(type(first).__name__)
+        raise _no_batch_error(type(first).__name__)
     joined = {
         key: collate(column, collate_fn_map=collate_fn_map) for key, column in columns.items()
     }
@@ -93,14 +93,14 @@ def _like(sample: Any, entries: dict[Any, Any]) -> Any:
         return plain
 
 
-def _no_batch(kind: str) -> FlowError:
-    return bad_argument(
-        ArgumentTypeError,
+def _no_batch_error(kind: str) -> FlowError:
+    return arg_error(
         "default_collate",
         "batch",
         expected="tensors, arrays, numbers, strings, or tuples, lists and dicts of these",
         got=f"samples of type {kind}",
-        mend="pass a collate_fn of your own",
+        hint="pass a collate_fn of your own",
+        kind=ArgumentTypeError,
     )
 
 
@@ -112,7 +112,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
     """Stack arrays of numbers."""
     if batch[0].dtype.kind in _TEXT:
-        raise _no_batch(str(batch[0].dtype))
+        raise _no_batch_error(str(batch[0].dtype))
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 

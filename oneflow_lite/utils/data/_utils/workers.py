@@ -85,17 +85,17 @@ class Workers:
                     try:
                         return number, self.channels[number].receive()
                     except (EOFError, OSError):
-                        raise self._gone(number) from None
+                        raise self._gone_error(number) from None
             for number in among:
                 if not self.processes[number].is_alive():
-                    raise self._gone(number)
+                    raise self._gone_error(number)
             if deadline is not None and time.monotonic() >= deadline:
                 raise WorkerError(
                     f"DataLoader timed out after {timeout} seconds; give it more by timeout=, or "
                     "look at what the data set waits for with num_workers=0"
                 )
 
-    def _gone(self, number: int) -> WorkerError:
+    def _gone_error(self, number: int) -> WorkerError:
         """Return the error for a worker that is gone; the others are sent home."""
         process = self.processes[number]
         process.join(worker.MP_STATUS_CHECK_INTERVAL)
