@@ -15,7 +15,7 @@ import numpy as np
 
 from oneflow_lite.autograd.function_node import FunctionNode, expose_saved
 from oneflow_lite.autograd.hooks import NodeHooks
-from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.mode import call_users, local
 from oneflow_lite.autograd.save_plan import Saved, SavePlan, Saver, output_edge
 from oneflow_lite.autograd.saved_tensor import (
     SavedTensor,
@@ -194,6 +194,8 @@ class DeclaredGradFunction(OpExprGradFunction):
                 "already; register one rule per input, or one for the whole op"
             )
         self.materialize = materialize
+        if not rule.__module__.startswith("oneflow_lite."):
+            rule = functools.partial(call_users, rule)
         if wrt is None:
             self.whole_rule = (rule, saves)
         else:

@@ -12,6 +12,7 @@ from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
 from oneflow_lite.autograd.grad_function import as_given, as_tensors
 from oneflow_lite.autograd.gradients import FUNCTORS_F, fits
 from oneflow_lite.autograd.hooks import check_replacement
+from oneflow_lite.autograd.mode import call_users
 from oneflow_lite.autograd.rule_namespace import KernelNamespace
 from oneflow_lite.autograd.task_graph import TaskGraph
 from oneflow_lite.bfloat16_arrays import adopted
@@ -173,7 +174,7 @@ class GradientSums(TaskGraph):
         self.owned.discard(node)  # a hook may keep what it sees
         assert meta.hooks is not None
         for hook in list(meta.hooks.values()):
-            replaced = hook(self.gradients.wrap(grad))
+            replaced = call_users(hook, self.gradients.wrap(grad))
             if replaced is None:
                 continue
             info = node.output_tensor_infos[index]

@@ -99,9 +99,16 @@ class _Local(threading.local):
     task: Any = None  # the GraphTask that runs on this thread
     depth: int = 0  # of the first backward call on this thread: above 0 where it took over
     ready_queue: Any = None  # of the device that this thread works for
+    observer: Any = None  # of the call that flow.compile records on this thread
 
 
 local = _Local()
+
+
+def call_users(function: Any, *args: Any) -> Any:
+    """Call a hook or rule of a user's; a call that is being recorded observes it."""
+    observer = local.observer
+    return (function if observer is None else observer.callback(function, held=True))(*args)
 
 
 def with_grad_mode(enabled: bool) -> ThreadState:

@@ -25,6 +25,7 @@ from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, d
 from oneflow_lite.static.capture.recording import Recording
 from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.compile.function import CompiledFunction
 from oneflow_lite.static.interpreter_core import MODES
 from oneflow_lite.tensor import Tensor
 
@@ -71,7 +72,7 @@ class _Refusal:
     attempts_left: int
 
 
-class CompiledFunction:
+class OldCompiledFunction:
     """What `flow.compile` returns for a function.
 
     Attributes
@@ -389,7 +390,7 @@ def compile(
     return _compiled_module(model, function) if isinstance(model, Module) else function
 
 
-def _compiled_module(module: Module, function: CompiledFunction) -> Module:
+def _compiled_module(module: Module, function: Any) -> Module:
     """Return a module that shares everything with another one and is called compiled."""
     kind = type(module)
 

@@ -105,6 +105,7 @@ class RecordingInterpreter(Interpreter):
         self.needs: dict[int, tuple[bool, ...]] = {}
         self.took_history: set[int] = set()  # writes whose target then got the value's history
         self.unrepeatable: str | None = None
+        self.took_gradients = False  # whether a backward pass ran
         self._roots: dict[str, str] = {}
         self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
         self._edges: dict[str, Any] = {}  # of tensors from outside
@@ -155,6 +156,7 @@ class RecordingInterpreter(Interpreter):
 
     def backward(self, nodes: Sequence[FunctionNode]) -> None:
         """End the recording when a backward pass goes through what was recorded before it."""
+        self.took_gradients = True
         for node in nodes:
             if node.edges and node.sequence_nr < self._first_nr:
                 self.stop(f"a backward pass goes through {node.name()}, recorded outside")
@@ -252,6 +254,11 @@ class RecordingInterpreter(Interpreter):
         return False
 
     # Variables
+
+    def know(self, source: Source, array: Any, edge: Any) -> None:
+        """Take note of where an array from outside is found again."""
+        self._outside.setdefault(id(array), source)
+        self._edge_of.setdefault(id(array), edge)
 
     def declare(self, array: Any, desc: VarDesc) -> str:
         """Make an array from outside a variable; the first name that it gets stays."""

@@ -1,0 +1,341 @@
+"""`flow.compile`: calls are recorded while they run, and replayed while their guards hold."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import warnings
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import attrs
+
+from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
+from oneflow_lite.interpreter import AutogradInterpreter
+from oneflow_lite.locks import make_lock
+from oneflow_lite.nn.parameter import is_lazy
+from oneflow_lite.static.capture.recorder import RecordingInterpreter
+from oneflow_lite.static.capture.recording import Recording
+from oneflow_lite.static.capture.results import NotReplayable
+from oneflow_lite.static.compile.match import Match
+from oneflow_lite.static.compile.observer import Observer
+from oneflow_lite.static.compile.same import same, told
+from oneflow_lite.tensor import Tensor
+
+_TOO_MANY = (
+    "its calls differ from each other again and again, in arguments or in what it reads from "
+    "outside; keep shapes and numbers the same, or pass numbers that change as tensors"
+)
+RECORDINGS_KEPT = 16  # per function; the one used longest ago goes
+ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
+
+
+@attrs.define
+class Explanation:
+    """How the calls of a compiled function went.
+
+    Attributes
+    ----------
+    captures, hits, fallbacks : int
+        Calls that were recorded, replayed, and run eagerly for good.
+    reasons : list of str
+        Why calls were not replayed, without repetitions.
+    """
+
+    captures: int = 0
+    hits: int = 0
+    fallbacks: int = 0
+    reasons: list[str] = attrs.field(factory=list)
+
+
+class Guarded:
+    """Which calls a recording, or a refusal, is for."""
+
+    def __init__(self, match: Match) -> None:
+        self.tensors = match.tensors
+        self._match = match
+        names = [match.feed_names[i] for i in range(len(match.tensors))]
+        if len(names) > 1:
+            ids = ", ".join(f"id({name})" for name in names)
+            match.require(f"len({{{ids}}}) == {len(names)}", "which arguments are one tensor")
+        self._check = match.written(*names)
+
+    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
+        """Return the tensors of another call; None when it differs in what was read."""
+        found = self._check(args, kwargs)
+        return found if type(found) is tuple else None
+
+    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """Say what differs."""
+        found = self._check(args, kwargs)
+        return None if type(found) is tuple else self._match.why(found)
+
+
+class _Settled:
+    """Guards that stand in the match."""
+
+    def check(self) -> bool:
+        return True
+
+    def why(self) -> None:
+        return None
+
+
+@attrs.define(eq=False)
+class _Refusal:
+    """Calls that were not kept."""
+
+    guarded: Guarded
+    reason: str
+    attempts_left: int
+
+
+class CompiledFunction:
+    """What `flow.compile` returns for a function.
+
+    Attributes
+    ----------
+    fullgraph : bool
+        Whether `CaptureError` is raised where a call would run eagerly.
+    notes_of_calls : frozenset of str
+        The attributes that every call may change.
+    """
+
+    notes_of_calls = frozenset(
+        ("_recordings", "_refusals", "_recorded_in_vain", "_explanation", "_lock")
+    )
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.function = function
+        self.fullgraph = fullgraph
+        self.mode = mode
+        self._recordings: list[Recording] = []
+        self._refusals: list[_Refusal] = []
+        self._recorded_in_vain = 0  # recordings since the last hit
+        self._explanation = Explanation()
+        self._lock = make_lock()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        """Return a function that calls a copy of what this one calls; most are no copies."""
+        function = copy.deepcopy(self.function, memo)
+        if function is self.function:
+            return self
+        made = CompiledFunction(function, self.fullgraph, self.mode)
+        users = {name: value for name, value in vars(self).items() if name not in vars(made)}
+        vars(made).update(copy.deepcopy(users, memo))
+        return made
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.general or local.task is not None:  # somebody looks at every op, or a hook runs
+            return self.function(*args, **kwargs)
+        for position, recording in enumerate(self._recordings):
+            tensors = recording.match(args, kwargs)
+            if tensors is not None:
+                if position:
+                    self._move_to_front(recording)
+                self._explanation.hits += 1
+                self._recorded_in_vain = 0
+                try:
+                    return recording.replay(tensors)
+                except Exception:
+                    if self.fullgraph or not recording.can_begin_again:
+                        raise
+                return self.function(*args, **kwargs)  # which may handle it
+        refusal = self._refusal(args, kwargs)
+        if refusal is not None and not refusal.attempts_left:
+            return self._run_eagerly(refusal.reason, args, kwargs)
+        if self._recorded_in_vain >= 2 * RECORDINGS_KEPT:
+            return self._run_eagerly(self._note(_TOO_MANY, 1), args, kwargs)
+        return self._record(args, kwargs, refusal)
+
+    def explain(self) -> Explanation:
+        """Return how the calls went so far.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> double = flow.compile(lambda x: x * 2)
+        >>> for k in range(3):
+        ...     y = double(flow.ones(k + 1))
+        >>> y = double(flow.ones(3))
+        >>> double.explain().captures, double.explain().hits
+        (3, 1)
+        """
+        return attrs.evolve(self._explanation, reasons=list(self._explanation.reasons))
+
+    def _move_to_front(self, recording: Recording) -> None:
+        with self._lock:
+            if recording in self._recordings:
+                self._recordings.remove(recording)
+                self._recordings.insert(0, recording)
+
+    def _refusal(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Refusal | None:
+        """Return what is known of calls like this one that were not kept."""
+        for refusal in self._refusals:
+            if refusal.guarded.match(args, kwargs) is not None:
+                return refusal
+        return None
+
+    def _note(self, reason: str, depth: int) -> str:
+        """Keep a reason for `explain`, and warn of it once, `depth` frames below the caller."""
+        if reason not in self._explanation.reasons:
+            self._explanation.reasons.append(reason)
+            if not self.fullgraph:
+                warnings.warn(
+                    f"flow.compile: {self.__name__}() runs eagerly: {reason}",
+                    UserWarning,
+                    stacklevel=depth + 2,
+                )
+        return reason
+
+    def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.fullgraph:
+            raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
+        self._explanation.fallbacks += 1
+        return self.function(*args, **kwargs)
+
+    # Recording
+
+    def _record(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: _Refusal | None
+    ) -> Any:
+        """Run a call and keep its recording, when a replay can stand for calls like it."""
+        recorder = RecordingInterpreter(self.fullgraph, {}, {})
+        observer = Observer(recorder)
+        stack = AutogradInterpreter(recorder)
+        _learn(observer, self.function, self.__name__)
+        observer.arguments(args, kwargs)
+        tensors = observer.match.tensors
+        if self.mode == "cuda_graph" and not any(t.is_cuda for t in tensors):
+            raise arg_error(
+                "compile",
+                "mode",
+                expected="another one than 'cuda_graph' for arguments on the CPU",
+                got="'cuda_graph'",
+                hint="move the arguments with .to('cuda')",
+                kind=ArgumentError,
+            )
+        outer, local.observer = getattr(local, "observer", None), observer
+        try:
+            with StateChange(interpreter=stack):
+                value = observer.call(self.function, *args, **kwargs)
+            guarded = Guarded(observer.match)
+            stopped = recorder.stopped
+            try:
+                if stopped is not None:
+                    raise NotReplayable(stopped)
+                recording = self._made(recorder, observer, stack, guarded, value)
+            except NotReplayable as stop:
+                self._recorded_in_vain += 1
+                self._give_up(refusal, guarded, str(stop), stopped is not None)
+            else:
+                with self._lock:
+                    self._recordings.insert(0, recording)
+                    del self._recordings[RECORDINGS_KEPT:]
+                self._explanation.captures += 1
+                self._recorded_in_vain += 1
+        finally:
+            local.observer = outer
+        return value
+
+    def _made(
+        self,
+        recorder: RecordingInterpreter,
+        observer: Observer,
+        stack: AutogradInterpreter,
+        guarded: Guarded,
+        value: Any,
+    ) -> Recording:
+        for holder, kind, key, _ in observer.changes():
+            where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
+            raise NotReplayable(f"it changed {where}")
+        _check_returned(observer, value)
+        late = _optimizer_tensors(recorder, observer)
+        states = list(observer.states.values())
+        with StateChange(interpreter=stack):
+            return Recording(
+                self.__name__,
+                recorder,
+                guarded,  # type: ignore[arg-type]
+                states,
+                frozenset(observer.captured),
+                late,
+                _Settled(),
+                value,
+                observer.reads_gradients or recorder.took_gradients,
+                recorder.took_gradients,
+                self.mode,
+            )
+
+    def _give_up(
+        self, refusal: _Refusal | None, guarded: Guarded, reason: str, for_good: bool
+    ) -> None:
+        """Note why a call was not kept; calls like it stay eager once that is sure."""
+        if self.fullgraph:
+            raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
+        if refusal is None:
+            refusal = _Refusal(guarded, reason, ATTEMPTS)
+            self._refusals.append(refusal)
+            del self._refusals[:-RECORDINGS_KEPT]
+        refusal.reason = reason
+        # What a first call sets up may stay as it is from now on.
+        refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
+        if not refusal.attempts_left:
+            self._explanation.fallbacks += 1
+            self._note(reason, 3)
+
+
+def _learn(observer: Observer, function: Any, label: str) -> None:
+    """Take note of what is called: it was there before."""
+    constant = observer.match.constant
+    if type(function) is MethodType:
+        _learn(observer, function.__func__, label)
+        _learn(observer, function.__self__, "self")
+    observer.learn(function, constant(function), label, True)
+
+
+def _check_returned(observer: Observer, value: Any) -> None:
+    """Refuse containers that are also elsewhere: a replay would make others."""
+    seen: set[int] = set()
+    work = [value]
+    while work:
+        value = work.pop()
+        if isinstance(value, (list, dict)):
+            known = observer.known(value)
+            if id(value) in seen or (known is not None and known.expression is not None):
+                raise NotReplayable("it returned a list or dict that is also elsewhere")
+            seen.add(id(value))
+            work.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, tuple):
+            work.extend(value)
+
+
+def _optimizer_tensors(recorder: RecordingInterpreter, observer: Observer) -> list[Tensor]:
+    """Return the tensors of optimizers that took part; they may have been made by this call.
+
+    Raises
+    ------
+    NotReplayable
+        When a step took options that do not stay: all steps of a replay take those from before it.
+    """
+    found: dict[int, Tensor] = {}
+    for owner, values in recorder.options:
+        known = observer.known(owner)
+        if known is None or known.expression is None:
+            raise NotReplayable("it makes an optimizer")
+        owner.refresh_options()
+        if not all(map(same, values, owner.option_values())):
+            raise NotReplayable("it changes options of an optimizer for some steps")
+        found.update({id(tensor): tensor for tensor in owner.own_tensors()})
+    return list(found.values())
+
+
+__all__ = ["CompiledFunction", "Explanation", "is_lazy"]

@@ -1,0 +1,564 @@
+"""Python's rules of attribute and item access, followed without running anybody's code unseen."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from types import (
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oneflow_lite.nn.module import Module
+from oneflow_lite.static.compile.same import is_atom, told
+from oneflow_lite.tensor import OWN_FIELDS, Tensor
+
+if TYPE_CHECKING:
+    from oneflow_lite.static.compile.observer import Observer
+
+MISSING: Any = object()
+_members = type.__dict__["__dict__"].__get__  # type: ignore[attr-defined]
+_mro = type.__dict__["__mro__"].__get__  # type: ignore[attr-defined]
+# Attributes of tensors that guards, or the ops that made them, settle.
+_SETTLED = frozenset(
+    """
+    shape dtype device ndim requires_grad is_leaf is_cuda is_cpu is_sparse T mT H mH data real imag
+    itemsize nbytes layout is_nested is_meta is_quantized is_mps is_xpu
+    """.split()
+)
+# Methods of tensors that look at what a replay does not keep the same.
+_UNSETTLED = frozenset(
+    """
+    data_ptr storage_offset is_inference is_set_to untyped_storage is_shared is_pinned
+    __reduce_ex__ __hash__ __dlpack__ __array__ __array_interface__ has_names
+    """.split()
+)
+
+
+def static(kind: type, name: str) -> tuple[type | None, Any]:
+    """Return the class in the mro that has a member, and the member; no descriptor runs.
+
+    >>> from oneflow_lite.static.compile.lookup import static
+    >>> static(bool, "bit_length")[0], static(int, "nothing")[0]
+    (<class 'int'>, None)
+    """
+    for cls in _mro(kind):
+        members = _members(cls)
+        if name in members:
+            return cls, members[name]
+    return None, MISSING
+
+
+def is_namedtuple(kind: type) -> bool:
+    """Return whether a type was made by namedtuple() and added nothing to tuple's own ways."""
+    return issubclass(kind, tuple) and static(kind, "_fields")[0] is not None and all(
+        static(kind, name)[0] is tuple for name in ("__iter__", "__len__", "__getitem__")
+    )
+
+
+def fields_of(value: Any) -> dict[str, Any] | None:
+    """Return an object's own `__dict__`, None where it has none."""
+    owner, member = static(type(value), "__dict__")
+    if owner is None or type(member) is not GetSetDescriptorType:
+        return None
+    found: dict[str, Any] = member.__get__(value)
+    return found
+
+
+def own_attribute(value: Any, name: str) -> Any:
+    """Return what an object itself holds under a name, MISSING for nothing."""
+    from oneflow_lite.static.compile.observer import MISSING as NOTHING
+
+    fields = fields_of(value)
+    if fields is not None and name in fields:
+        return fields[name]
+    _, member = static(type(value), name)
+    if type(member) is MemberDescriptorType:
+        try:
+            return member.__get__(value)
+        except AttributeError:
+            return NOTHING
+    return NOTHING
+
+
+def attribute(o: Observer, value: Any, name: str) -> Any:
+    """Read an attribute by Python's rules; what it depends on is guarded."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        return _tensor(o, value, name)
+    if isinstance(value, type):
+        return _of_class(o, value, name)
+    if kind is ModuleType or issubclass(kind, ModuleType):
+        return _of_module(o, value, name)
+    if kind is super:
+        return _of_super(o, value, name)
+    if isinstance(value, enum.Enum):
+        return _of_instance(o, value, name) if name not in ("value", "name") else getattr(value, name)
+    if is_atom(value) or kind.__module__ == "builtins" and kind not in (FunctionType, MethodType):
+        return _of_builtin(o, value, name)
+    if kind in (FunctionType, MethodType, functools.partial):
+        return _of_function(o, value, name)
+    if isinstance(value, (np.ndarray, np.generic)):
+        o.outer(value)
+        return o.local(getattr(value, name))
+    return _of_instance(o, value, name)
+
+
+def _of_builtin(o: Observer, value: Any, name: str) -> Any:
+    found = getattr(value, name)
+    if not is_atom(value):
+        o.outer(value)
+        if name == "__dict__" or isinstance(value, BaseException) and o.outer(value) is not None:
+            o.refuse(f"it reads {name} of {told(value)}")
+    return found if is_atom(found) and not callable(found) else o.local(found)
+
+
+def _of_function(o: Observer, value: Any, name: str) -> Any:
+    if type(value) is MethodType and name not in ("__func__", "__self__", "__name__"):
+        return attribute(o, value.__func__, name)
+    found = getattr(o.original(value), name)
+    return o.child(value, found, f".{name}", f".{name}")
+
+
+def _of_module(o: Observer, module: Any, name: str) -> Any:
+    content = ModuleType.__dict__["__dict__"].__get__(module)
+    if name not in content:
+        own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
+        loader = content.get("__getattr__")
+        if loader is not None and not own:
+            return o.call(o.read(loader, _of(o, module, ".__getattr__"), name, True), name)
+        getattr(module, name, None)  # loaded late, and there from now on
+        if name not in content:
+            o.match.require(f"not hasattr({_of(o, module, '')}, {name!r})", f"`{name}` is there now")
+    found = getattr(module, name)
+    return o.child(module, found, f".{name}", f".{name}")
+
+
+def _of(o: Observer, value: Any, suffix: str) -> str:
+    known = o.outer(value)
+    return "None" if known is None else f"{known.expression}{suffix}"
+
+
+def class_of(o: Observer, value: Any) -> type:
+    """Return the class of an object; the guards know it from now on."""
+    kind = type(value)
+    known = o.outer(value)
+    if known is not None:
+        name = o.match.constant(kind)
+        if known.held:
+            o.match.require(f"type({known.expression}) is {name}", f"`{known.label}` is of another class")
+    if o.known(kind) is None:
+        o.learn(kind, o.match.constant(kind), kind.__name__, True)
+    return kind
+
+
+def _require_member(o: Observer, kind: type, owner: type, name: str, member: Any) -> None:
+    """Guard that a class, as instances see it, has this member."""
+    if o.known(kind) is not None and o.known(kind).expression is None:  # type: ignore[union-attr]
+        return  # a class that the call made
+    c = o.match.constant
+    label = f"`{kind.__name__}.{name}` is another"
+    if type(member) in (FunctionType, property):
+        o.match.require(f"{c(kind)}.{name} is {c(member)}", label)
+    elif type(member) is staticmethod:
+        o.match.require(f"{c(kind)}.{name} is {c(member.__func__)}", label)
+    else:
+        o.match.same(f"{c(_members(owner))}[{name!r}]", member, label)
+
+
+def method(o: Observer, value: Any, name: str) -> Any:
+    """Return the special method that Python calls for an operation; MISSING when there is none."""
+    kind = class_of(o, value)
+    owner, member = static(kind, name)
+    if owner is None:
+        if not is_atom(value):
+            o.match.require(
+                f"getattr({o.match.constant(kind)}, {name!r}, None) is None", f"`{kind.__name__}.{name}` is there now"
+            )
+        return MISSING
+    _require_member(o, kind, owner, name, member)
+    return member
+
+
+def _of_instance(o: Observer, value: Any, name: str) -> Any:
+    kind = class_of(o, value)
+    known = o.outer(value)
+    if o.refused:
+        return getattr(value, name)
+    if name == "__class__":
+        return kind
+    if static(kind, "__getattribute__")[0] is not object:
+        o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
+        return getattr(value, name)
+    fields = fields_of(value)
+    if name == "__dict__" and fields is not None:
+        return o.child(value, fields, ".__dict__", ".__dict__")
+    if (id(value), "attribute", name) in o.stores:  # written by this call
+        return getattr(value, name)
+    owner, member = static(kind, name)
+    if owner is not None:
+        if type(member) is property:
+            _require_member(o, kind, owner, name, member)
+            if member.fget is None:
+                return getattr(value, name)
+            o.learn(member.fget, o.match.constant(member.fget), name, True)
+            return o.call(member.fget, value)
+        if type(member) in (MemberDescriptorType, GetSetDescriptorType):
+            return o.child(value, getattr(value, name), f".{name}", f".{name}")
+        if static(type(member), "__set__")[0] is not None and type(member) is not FunctionType:
+            return _bound(o, value, kind, owner, name, member)
+    if fields is not None and name in fields:
+        return o.child(value, fields[name], f".{name}", f".{name}")
+    if owner is not None:
+        if fields is not None and known is not None:
+            o.match.require(f"{name!r} not in {known.expression}.__dict__", f"`{known.label}.{name}` is there now")
+        return _bound(o, value, kind, owner, name, member)
+    if issubclass(kind, Module) and static(kind, "__getattr__")[0] is Module:
+        for place in ("_parameters", "_buffers", "_modules"):
+            if fields is not None and name in fields.get(place, ()):
+                return o.child(value, fields[place][name], f".{name}", f".{name}")
+    getter = method(o, value, "__getattr__")
+    if getter is not MISSING:
+        if known is not None and fields is not None:
+            o.match.require(f"{name!r} not in {known.expression}.__dict__", f"`{known.label}.{name}` is there now")
+        return o.call(getter, value, name)
+    if known is not None:
+        o.match.require(f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now")
+    return getattr(value, name)  # which raises
+
+
+def _bound(o: Observer, value: Any, kind: type, owner: type, name: str, member: Any) -> Any:
+    """Return a member of a class as an instance has it."""
+    _require_member(o, kind, owner, name, member)
+    c = o.match.constant
+    if type(member) is FunctionType:
+        o.learn(member, c(member), f"{kind.__name__}.{name}", True)
+        return o.local(MethodType(member, value))
+    if type(member) is staticmethod:
+        return _learned(o, member.__func__, name)
+    if type(member) is classmethod:
+        _learned(o, member.__func__, name)
+        return o.local(MethodType(member.__func__, kind))
+    if type(member) in (MethodDescriptorType, WrapperDescriptorType):
+        return o.local(getattr(value, name))
+    if type(member) is functools.cached_property:
+        if o.outer(value) is not None:
+            o.refuse(f"it fills the cached property {kind.__name__}.{name}")
+            return getattr(value, name)
+        found = o.call(_learned(o, member.func, name), value)
+        object.__setattr__(value, name, found)
+        return found
+    getter = static(type(member), "__get__")
+    if getter[0] is not None and type(member) is not type:
+        if type(getter[1]) is FunctionType:
+            _learned(o, member, name)
+            return o.call(_learned(o, getter[1], "__get__"), member, value, kind)
+        if not is_atom(member):
+            o.refuse(f"it reads {kind.__name__}.{name}, {told(member)}")
+        return getattr(value, name)
+    return o.read(member, f"{c(kind)}.{name}", f"{kind.__name__}.{name}", True)
+
+
+def _learned(o: Observer, value: Any, label: str) -> Any:
+    """Take note of an object that a guard has settled already."""
+    if o.known(value) is None and not is_atom(value):
+        o.learn(value, o.match.constant(value), label, True)
+    return value
+
+
+def _of_class(o: Observer, cls: type, name: str) -> Any:
+    if o.known(cls) is None:
+        o.outer(cls)
+    meta = type(cls)
+    if isinstance(cls, enum.EnumMeta) and static(cls, name)[0] is not None and isinstance(getattr(cls, name), enum.Enum):
+        return getattr(cls, name)
+    owner, member = static(cls, name)
+    above, data = static(meta, name)
+    if above is not None and type(data) not in (FunctionType, MethodDescriptorType, WrapperDescriptorType):
+        if above is not type:
+            o.refuse(f"it reads {name} of a class of {meta.__name__}")
+        return o.child(cls, getattr(cls, name), f".{name}", f".{name}")
+    if owner is None:
+        if above is None:
+            o.match.require(f"not hasattr({_of(o, cls, '')}, {name!r})", f"`{cls.__name__}.{name}` is there now")
+            return getattr(cls, name)
+        if type(data) is FunctionType:
+            return o.local(MethodType(_learned(o, data, name), cls))
+        return o.local(getattr(cls, name))
+    known = o.outer(cls)
+    if type(member) is classmethod:
+        if known is not None:
+            _require_member(o, cls, owner, name, member)
+        return o.local(MethodType(_learned(o, member.__func__, name), cls))
+    if type(member) in (MethodDescriptorType, WrapperDescriptorType):
+        return getattr(cls, name)
+    found = getattr(cls, name) if type(member) is not property else member
+    return o.child(cls, found, f".{name}", f".{name}")
+
+
+def _of_super(o: Observer, value: Any, name: str) -> Any:
+    here, self, start = value.__thisclass__, value.__self__, value.__self_class__
+    mro = _mro(start)
+    o.match.require(f"{o.match.constant(start)}.__mro__ is {o.match.constant(mro)}", "the bases of a class")
+    _learned(o, start, start.__name__)
+    for cls in mro[mro.index(here) + 1 :]:
+        members = _members(cls)
+        if name not in members:
+            continue
+        member = members[name]
+        if type(member) is FunctionType:
+            _require_member(o, cls, cls, name, member)
+            _learned(o, member, name)
+            return o.local(MethodType(member, self)) if not (isinstance(self, type) and self is start and name == "__new__") else member
+        if type(member) is classmethod:
+            return o.local(MethodType(_learned(o, member.__func__, name), start))
+        if type(member) is staticmethod:
+            return _learned(o, member.__func__, name)
+        if type(member) is property and member.fget is not None:
+            return o.call(_learned(o, member.fget, name), self)
+        return o.local(getattr(value, name))
+    return getattr(value, name)
+
+
+# --- Tensors --------------------------------------------------------------------------------------
+
+
+def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
+    known = o.outer(tensor)
+    if o.refused:
+        return getattr(tensor, name)
+    if name in tensor.__dict__ and name not in OWN_FIELDS:
+        if (id(tensor), "attribute", name) in o.stores:
+            return getattr(tensor, name)
+        return o.child(tensor, tensor.__dict__[name], f".{name}", f".{name}")
+    kind = type(tensor)
+    owner, member = static(kind, name)
+    if owner is None:
+        if known is not None:
+            o.match.require(f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now")
+        return getattr(tensor, name)
+    if name == "__class__":
+        return class_of(o, tensor)
+    if name == "grad":
+        o.reads_gradients = True
+        grad = tensor.grad
+        if grad is not None and o.known(grad) is None:
+            o.local(grad)
+        return grad
+    if str(owner.__module__).partition(".")[0] != "oneflow_lite" or type(member) is FunctionType:
+        if name in _UNSETTLED:
+            o.refuse(f"it looks at {name} of a tensor")
+            return getattr(tensor, name)
+        if type(member) is property:
+            _require_member(o, kind, owner, name, member)
+            return o.call(_learned(o, member.fget, name), tensor)
+        return _bound(o, tensor, kind, owner, name, member)
+    if name not in _SETTLED:
+        o.refuse(f"it looks at {name} of a tensor")
+    return o.local(getattr(tensor, name))
+
+
+# --- Writing --------------------------------------------------------------------------------------
+
+
+def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
+    """Write an attribute by Python's rules."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        if static(kind, name)[0] is not None:  # grad, data, requires_grad: kept by tensor states
+            o.reads_gradients |= name == "grad"
+            o.outer(value)
+            setattr(value, name, new)
+            return
+    else:
+        setter = static(kind, "__setattr__")
+        if setter[0] is not object and type(setter[1]) is FunctionType:
+            if setter[0] is Module:
+                _set_in_module(o, value, name, new)
+                return
+            class_of(o, value)
+            _require_member(o, kind, setter[0], "__setattr__", setter[1])  # type: ignore[arg-type]
+            o.call(_learned(o, setter[1], "__setattr__"), value, name, new)
+            return
+        if setter[0] is not object and type(setter[1]) is WrapperDescriptorType and setter[0] is dict:
+            set_item(o, value, name, new)
+            return
+    raw_set(o, value, name, new)
+
+
+def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
+    if o.outer(module) is None:
+        setattr(module, name, new)
+        return
+    fields = fields_of(module) or {}
+    for place in ("_parameters", "_buffers", "_modules"):
+        if name in fields.get(place, ()):
+            o.store(fields[place], "item", name, fields[place][name])
+            setattr(module, name, new)
+            return
+    if isinstance(new, (Module, Tensor)) and type(new) is not Tensor:
+        o.refuse(f"it registers {told(new)} in a module")
+        setattr(module, name, new)
+        return
+    raw_set(o, module, name, new)
+
+
+def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
+    """Write an attribute as `object.__setattr__` does."""
+    kind = type(value)
+    owner, member = static(kind, name)
+    if type(member) is property and member.fset is not None:
+        class_of(o, value)
+        _require_member(o, kind, owner, name, member)  # type: ignore[arg-type]
+        o.call(_learned(o, member.fset, name), value, new)
+        return
+    if owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
+        setter = static(type(member), "__set__")
+        if type(setter[1]) is FunctionType:
+            _learned(o, member, name)
+            o.call(_learned(o, setter[1], "__set__"), member, value, new)
+            return
+    if o.outer(value) is not None:
+        if isinstance(value, (type, ModuleType, FunctionType)):
+            o.refuse(f"it sets {name} of {told(value)}")
+        o.store(value, "attribute", name, own_attribute(value, name))
+    if isinstance(value, Tensor) or static(kind, "__setattr__")[0] in (object, Module):
+        setattr(value, name, new)
+    else:
+        object.__setattr__(value, name, new)
+
+
+def delete_attribute(o: Observer, value: Any, name: str) -> None:
+    """Delete an attribute."""
+    if o.outer(value) is not None:
+        if static(type(value), "__delattr__")[0] not in (object, Module) or isinstance(value, (type, ModuleType)):
+            o.refuse(f"it deletes {name} of {told(value)}")
+        o.store(value, "attribute", name, own_attribute(value, name))
+    delattr(value, name)
+
+
+# --- Items ----------------------------------------------------------------------------------------
+
+
+def item(o: Observer, value: Any, key: Any) -> Any:
+    """Read an item."""
+    from oneflow_lite.static.compile import calls
+    from oneflow_lite.static.compile.observer import CONTAINERS, MAPPINGS, SEQUENCES
+
+    kind = type(value)
+    if isinstance(value, Tensor):
+        o.outer(value)
+        if not o.settled(key):
+            o.refuse(f"it indexes a tensor with {told(key)}")
+        return o.local(value[key])
+    if is_atom(value) or isinstance(value, type) or kind.__module__ == "typing":
+        if not o.settled(key):
+            o.refuse(f"it indexes with {told(key)}")
+        return o.local(value[key])
+    if isinstance(value, np.ndarray):
+        o.outer(value)
+        o.settled(key)
+        return o.local(value[key])
+    owner, getter = static(kind, "__getitem__")
+    base = next((b for b in CONTAINERS if owner is b), None)
+    if base is None and owner in (dict, list, tuple):
+        base = owner
+    if base in SEQUENCES:
+        if isinstance(key, slice) or not is_atom(key):
+            o.contents(value)
+            if not is_atom(key):
+                o.refuse(f"it indexes with {told(key)}")
+            return o.local(value[key])
+        found = value[key] if _in(value, key) else MISSING
+        if found is MISSING:
+            o.contents(value)
+            return value[key]  # which raises
+        if (id(value), "item", key) in o.stores:
+            return found
+        return o.child(value, found, f"[{key!r}]", f"[{key!r}]")
+    if base in MAPPINGS or owner is dict:
+        calls.check_key(o, key)
+        if o.refused:
+            return value[key]
+        known = o.outer(value)
+        if dict.__contains__(value, key):
+            found = dict.__getitem__(value, key)
+            if (id(value), "item", key) in o.stores:
+                return found
+            where = repr(key) if type(key) is str else o.match.constant(key)
+            if known is not None and not is_atom(key) and not _is_held(o, key):
+                o.refuse("it looks up a key that differs from call to call")
+            return o.child(value, found, f"[{where}]", f"[{told(key)}]")
+        if known is not None:
+            o.match.require(f"{o.match.constant(key)} not in {known.expression}", f"`{known.label}[{told(key)}]` is there now")
+            if static(kind, "__missing__")[0] is not None:
+                o.refuse(f"it fills in {known.label}[{told(key)}]")
+        return value[key]
+    if type(getter) is FunctionType:
+        member = method(o, value, "__getitem__")
+        return o.call(_learned(o, member, "__getitem__"), value, key)
+    o.refuse(f"it reads an item of {told(value)}")
+    return value[key]
+
+
+def _in(value: Any, key: Any) -> bool:
+    return type(key) in (int, bool) and -len(value) <= key < len(value)
+
+
+def _is_held(o: Observer, value: Any) -> bool:
+    known = o.known(value)
+    return known is not None and known.held
+
+
+def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
+    """Write an item."""
+    from oneflow_lite.static.compile.observer import MAPPINGS
+    from oneflow_lite.static.compile.observer import MISSING as NOTHING
+
+    kind = type(value)
+    if isinstance(value, Tensor):
+        o.outer(value)
+        if not o.settled(key):
+            o.refuse(f"it indexes a tensor with {told(key)}")
+        value[key] = new
+        return
+    owner, setter = static(kind, "__setitem__")
+    if type(setter) is FunctionType:
+        o.call(_learned(o, method(o, value, "__setitem__"), "__setitem__"), value, key, new)
+        return
+    from oneflow_lite.static.compile import calls
+
+    if not isinstance(key, slice):
+        calls.check_key(o, key)
+    if o.outer(value) is not None:
+        if owner in MAPPINGS and is_atom(key):
+            o.store(value, "item", key, dict.get(value, key, NOTHING))
+        elif kind is list and _in(value, key):
+            o.store(value, "item", key % len(value), value[key])
+        else:
+            o.refuse(f"it changes {told(value)}")
+    value[key] = new
+
+
+def delete_item(o: Observer, value: Any, key: Any) -> None:
+    """Delete an item."""
+    from oneflow_lite.static.compile.observer import MAPPINGS
+
+    owner, deleter = static(type(value), "__delitem__")
+    if type(deleter) is FunctionType:
+        o.call(_learned(o, method(o, value, "__delitem__"), "__delitem__"), value, key)
+        return
+    if o.outer(value) is not None:
+        if owner in MAPPINGS and is_atom(key) and dict.__contains__(value, key):
+            o.store(value, "item", key, dict.__getitem__(value, key))
+        else:
+            o.refuse(f"it changes {told(value)}")
+    del value[key]

@@ -1,0 +1,574 @@
+"""The observer: what a recorded call reads, decides and changes outside, as it happens.
+
+The functions of a recorded call run from rewritten syntax trees (`rewrite.py`) whose every outer
+read, decision, call and effect comes here. Objects are *held* (from outside, guarded by identity),
+on a *path* (in an argument, guarded by type and read again at every call) or *local* (made by the
+call). Of anything else the origin is unknown, and the call is refused. Once a call is refused it
+goes on natively, for it is also the eager call.
+
+No foreign object is ever asked anything that runs its code: `type()` and static look-ups only.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterator
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GeneratorType,
+    GenericAlias,
+    MethodType,
+    ModuleType,
+    UnionType,
+)
+from typing import Any
+
+import attrs
+import numpy as np
+
+from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import is_lazy
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, describe
+from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.compile import calls, lookup
+from oneflow_lite.static.compile.match import Match
+from oneflow_lite.static.compile.native import Native
+from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
+from oneflow_lite.static.compile.same import is_atom, same, told
+from oneflow_lite.static.compile.source import NoSource
+from oneflow_lite.tensor import Tensor
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
+SEQUENCES = (list, tuple, collections.deque)
+MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
+SETS = (set, frozenset)
+CONTAINERS = {*SEQUENCES, *MAPPINGS, *SETS}
+# What a name or an argument stands for is one object, whatever it holds.
+_BY_IDENTITY = (Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType)
+_ITERATORS = {
+    type(iterator)
+    for iterator in (
+        iter([]), iter(()), iter({}), iter({}.items()), iter({}.values()), iter(set()), iter(""),
+        iter(range(0)), reversed([]), reversed({}), iter(range(1 << 70)), zip(), enumerate([]),
+        map(abs, ()), filter(None, ()), {}.keys(), {}.values(), {}.items(), iter(b""),
+    )
+} | {GeneratorType}  # fmt: skip
+_UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+@attrs.define(eq=False)
+class Known:
+    """An object whose origin is known.
+
+    Attributes
+    ----------
+    value : object
+    expression : str or None
+        What gives it in the guards; None for what the call made.
+    label : str
+        How users would name it.
+    held : bool
+        Whether its identity is guarded.
+    """
+
+    value: Any
+    expression: str | None = None
+    label: str = ""
+    held: bool = False
+
+
+class Observer(Native):
+    """Takes note of what one recorded call does.
+
+    Attributes
+    ----------
+    match : Match
+        The guards so far.
+    states : dict of int to TensorState
+        Of the tensors from outside, by id, as each was before the call touched it.
+    captured : set of int
+        The ids of those that are no part of an argument.
+    stores : dict
+        The places outside that were written: (id of holder, kind, key) to (holder, old value).
+    reads_gradients : bool
+        Whether the call looked at any `.grad`.
+    """
+
+    def __init__(self, recorder: RecordingInterpreter) -> None:
+        self.recorder = recorder
+        self.match = Match()
+        self.states: dict[int, TensorState] = {}
+        self.captured: set[int] = set()
+        self.stores: dict[tuple[int, str, Any], tuple[Any, Any]] = {}
+        self.counted: dict[tuple[int, str, Any], list[tuple[str, Any]]] = {}
+        self.reads_gradients = False
+        self.catches = False
+        self._known: dict[int, Known] = {}
+        self._entered: dict[int, Callable[..., Any]] = {}
+        self._originals: dict[int, Any] = {}  # by the id of a rewritten function
+
+    # Origins
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call goes on natively."""
+        return self.recorder.stopped is not None
+
+    def refuse(self, reason: str) -> None:
+        """End the recording."""
+        self.recorder.stop(reason)
+
+    def known(self, value: Any) -> Known | None:
+        """Return what is known of an object; None for a stranger."""
+        return self._known.get(id(value))
+
+    def local(self, value: Any) -> Any:
+        """Take note of an object that the call made."""
+        if id(value) not in self._known and not is_atom(value):
+            self._known[id(value)] = Known(value)
+        return value
+
+    def outer(self, value: Any) -> Known | None:
+        """Return what is known of an object from outside; None for what the call made.
+
+        Strangers end the recording.
+        """
+        known = self._known.get(id(value))
+        if known is None:
+            if not is_atom(value) and not (isinstance(value, Tensor) and self._made(value)):
+                self.refuse(f"it uses {told(value)} of unknown origin")
+            return None
+        return None if known.expression is None else known
+
+    def _made(self, tensor: Tensor) -> bool:
+        """Return whether an op of this call made a tensor."""
+        return self.recorder.find(tensor._data) is not None
+
+    def read(self, value: Any, expression: str, label: str, held: bool) -> Any:
+        """Take note of a value that was read outside; return it."""
+        if is_atom(value):
+            self.match.same(expression, value, label)
+            return value
+        known = self._known.get(id(value))
+        if known is not None:
+            if known.expression is not None and known.expression != expression:
+                self.match.require(f"{expression} is {known.expression}", f"`{label}` is another")
+            return value
+        if held or isinstance(value, _BY_IDENTITY):
+            self.match.same(expression, value, label)
+            self.learn(value, self.match.constant(value), label, True)
+        else:
+            name = self.match.bind(expression)
+            kind = type(value)
+            self.match.require(
+                f"type({name}) is {self.match.constant(kind)}", f"`{label}` is of another type"
+            )
+            self.learn(value, name, label, False)
+        return value
+
+    def learn(self, value: Any, expression: str, label: str, held: bool) -> None:
+        """Take note of an object from outside."""
+        self._known[id(value)] = Known(value, expression, label, held)
+        if isinstance(value, Tensor):
+            self._learn_tensor(value, expression, label, held)
+
+    def _learn_tensor(self, tensor: Tensor, expression: str, label: str, held: bool) -> None:
+        if id(tensor) in self.states:
+            return
+        state = self.states[id(tensor)] = TensorState.of(tensor)
+        if held:
+            self.captured.add(id(tensor))
+        else:
+            position = len(self.match.tensors)
+            self.match.tensors.append(tensor)
+            self.match.feed_names.append(expression)
+            self._require_layout(tensor, expression, label)
+        self.recorder.know(Source(tensor, "tensor"), tensor._data, state.edge)
+        if not held:
+            desc = describe(f"argument_{position}", tensor, need_check_feed=True)
+            self.recorder.declare(tensor._data, desc)
+        if is_lazy(tensor):
+            self.refuse("a lazy module gets its parameters")
+            return
+        if state.grad is not None:
+            self._known.setdefault(id(state.grad), Known(state.grad))
+            self.recorder.know(Source(tensor, "grad"), state.grad._data, None)
+
+    def _require_layout(self, tensor: Tensor, name: str, label: str) -> None:
+        """Guard what a Program takes for granted of a tensor that is fed."""
+        array, constant = tensor._data, self.match.constant
+        tests = [
+            f"type({name}._data) is {constant(type(array))}",
+            f"{name}._data.dtype is {constant(array.dtype)}",
+            f"{name}._data.shape == {array.shape!r}",
+            f"{name}._data.strides == {array.strides!r}",
+            f"({name}._view is None) is {tensor._view is None}",
+            f"{name}._inference is {tensor._inference}",
+        ]
+        if not isinstance(array, np.ndarray):
+            tests.append(f"{name}.device == {constant(tensor.device)}")
+        if tensor._view is not None:
+            tests.append(f"{name}.refresh_view() is None")
+        edge = tensor._edge
+        if edge is None:
+            tests.append(f"{name}._edge is None")
+        else:
+            leaf = isinstance(edge[0], AccumulateGrad)
+            tests.append(f"{name}._edge is not None")
+            tests.append(f"(type({name}._edge[0]) is {constant(AccumulateGrad)}) is {leaf}")
+        self.match.require(
+            " and ".join(tests), f"`{label}` differs in shape, dtype, layout or requires_grad"
+        )
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Take note of the arguments of the call."""
+        keys = self.match.constant(tuple(kwargs))
+        self.match.require(
+            f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"
+        )
+        places = [(f"args[{i}]", f"argument {i}", value) for i, value in enumerate(args)]
+        places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
+        for expression, label, value in places:
+            if isinstance(value, _BY_IDENTITY) and id(value) not in self._known:
+                name = self.match.root(expression, value, label)
+                self.learn(value, name, label, True)
+            else:
+                self.read(value, expression, label, False)
+
+    # Contents
+
+    def child(self, holder: Any, value: Any, suffix: str, what: str) -> Any:
+        """Take note of what an object holds: `suffix` is how it is read, `what` how it is told."""
+        known = self.outer(holder)
+        if known is not None and not self.refused:
+            self.read(value, known.expression + suffix, known.label + what, known.held)  # type: ignore[operator]
+        elif known is None and not self.refused:
+            self.local(value)
+        return value
+
+    def contents(self, container: Any) -> None:
+        """Read all that a container from outside holds."""
+        known = self.outer(container)
+        if known is None or self.refused:
+            return
+        kind, e, label = type(container), known.expression, known.label
+        base = next((b for b in (*SEQUENCES, dict, *SETS) if issubclass(kind, b)), None)
+        constant, require = self.match.constant, self.match.require
+        if base in SEQUENCES:
+            require(f"len({e}) == {len(container)}", f"the length of `{label}`")
+            for i, value in enumerate(base.__iter__(container)):  # type: ignore[union-attr]
+                self.read(value, f"{e}[{i}]", f"{label}[{i}]", known.held)
+        elif base is not None:
+            keys = tuple(base.__iter__(container))
+            if is_atom(keys):
+                require(f"same(tuple({e}), {constant(keys)})", f"the keys of `{label}`")
+            else:
+                require(f"len({e}) == {len(keys)}", f"the length of `{label}`")
+                listed = self.match.bind(f"[*{e}]")
+                for i, key in enumerate(keys):
+                    self.read(key, f"{listed}[{i}]", f"a key of {label}", known.held)
+            if base is dict:
+                for key in keys:
+                    value = dict.__getitem__(container, key)
+                    where = repr(key) if type(key) is str else constant(key)
+                    if is_atom(key) or known.held:
+                        self.read(value, f"{e}[{where}]", f"{label}[{told(key)}]", known.held)
+                    else:
+                        self.refuse(f"{label} has keys that differ from call to call")
+        else:
+            self.refuse(f"it goes through {label}, {told(container)}")
+
+    def settled(self, value: Any, seen: set[int] | None = None) -> bool:
+        """Read a value through and through; return whether no code of a user's is in it."""
+        if is_atom(value) or isinstance(value, (Tensor, type)):
+            if isinstance(value, Tensor):
+                self.outer(value)
+            return True
+        seen = set() if seen is None else seen
+        if id(value) in seen:
+            return True
+        seen.add(id(value))
+        kind = type(value)
+        if kind in CONTAINERS or lookup.is_namedtuple(kind):
+            self.contents(value)
+            if kind in MAPPINGS:
+                return all([self.settled(v, seen) for pair in value.items() for v in pair])
+            return all([self.settled(v, seen) for v in value])
+        if kind in (slice, range):
+            parts = (value.start, value.stop, value.step)
+            return all([self.settled(v, seen) for v in parts])
+        if kind in _ITERATORS or isinstance(value, (np.ndarray, BaseException)):
+            return self.outer(value) is None
+        if kind in (FunctionType, MethodType, GenericAlias, UnionType):
+            self.outer(value)
+            return True
+        return type(value).__module__.startswith("itertools") and self.outer(value) is None
+
+    # Names
+
+    def name(self, site: FunctionType, name: str, value: Any) -> Any:
+        """Read a global or builtin name."""
+        if self.refused:
+            return value
+        scope = site.__globals__
+        where = self.match.constant(scope)
+        if name in scope:
+            if (id(scope), "item", name) not in self.stores:
+                self.read(value, f"{where}[{name!r}]", name, True)
+        else:
+            self.match.require(f"{name!r} not in {where}", f"`{name}` is a global now")
+            builtins = scope["__builtins__"]
+            builtins = vars(builtins) if isinstance(builtins, ModuleType) else builtins
+            self.read(value, f"{self.match.constant(builtins)}[{name!r}]", name, True)
+        return value
+
+    def free(self, site: FunctionType, name: str, value: Any) -> Any:
+        """Read a variable of a function around it."""
+        if not self.refused:
+            cell = self._cell(site, name)
+            known = self.known(site)
+            if known is not None and known.expression is None:
+                return value
+            if (id(cell), "cell", "") not in self.stores:
+                self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
+        return value
+
+    def _cell(self, site: FunctionType, name: str) -> Any:
+        assert site.__closure__ is not None
+        return site.__closure__[site.__code__.co_freevars.index(name)]
+
+    def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
+        """Bind a global name."""
+        self.store(site.__globals__, "item", name, site.__globals__.get(name, MISSING))
+        return value
+
+    def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
+        """Bind a variable of a function around it."""
+        cell = self._cell(site, name)
+        try:
+            old = cell.cell_contents
+        except ValueError:
+            old = MISSING
+        self.store(cell, "cell", "", old)
+        return value
+
+    def delete_global(self, site: FunctionType, name: str) -> None:
+        """Take a global name away."""
+        self.store_global(site, name, None)
+
+    def delete_free(self, site: FunctionType, name: str) -> None:
+        """Take a variable of a function around it away."""
+        self.store_free(site, name, None)
+
+    def store(self, holder: Any, kind: str, key: Any, old: Any) -> None:
+        """Take note that a place outside is about to be written; the end shows whether it stays."""
+        if not self.refused:
+            self.stores.setdefault((id(holder), kind, key), (holder, old))
+
+    # Attributes and items
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """Read an attribute."""
+        return getattr(value, name) if self.refused else lookup.attribute(self, value, name)
+
+    def set_attribute(self, value: Any, name: str, new: Any) -> None:
+        """Write an attribute."""
+        if self.refused:
+            setattr(value, name, new)
+        else:
+            lookup.set_attribute(self, value, name, new)
+
+    def delete_attribute(self, value: Any, name: str) -> None:
+        """Delete an attribute."""
+        if not self.refused:
+            lookup.delete_attribute(self, value, name)
+        else:
+            delattr(value, name)
+
+    def item(self, value: Any, key: Any) -> Any:
+        """Read an item."""
+        return value[key] if self.refused else lookup.item(self, value, key)
+
+    def set_item(self, value: Any, key: Any, new: Any) -> None:
+        """Write an item."""
+        if self.refused:
+            value[key] = new
+        else:
+            lookup.set_item(self, value, key, new)
+
+    def delete_item(self, value: Any, key: Any) -> None:
+        """Delete an item."""
+        if self.refused:
+            del value[key]
+        else:
+            lookup.delete_item(self, value, key)
+
+    # Calls
+
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function."""
+        if self.refused:
+            return function(*args, **kwargs)
+        return calls.call(self, function, args, kwargs)
+
+    def entered(self, function: Any) -> Any:
+        """Return the function that runs in the place of a user's, and is observed."""
+        if type(function) is MethodType:
+            return MethodType(self.entered(function.__func__), function.__self__)
+        if type(function) is not FunctionType or is_rewritten(function.__code__):
+            return function
+        found = self._entered.get(id(function))
+        if found is None:
+            try:
+                found = rewrite(function, self)
+            except (NoSource, Unsupported) as error:
+                self.refuse(f"{function.__qualname__}() cannot be observed: {error}")
+                return function
+            self._entered[id(function)] = found
+            self._originals[id(found)] = function
+            self._known.setdefault(id(found), Known(found))
+        return found
+
+    def callback(self, function: Any, held: bool = False) -> Any:
+        """Return what a trusted leaf may call in the place of a user's function.
+
+        `held` says that guards of another kind know it, as they know the hooks of tensors.
+        """
+        if held and self.known(function) is None:
+            self.learn(function, self.match.constant(function), told(function), True)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            for value in (*args, *kwargs.values()):
+                self.local(value)
+            return self.call(function, *args, **kwargs)
+
+        return run
+
+    def original(self, function: Any) -> Any:
+        """Return the user's function for one that runs in its place."""
+        return self._originals.get(id(function), function)
+
+    def star(self, value: Any) -> Any:
+        """Hand a sequence's elements on as arguments."""
+        return self.iterate(value)
+
+    def double_star(self, value: Any) -> Any:
+        """Hand a mapping's items on as arguments."""
+        if not self.refused:
+            if type(value) in MAPPINGS:
+                self.contents(value)
+            else:
+                self.refuse(f"it unpacks {told(value)} with **")
+        return value
+
+    def frame_call(self, name: str, value: Any) -> Any:
+        """Take the result of a builtin that looks at its caller's frame."""
+        if name != "super":
+            self.refuse(f"it calls {name}()")
+        return self.local(value)
+
+    def unsupported(self, what: str) -> None:
+        """Meet a statement that cannot be observed."""
+        self.refuse(f"it has {what}")
+
+    # Operators and decisions
+
+    def binary(self, op: str, a: Any, b: Any) -> Any:
+        """Apply a binary operator."""
+        return super().binary(op, a, b) if self.refused else calls.operate(self, op, a, b, False)
+
+    def inplace(self, op: str, a: Any, b: Any) -> Any:
+        """Apply an in-place operator."""
+        return super().inplace(op, a, b) if self.refused else calls.operate(self, op, a, b, True)
+
+    def unary(self, op: str, a: Any) -> Any:
+        """Apply a unary operator."""
+        if not self.refused and not self.settled(a):
+            return calls.special(self, a, calls.UNARY[op])
+        return self.local(super().unary(op, a))
+
+    def compare(self, op: str, a: Any, b: Any) -> Any:
+        """Compare two values."""
+        return super().compare(op, a, b) if self.refused else calls.compare(self, op, a, b)
+
+    def truth(self, value: Any) -> bool:
+        """Decide by a value."""
+        return bool(value) if self.refused else calls.truth(self, value)
+
+    def not_(self, value: Any) -> bool:
+        """Decide by the opposite of a value."""
+        return not self.truth(value)
+
+    def iterate(self, value: Any) -> Any:
+        """Go through the elements of a value."""
+        return value if self.refused else calls.iterate(self, value)
+
+    def unpack(self, value: Any, before: int, after: int | None) -> tuple[Any, ...]:
+        """Take a value apart."""
+        return super().unpack(self.iterate(value), before, after)
+
+    def format(self, value: Any, conversion: str, spec: str) -> str:
+        """Write a value into a string."""
+        if not self.refused and not is_atom(value):
+            value, conversion = calls.text(self, value, conversion, spec), ""
+        return super().format(value, conversion, spec)
+
+    def made(self, value: Any) -> Any:
+        """Take note of a value that the code has made."""
+        return self.local(value)
+
+    def key(self, value: Any) -> Any:
+        """Take note of what is about to be hashed."""
+        if not self.refused:
+            calls.check_key(self, value)
+        return value
+
+    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
+        """Take note of an import inside a function."""
+        if not self.refused:
+            self.local(value) if self.known(value) is None else None
+            if isinstance(value, (ModuleType, type, FunctionType)):
+                self._known[id(value)] = Known(value, self.match.constant(value), name, True)
+        return value
+
+    # Exceptions
+
+    def context(self, manager: Any) -> Any:
+        """Enter a context manager."""
+        return manager if self.refused else calls.context(self, manager)
+
+    def raised(self, value: Any) -> Any:
+        """Raise an exception, or one of a class."""
+        if not self.refused and isinstance(value, type):
+            return self.call(value)
+        return value
+
+    def caught(self, site: FunctionType, error: BaseException) -> None:
+        """Handle an exception."""
+        self.catches = True
+        if isinstance(error, _UNEXPLAINED):
+            self.refuse(f"it handles {type(error).__name__}")
+        self.local(error)
+
+    # The end
+
+    def changes(self) -> Iterator[tuple[Any, str, Any, Any]]:
+        """Go through the places outside that do not hold what they held: holder, kind, key, new."""
+        for (_, kind, key), (holder, old) in self.stores.items():
+            if kind == "attribute":
+                new = lookup.own_attribute(holder, key)
+            elif kind == "item":
+                try:
+                    new = holder[key]
+                except (KeyError, IndexError):
+                    new = MISSING
+            else:
+                try:
+                    new = holder.cell_contents
+                except ValueError:
+                    new = MISSING
+            if not same(old, new):
+                yield holder, kind, key, new

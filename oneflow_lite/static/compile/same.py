@@ -1,0 +1,101 @@
+"""When two values count as one for a compiled function, and how values are named in reasons."""
+
+from __future__ import annotations
+
+import enum
+import math
+import struct
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    EllipsisType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    NoneType,
+    NotImplementedType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.device import Device
+from oneflow_lite.size import Size
+
+# What neither changes nor leads anywhere: of these types themselves, as a subclass may hold more.
+ATOMS = {
+    bool, int, float, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, Device,
+    CodeType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType,
+    GetSetDescriptorType, MemberDescriptorType, object,
+}  # fmt: skip
+_COMPARED = {bool, int, str, bytes, Device}
+
+
+def is_atom(value: Any) -> bool:
+    """Return whether a value is immutable through and through, and what its type and content say.
+
+    >>> from oneflow_lite.static.compile.same import is_atom
+    >>> is_atom((1, "a")), is_atom([1]), is_atom(("a", [1]))
+    (True, False, False)
+    """
+    kind = type(value)
+    if kind is BuiltinFunctionType:
+        owner = value.__self__
+        return owner is None or type(owner) is type(math) or type(owner) is type
+    if kind in ATOMS:
+        return True
+    if kind in (tuple, Size, frozenset):
+        return all(map(is_atom, value))
+    if kind in (slice, range):
+        return is_atom((value.start, value.stop, value.step))
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biufcSU"
+    return isinstance(value, (np.dtype, enum.Enum))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return whether two values are one object, or atoms of the same type and value.
+
+    >>> from oneflow_lite.static.compile.same import same
+    >>> same(1, True), same(0.0, -0.0), same(float("nan"), float("nan")), same((1, "a"), (1, "a"))
+    (False, False, True, True)
+    """
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if kind is float:
+        return a == b if a and b and not math.isnan(a) else _bits(a) == _bits(b)
+    if kind is complex:
+        return same(a.real, b.real) and same(a.imag, b.imag)
+    if kind in _COMPARED:
+        return bool(a == b)
+    if kind in (tuple, Size):
+        return len(a) == len(b) and all(map(same, a, b))
+    if kind is frozenset:
+        return is_atom(a) and same(tuple(a), tuple(b))
+    if kind in (slice, range):  # ranges of the same numbers may end elsewhere
+        return same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if isinstance(a, np.dtype):
+        return bool(a == b and a.metadata is None and b.metadata is None)
+    if isinstance(a, np.generic):
+        return a.dtype == b.dtype and a.dtype.kind in "biufcSU" and a.tobytes() == b.tobytes()
+    return kind is BuiltinFunctionType and a == b
+
+
+def _bits(value: float) -> bytes:
+    return struct.pack("d", value)
+
+
+def told(value: Any) -> str:
+    """Return a scalar's text, or the type of anything else; no code of a user's runs."""
+    if type(value) in (str, bytes):
+        return repr(value if len(value) < 40 else value[:37]) + ("" if len(value) < 40 else "...")
+    if type(value) in (bool, int, float, complex, NoneType) or isinstance(value, np.generic):
+        return repr(value)
+    kind = type(value)
+    if isinstance(value, type):
+        return f"the class {type.__dict__['__qualname__'].__get__(value)}"
+    return f"a {type.__dict__['__qualname__'].__get__(kind)}"
