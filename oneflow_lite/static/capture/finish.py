@@ -13,11 +13,12 @@ from oneflow_lite.static.capture.results import (
     Given,
     GradientOf,
     Made,
+    Numbers,
     Results,
     Viewed,
     taken_view,
 )
-from oneflow_lite.static.capture.tree import Fixed, Leaf
+from oneflow_lite.static.capture.tree import Fixed, Leaf, ReadOut
 from oneflow_lite.tensor import Tensor
 
 Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]
@@ -51,11 +52,13 @@ def make_finish(
             tensor = entry.tensor
             given = f"x[{entry.argument}]" if tensor is None else writer.value(tensor)
             writer.lines.append(f"y{i} = {given}")
+        elif isinstance(entry, Numbers):
+            writer.lines.append(f"y{i} = found[{entry.fetch}]")
     for i, entry in entries:
         if isinstance(entry, Made) and entry.shares is not None:
             writer.lines.append(f"y{i}._storage = y{entry.shares}.memory")
     # A view is recorded in the graph that its base has by then, and joins may look at views.
-    there = {i for i, entry in entries if isinstance(entry, (Made, Given))} - waiting
+    there = {i for i, entry in entries if isinstance(entry, (Made, Given, Numbers))} - waiting
     for outputs, others, join in (*joins, ((), (), None)):
         for i, entry in entries:
             if i not in there and i not in waiting and entry.source in there:
@@ -67,7 +70,9 @@ def make_finish(
     for owner, gradient in results.gradients:
         grad = None if gradient is None else f"y{gradient}"
         writer.lines.append(f"{writer.meta(results.entries[owner], owner)}.acc_grad = {grad}")
-    writer.lines.append(f"return {writer.expression(results.spec)}")
+    for holder, kind, key, spec in results.stores:
+        writer.store(holder, kind, key, spec, results)
+    writer.lines.append(f"return {writer.expression(results.spec, results)}")
     source = "\n    ".join(["def finish(x, found):", *writer.lines])
     exec(compile(source, "<finish>", "exec"), writer.namespace)
     finish: Finish = writer.namespace["finish"]
@@ -116,12 +121,31 @@ class _Writer:
         tuples = ["".join(f"y{i}, " for i in positions) for positions in (outputs, others)]
         self.lines.append(f"{self.value(join)}(x, found, ({tuples[0]}), ({tuples[1]}))")
 
-    def expression(self, spec: Any) -> str:
+    def store(self, holder: Any, kind: str, key: Any, spec: Any, results: Results) -> None:
+        """Leave something in a place outside."""
+        place, name = self.value(holder), self.value(key)
+        if kind == "count":  # key is (attribute, operator, operand)
+            attribute, op, operand = key
+            self.lines.append(f"{place}.{attribute} {op}= {self.value(operand)}")
+            return
+        value = self.expression(spec, results)
+        if kind == "item":
+            self.lines.append(f"{place}[{name}] = {value}")
+        elif kind == "cell":
+            self.lines.append(f"{place}.cell_contents = {value}")
+        else:
+            self.lines.append(f"{self.value(object.__setattr__)}({place}, {name}, {value})")
+
+    def expression(self, spec: Any, results: Results) -> str:
         if isinstance(spec, Leaf):
             return f"y{spec.position}"
+        if isinstance(spec, ReadOut):
+            numbers = isinstance(results.entries[spec.position], Numbers)
+            array = f"y{spec.position}" if numbers else f"y{spec.position}._data"
+            return array if spec.how == "numpy" else f"{array}.{spec.how}()"
         if isinstance(spec, Fixed):
             return self.value(spec.value)
-        children = [self.expression(child) for child in spec.children]
+        children = [self.expression(child, results) for child in spec.children]
         listed = "".join(f"{child}, " for child in children)
         if spec.kind is dict:
             keys = [self.value(key) for key in spec.keys]

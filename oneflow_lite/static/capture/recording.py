@@ -86,6 +86,8 @@ class Recording:
         grads_matter: bool,
         takes_gradients: bool,
         mode: str | None = None,
+        read: Any = None,
+        stores: Any = (),
     ) -> None:
         self.mode = mode or "straight_line"
         self.arguments = arguments
@@ -105,7 +107,7 @@ class Recording:
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
         results = Results(recorder, arguments.tensors)
-        results.take(states, value)
+        results.take(states, value, read, stores)
         used_grads = [s.tensor for s in recorder.externals.values() if s.kind == "grad"]
         # An argument to whose gradient is added has to be the same tensor at every call.
         self.pinned = [

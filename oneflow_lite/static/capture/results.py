@@ -6,7 +6,7 @@ argument or stood outside, an alias of such a one, a view of another tensor, or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,7 +18,7 @@ from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.tensor_states import TensorState, hooks_of
-from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
+from oneflow_lite.static.capture.tree import fixed_values, flatten, placed, read_outs
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
 from oneflow_lite.tensor import Tensor
@@ -80,6 +80,13 @@ class Viewed:
 
 
 @attrs.frozen(eq=False)
+class Numbers:
+    """The array that a fetch gives, to be read out."""
+
+    fetch: int
+
+
+@attrs.frozen(eq=False)
 class GradientOf:
     """What a tensor's `.grad` is after the call."""
 
@@ -119,9 +126,20 @@ class Results:
         self.gradients: list[tuple[int, int | None]] = []
         self.differentiable: list[Tensor] = []
         self.spec: Any = None
+        self.stores: list[tuple[Any, str, Any, Any]] = []
 
-    def take(self, states: Sequence[TensorState], value: Any) -> None:
-        """Describe the returned value, and the gradients that are others than before."""
+    def take(
+        self,
+        states: Sequence[TensorState],
+        value: Any,
+        read: Mapping[int, tuple[Any, Tensor, str]] | None = None,
+        stores: Sequence[tuple[Any, str, Any, Any]] = (),
+    ) -> None:
+        """Describe the returned value, and the gradients that are others than before.
+
+        `read` tells which values tensors were read as; `stores` are the places outside that hold
+        something else: holder, kind, key and value.
+        """
         for state in states:
             self._outside[id(state.tensor)] = state.tensor
             self._by_array.setdefault(id(state.data), state.tensor)
@@ -134,17 +152,38 @@ class Results:
                 self._gradients[id(grad)] = state.tensor
                 if grad.requires_grad:
                     raise NotReplayable("a gradient with a graph of its own was left in .grad")
-        leaves: list[Tensor] = []
-        spec = flatten(value, leaves)
-        for fixed in fixed_values(spec):
-            if not fixed.is_plain:
-                raise NotReplayable(f"it returned an object of type {type(fixed.value).__name__}")
-        positions = [self.position(tensor) for tensor in leaves]
-        self.spec = placed(spec, positions)
+        self.spec = self._spec(value, read, "returned")
+        self.stores = [(h, k, n, self._spec(v, read, "left behind")) for h, k, n, v in stores]
         for state in changed:
             grad = state.tensor.grad
             position = None if grad is None else self._gradient(grad)
             self.gradients.append((self.position(state.tensor), position))
+
+    def _spec(self, value: Any, read: Any, how: str) -> Any:
+        leaves: list[Tensor] = []
+        spec = flatten(value, leaves, read)
+        for fixed in fixed_values(spec):
+            if not fixed.is_plain:
+                raise NotReplayable(f"it {how[:8]} an object of type {type(fixed.value).__name__}")
+        out = {part.position for part in read_outs(spec)}
+        positions = [
+            self._numbers(t) if i in out else self.position(t) for i, t in enumerate(leaves)
+        ]
+        return placed(spec, positions)
+
+    def _numbers(self, tensor: Tensor) -> int:
+        """Return where the array of a tensor stands that was read out."""
+        name = self._recorder.find(tensor._data)
+        if name is None or id(tensor) in self._arguments or id(tensor) in self._outside:
+            return self.position(tensor)
+        if self._recorder.block.var(name).value is not None:
+            name = self._copied(tensor)
+        if self._recorder.block.var(name).persistable:
+            raise NotReplayable("it read out memory that came from outside")
+        self.fetches.append(name)
+        self.tensors.append(tensor.detach())
+        self.entries.append(Numbers(self.fetches.index(name)))
+        return len(self.entries) - 1
 
     def position(self, tensor: Tensor) -> int:
         """Return where a tensor stands in `entries`, after adding it where it is new."""

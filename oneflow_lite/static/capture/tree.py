@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -46,6 +46,14 @@ class Fixed:
 
 
 @attrs.frozen(eq=False)
+class ReadOut:
+    """Stands for the numbers of a tensor at this position: `how` is item, tolist or numpy."""
+
+    position: int
+    how: str
+
+
+@attrs.frozen(eq=False)
 class Node:
     """A list, tuple, named tuple or dict; `keys` of a dict, in order."""
 
@@ -59,16 +67,25 @@ def is_namedtuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def flatten(value: Any, leaves: list[Tensor]) -> Leaf | Fixed | Node:
-    """Take a value apart, appending its tensors to `leaves`."""
+def flatten(
+    value: Any, leaves: list[Tensor], read: Mapping[int, tuple[Any, Tensor, str]] | None = None
+) -> Leaf | ReadOut | Fixed | Node:
+    """Take a value apart, appending its tensors to `leaves`.
+
+    `read` tells by its id which value is what a tensor was read as: (value, tensor, how).
+    """
     kind = type(value)
+    if read and id(value) in read:
+        _, tensor, how = read[id(value)]
+        leaves.append(tensor)
+        return ReadOut(len(leaves) - 1, how)
     if isinstance(value, Tensor):
         leaves.append(value)
         return Leaf(len(leaves) - 1)
     if kind in (list, tuple) or (is_namedtuple(kind) and not getattr(value, "__dict__", None)):
-        return Node(kind, tuple([flatten(item, leaves) for item in value]))
+        return Node(kind, tuple([flatten(item, leaves, read) for item in value]))
     if kind is dict and all(map(is_plain, value)):
-        return Node(dict, tuple([flatten(v, leaves) for v in value.values()]), tuple(value))
+        return Node(dict, tuple([flatten(v, leaves, read) for v in value.values()]), tuple(value))
     return Fixed(value)
 
 
@@ -100,6 +117,8 @@ def placed(spec: Any, positions: Sequence[int]) -> Any:
     """Return the structure with other positions for its tensors."""
     if isinstance(spec, Leaf):
         return Leaf(positions[spec.position])
+    if isinstance(spec, ReadOut):
+        return ReadOut(positions[spec.position], spec.how)
     if isinstance(spec, Fixed):
         return spec
     children = tuple([placed(child, positions) for child in spec.children])
@@ -113,3 +132,12 @@ def fixed_values(spec: Any) -> Iterator[Fixed]:
     elif isinstance(spec, Node):
         for child in spec.children:
             yield from fixed_values(child)
+
+
+def read_outs(spec: Any) -> Iterator[ReadOut]:
+    """Go through the tensors that were read out."""
+    if isinstance(spec, ReadOut):
+        yield spec
+    elif isinstance(spec, Node):
+        for child in spec.children:
+            yield from read_outs(child)

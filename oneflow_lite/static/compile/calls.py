@@ -14,7 +14,6 @@ import dataclasses
 import enum
 import functools
 import itertools
-import math
 import operator
 from collections.abc import Callable, Iterator
 from types import (
@@ -31,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.custom_grad_function import Function
+from oneflow_lite.autograd.function import Function
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
@@ -39,7 +38,7 @@ from oneflow_lite.static.capture.trusted import has_own_effect, origin
 from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.native import Native
 from oneflow_lite.static.compile.rewrite import is_rewritten
-from oneflow_lite.static.compile.same import is_atom, told
+from oneflow_lite.static.compile.same import CONTAINERS, is_atom, told
 from oneflow_lite.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -81,7 +80,16 @@ _PURE = {
     functools.partial, functools.reduce, operator.attrgetter, operator.itemgetter,
 }  # fmt: skip
 _PURE_MODULES = ("math", "cmath", "_operator", "itertools")
-_CALLING = (map, filter, sorted, max, min, functools.reduce, itertools.accumulate, itertools.starmap)
+_CALLING = (
+    map,
+    filter,
+    sorted,
+    max,
+    min,
+    functools.reduce,
+    itertools.accumulate,
+    itertools.starmap,
+)
 _READERS = frozenset(
     """
     get items keys values copy index count __contains__ __len__ __getitem__ __iter__ __eq__ __ne__
@@ -94,6 +102,8 @@ _READERS = frozenset(
 def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call anything."""
     kind = type(f)
+    if o.read_out and kind is not FunctionType and kind is not MethodType and f is not list.append:
+        o.look_at(*args, *kwargs.values())
     if kind is FunctionType:
         return _function(o, f, args, kwargs)
     if kind is MethodType:
@@ -105,7 +115,12 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return _construct(o, f, args, kwargs)
     if kind is functools.partial:
         return _partial(o, f, args, kwargs)
-    if kind in (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType):
+    if kind in (
+        BuiltinFunctionType,
+        MethodWrapperType,
+        MethodDescriptorType,
+        WrapperDescriptorType,
+    ):
         return _builtin(o, f, args, kwargs)
     if isinstance(f, np.ufunc) or type(f).__module__.startswith("numpy"):
         return _numpy(o, f, args, kwargs)
@@ -162,7 +177,9 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return _generated(o, f, args, kwargs)
     for i, value in enumerate(f.__defaults__ or ()):
         if known is not None:
-            o.read(value, f"{known.expression}.__defaults__[{i}]", f"a default of {known.label}", True)
+            o.read(
+                value, f"{known.expression}.__defaults__[{i}]", f"a default of {known.label}", True
+            )
     for name, value in (f.__kwdefaults__ or {}).items():
         if known is not None:
             o.read(value, f"{known.expression}.__kwdefaults__[{name!r}]", name, True)
@@ -180,7 +197,9 @@ def _has_source(code: Any) -> bool:
 def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function without a source: those that dataclass() and namedtuple() write."""
     owner = type(args[0]) if args else None
-    written = isinstance(owner, type) and (dataclasses.is_dataclass(owner) or lookup.is_namedtuple(owner))
+    written = isinstance(owner, type) and (
+        dataclasses.is_dataclass(owner) or lookup.is_namedtuple(owner)
+    )
     is_new = bool(args) and isinstance(args[0], type) and lookup.is_namedtuple(args[0])
     if f.__name__ == "__init__" and written and owner is not None:
         bound = _bind(o, f, args, kwargs)
@@ -193,7 +212,11 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
                 object.__setattr__(args[0], field.name, field.default)
         post = lookup.method(o, args[0], "__post_init__")
         if type(post) is FunctionType:
-            extra = [bound[n] for n, f in owner.__dataclass_fields__.items() if f._field_type is dataclasses._FIELD_INITVAR]  # type: ignore[attr-defined]
+            extra = [
+                bound[n]
+                for n, f in owner.__dataclass_fields__.items()
+                if f._field_type is dataclasses._FIELD_INITVAR
+            ]  # type: ignore[attr-defined]
             o.learn(post, o.match.constant(post), "__post_init__", True)
             o.call(post, args[0], *extra)
         return None
@@ -229,7 +252,9 @@ def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if has_own_effect(f.__code__):
         o.refuse(f"it calls {f.__qualname__}()")
         return f(*args, **kwargs)
-    if any(isinstance(a, Optimizer) for a in args) or (args and isinstance(args[0], Tensor) and f.__name__ == "backward"):
+    if any(isinstance(a, Optimizer) for a in args) or (
+        args and isinstance(args[0], Tensor) and f.__name__ == "backward"
+    ):
         o.reads_gradients = True
     for value in args:
         if isinstance(value, Optimizer):
@@ -289,9 +314,7 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
                     o.contents(value)
     state = optimizer.state
     kept = list(state.values())
-    o.match.require(
-        f"len({c(state)}) == {len(kept)}", f"the state of `{label}`"
-    )
+    o.match.require(f"len({c(state)}) == {len(kept)}", f"the state of `{label}`")
     for tensor in optimizer.own_tensors():
         if o.known(tensor) is None:
             o.learn(tensor, c(tensor), f"the state of {label}", True)
@@ -366,7 +389,14 @@ def _module(o: Observer, module: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Make an object of a class."""
-    if cls in _PURE or cls.__module__ in ("builtins", "_io", "itertools", "collections", "numpy", "fractions"):
+    if cls in _PURE or cls.__module__ in (
+        "builtins",
+        "_io",
+        "itertools",
+        "collections",
+        "numpy",
+        "fractions",
+    ):
         return _pure(o, cls, args, kwargs)
     if cls.__module__.startswith("oneflow_lite"):
         if issubclass(cls, Optimizer):
@@ -413,7 +443,8 @@ def _settle(o: Observer, cls: type, function: Any, name: str) -> Any:
     """Guard a special method of a class that Python finds by itself."""
     if o.known(function) is None:
         o.match.require(
-            f"{o.match.constant(cls)}.{name} is {o.match.constant(function)}", f"`{cls.__name__}.{name}` is another"
+            f"{o.match.constant(cls)}.{name} is {o.match.constant(function)}",
+            f"`{cls.__name__}.{name}` is another",
         )
         o.learn(function, o.match.constant(function), f"{cls.__name__}.{name}", True)
     return function
@@ -433,7 +464,14 @@ def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return _length(o, given[0])
     if f in (str, bool) and len(given) == 1 and not is_atom(given[0]):
         return truth(o, given[0]) if f is bool else text(o, given[0], "", "")[0]
-    if f in (int, float, complex) and given and not is_atom(given[0]) and not isinstance(given[0], Tensor):
+    if f is float and len(given) == 1 and isinstance(given[0], Tensor):
+        return _OWN[Tensor.item](o, given[0])
+    if (
+        f in (int, float, complex)
+        and given
+        and not is_atom(given[0])
+        and not isinstance(given[0], Tensor)
+    ):
         return special(o, given[0], f"__{f.__name__}__")
     for i, value in enumerate(given):
         if isinstance(value, (FunctionType, MethodType, functools.partial)) or is_atom(value):
@@ -443,14 +481,17 @@ def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             given[i] = o.local(list(value)) if f is not next else value
             o.settled(given[i])
         elif not o.settled(value):
-            if f in (list, tuple, dict, enumerate, zip, map, filter, set, frozenset) or f is functools.partial:
-                if type(value) in _containers():
+            if (
+                f in (list, tuple, dict, enumerate, zip, map, filter, set, frozenset)
+                or f is functools.partial
+            ):
+                if type(value) in CONTAINERS:
                     continue  # what it holds is handed on as it is
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
     if f in (set, frozenset, dict):
         for value in given:
-            for element in value if type(value) in _containers() else ():
-                check_key(o, element if f is not dict or type(value) is dict else element[0])
+            for element in value if type(value) in CONTAINERS else ():
+                lookup.check_key(o, element if f is not dict or type(value) is dict else element[0])
     if not all(map(o.settled, kwargs.values())) and f is not dict and f is not functools.partial:
         o.refuse(f"it calls {f.__name__}()")
     return o.local(f(*given, **kwargs))
@@ -463,23 +504,25 @@ _ITERATING = {
 }  # fmt: skip
 
 
-def _containers() -> set[type]:
-    from oneflow_lite.static.compile.observer import CONTAINERS
-
-    return CONTAINERS
-
-
 def _length(o: Observer, value: Any) -> int:
     known = None if is_atom(value) else o.outer(value)
-    if isinstance(value, Tensor) or type(value) in _containers() or known is None and type(value).__module__ == "builtins":
+    if (
+        isinstance(value, Tensor)
+        or type(value) in CONTAINERS
+        or (known is None and type(value).__module__ == "builtins")
+    ):
         if known is not None and not isinstance(value, Tensor):
-            o.match.require(f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`")
+            o.match.require(
+                f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`"
+            )
         return len(value)
     if is_atom(value) or isinstance(value, np.ndarray):
         return len(value)
     owner, member = lookup.static(type(value), "__len__")
-    if owner in _containers() and known is not None:
-        o.match.require(f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`")
+    if owner in CONTAINERS and known is not None:
+        o.match.require(
+            f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`"
+        )
         return len(value)
     return int(special(o, value, "__len__"))
 
@@ -493,7 +536,11 @@ def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         return _of_owner(o, f, args[0], name, args[1:], kwargs)
     owner = f.__self__
     if owner is None or type(owner) is ModuleType:
-        if f in _PURE or f.__module__ in _PURE_MODULES or getattr(owner, "__name__", "") in _PURE_MODULES:
+        if (
+            f in _PURE
+            or f.__module__ in _PURE_MODULES
+            or getattr(owner, "__name__", "") in _PURE_MODULES
+        ):
             return _pure(o, f, args, kwargs)
         if f.__module__ == "_functools" or f.__module__ == "_collections":
             return _pure(o, f, args, kwargs)
@@ -504,7 +551,16 @@ def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         o.refuse(f"it calls {name}()")
         return f(*args, **kwargs)
     if isinstance(owner, type):
-        if name in ("__new__", "fromkeys", "from_bytes", "fromhex", "maketrans", "__subclasscheck__", "__instancecheck__", "__init_subclass__"):
+        if name in (
+            "__new__",
+            "fromkeys",
+            "from_bytes",
+            "fromhex",
+            "maketrans",
+            "__subclasscheck__",
+            "__instancecheck__",
+            "__init_subclass__",
+        ):
             if name == "__new__" and args and isinstance(args[0], type):
                 if owner is object:
                     return o.local(object.__new__(args[0]))
@@ -535,9 +591,15 @@ def _of_owner(
     if name == "__setattr__" and len(args) == 2:
         lookup.raw_set(o, owner, *args)
         return None
-    if name in ("__getattribute__", "__getattr__") and len(args) == 1 and not isinstance(owner, dict):
+    if (
+        name in ("__getattribute__", "__getattr__")
+        and len(args) == 1
+        and not isinstance(owner, dict)
+    ):
         return o.attribute(owner, args[0])
-    if name in ("__init__", "__init_subclass__", "__enter__", "__exit__") and (is_atom(owner) or o.outer(owner) is None):
+    if name in ("__init__", "__init_subclass__", "__enter__", "__exit__") and (
+        is_atom(owner) or o.outer(owner) is None
+    ):
         if not all(map(o.settled, args)):
             o.refuse(f"it calls {name}() of {told(owner)}")
         return native()
@@ -547,19 +609,19 @@ def _of_owner(
         if not all(map(o.settled, args)) or not all(map(o.settled, kwargs.values())):
             o.refuse(f"it calls {name}() of {told(owner)}")
         return native()
-    base = next((b for b in (*_containers(),) if issubclass(kind, b)), None)
+    base = next((b for b in CONTAINERS if issubclass(kind, b)), None)
     known = o.outer(owner)
     if base is not None:
         if name == "__getitem__":
             return _plain_item(o, owner, args[0], native)
-        if name == "__setitem__" or name == "setdefault" and known is not None:
+        if name == "__setitem__" or (name == "setdefault" and known is not None):
             if name == "__setitem__":
                 lookup.set_item(o, owner, *args)
                 return None
             o.refuse(f"it changes {known.label}")  # type: ignore[union-attr]
             return native()
         if name == "get" and issubclass(kind, dict):
-            check_key(o, args[0])
+            lookup.check_key(o, args[0])
             if dict.__contains__(owner, args[0]):
                 return _plain_item(o, owner, args[0], native)
             if known is not None:
@@ -581,12 +643,16 @@ def _of_owner(
         elif name in ("remove", "sort", "__eq__") and not o.settled(owner):
             o.refuse(f"it calls {name}() of {told(owner)}")
         elif name in ("extend", "update", "extendleft", "__iadd__", "__ior__"):
-            args = tuple([a if type(a) in _containers() else o.local(list(o.iterate(a))) for a in args])
+            args = tuple(
+                [a if type(a) in CONTAINERS else o.local(list(o.iterate(a))) for a in args]
+            )
             for a in args:
                 o.contents(a)
-            return o.local(bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs))
+            return o.local(
+                bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs)
+            )
         elif name in ("add", "pop", "discard") and args:
-            check_key(o, args[0])
+            lookup.check_key(o, args[0])
         elif name == "sort" and kwargs.get("key") is not None:
             kwargs = {**kwargs, "key": o.entered(kwargs["key"])}
             return bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs)
@@ -615,14 +681,16 @@ def _plain_item(o: Observer, owner: Any, key: Any, native: Callable[[], Any]) ->
     if known is None:
         return native()
     if isinstance(owner, dict):
-        check_key(o, key)
+        lookup.check_key(o, key)
         if dict.__contains__(owner, key) and not o.refused:
             where = repr(key) if type(key) is str else o.match.constant(key)
             found = dict.__getitem__(owner, key)
             if (id(owner), "item", key) in o.stores:
                 return found
             return o.child(owner, found, f"[{where}]", f"[{told(key)}]")
-        o.match.require(f"{o.match.constant(key)} not in {known.expression}", f"`{known.label}` got a key")
+        o.match.require(
+            f"{o.match.constant(key)} not in {known.expression}", f"`{known.label}` got a key"
+        )
         return native()
     return lookup.item(o, owner, key)
 
@@ -654,17 +722,21 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
     if is_atom(a) and is_atom(b):
         return native(op, a, b)
     name = _BINARY[op]
-    if type(a) in _containers() and (inplace or op in "+*|&-^"):
+    if type(a) in CONTAINERS and (inplace or op in "+*|&-^"):
         if inplace and type(a) not in (tuple, frozenset):
             if o.outer(a) is not None:
                 o.refuse(f"it changes {told(a)} in place")
-            return native(op, a, o.local(list(o.iterate(b))) if type(a) is list and not is_atom(b) else b)
-        if type(b) in _containers() or is_atom(b):
+            return native(
+                op, a, o.local(list(o.iterate(b))) if type(a) is list and not is_atom(b) else b
+            )
+        if type(b) in CONTAINERS or is_atom(b):
             o.contents(a)
             o.contents(b) if not is_atom(b) else None
             return o.local(native(op, a, b))
     simple = (Tensor, np.ndarray)
-    if (isinstance(a, simple) or is_atom(a) or type(a) in _containers()) and (isinstance(b, simple) or is_atom(b) or type(b) in _containers()):
+    if (isinstance(a, simple) or is_atom(a) or type(a) in CONTAINERS) and (
+        isinstance(b, simple) or is_atom(b) or type(b) in CONTAINERS
+    ):
         if not o.settled(a) or not o.settled(b):
             o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
         return o.local(native(op, a, b))
@@ -675,7 +747,11 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
                 found = special(o, a, spelled, b)
                 if found is not NotImplemented:
                     return found
-        if type(a) is not type(b) and issubclass(type(b), type(a)) and type(lookup.static(type(b), f"__r{name}__")[1]) is FunctionType:
+        if (
+            type(a) is not type(b)
+            and issubclass(type(b), type(a))
+            and type(lookup.static(type(b), f"__r{name}__")[1]) is FunctionType
+        ):
             found = special(o, b, f"__r{name}__", a)
             if found is not NotImplemented:
                 return found
@@ -704,10 +780,14 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
             if not o.settled(y):
                 o.refuse(f"it compares a tensor with {told(y)}")
             return o.local(_NATIVE.compare(op, a, b))
-        if not is_atom(x) and type(lookup.static(type(x), name)[1]) is FunctionType and type(x).__module__.partition(".")[0] != "numpy":
+        if (
+            not is_atom(x)
+            and type(lookup.static(type(x), name)[1]) is FunctionType
+            and type(x).__module__.partition(".")[0] != "numpy"
+        ):
             if o.refused:
                 break
-            if type(x) not in _containers() and not _written_by_dataclass(x, name):
+            if type(x) not in CONTAINERS and not _written_by_dataclass(x, name):
                 found = special(o, x, name, y)
                 if found is not NotImplemented:
                     return found
@@ -716,18 +796,27 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
     if op in ("==", "!=") and _by_identity(a) and _by_identity(b):
         return identical(o, a, b) is (op == "==")
     if not (o.settled(a) and o.settled(b)):
-        if op in ("==", "!=") and (_by_identity(a) or _by_identity(b)) and (is_atom(a) or is_atom(b)):
+        if (
+            op in ("==", "!=")
+            and (_by_identity(a) or _by_identity(b))
+            and (is_atom(a) or is_atom(b))
+        ):
             return _NATIVE.compare(op, a, b)
         o.refuse(f"it compares {told(a)} with {told(b)}")
     return _NATIVE.compare(op, a, b)
 
 
 def _written_by_dataclass(value: Any, name: str) -> bool:
-    return dataclasses.is_dataclass(type(value)) and not _has_source(lookup.static(type(value), name)[1].__code__)
+    return dataclasses.is_dataclass(type(value)) and not _has_source(
+        lookup.static(type(value), name)[1].__code__
+    )
 
 
 def _by_identity(value: Any) -> bool:
-    return lookup.static(type(value), "__eq__")[0] in (object, type(value) if type(value) is type else object)
+    return lookup.static(type(value), "__eq__")[0] in (
+        object,
+        type(value) if type(value) is type else object,
+    )
 
 
 def identical(o: Observer, a: Any, b: Any) -> bool:
@@ -738,7 +827,14 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
         return a is b
     if is_atom(a) or is_atom(b):
         constants = (None, True, False, Ellipsis, NotImplemented)
-        if not any(a is c or b is c for c in constants) and a is not b and is_atom(a) and is_atom(b) and type(a) is type(b) and a == b:
+        if (
+            not any(a is c or b is c for c in constants)
+            and a is not b
+            and is_atom(a)
+            and is_atom(b)
+            and type(a) is type(b)
+            and a == b
+        ):
             o.refuse("it compares the identity of equal numbers or strings")
         for x in (a, b):
             if not is_atom(x):
@@ -747,7 +843,10 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
     one, other = o.outer(a), o.outer(b)
     if one is not None and other is not None and not (one.held and other.held):
         is_ = "is" if a is b else "is not"
-        o.match.require(f"{one.expression} {is_} {other.expression}", f"whether `{one.label}` is `{other.label}`")
+        o.match.require(
+            f"{one.expression} {is_} {other.expression}",
+            f"whether `{one.label}` is `{other.label}`",
+        )
     for x in (a, b):
         if isinstance(x, Tensor) and any(s.grad is x for s in o.states.values()):
             o.refuse("it compares a gradient by identity")
@@ -763,7 +862,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
         return value in container
     owner, member = lookup.static(kind, "__contains__")
     if isinstance(container, dict) and owner in (dict, collections.OrderedDict):
-        check_key(o, value)
+        lookup.check_key(o, value)
         known = o.outer(container)
         there = dict.__contains__(container, value)
         if known is not None and not o.refused:
@@ -771,19 +870,25 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
                 if (id(container), "item", value) not in o.stores:
                     key = o.match.constant(value)
                     is_in = "in" if there else "not in"
-                    o.match.require(f"{key} {is_in} {known.expression}", f"the keys of `{known.label}`")
+                    o.match.require(
+                        f"{key} {is_in} {known.expression}", f"the keys of `{known.label}`"
+                    )
             else:
                 _relate(o, value, container)
         return there
-    if kind in _containers():
+    if kind in CONTAINERS:
         o.contents(container)
         if kind in (set, frozenset):
-            check_key(o, value)
+            lookup.check_key(o, value)
             if not is_atom(value):
                 _relate(o, value, container)
             return value in container
         for element in container:
-            if identical(o, element, value) if not is_atom(element) or not is_atom(value) else element is value:
+            if (
+                identical(o, element, value)
+                if not is_atom(element) or not is_atom(value)
+                else element is value
+            ):
                 return True
             if compare_truth(o, element, value):
                 return True
@@ -813,19 +918,6 @@ def _relate(o: Observer, value: Any, container: Any) -> None:
             identical(o, value, key)
 
 
-def check_key(o: Observer, key: Any) -> None:
-    """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
-    if is_atom(key) or isinstance(key, (Tensor, type, Module)):
-        return
-    if type(key) in (tuple, frozenset):
-        for each in key:
-            check_key(o, each)
-        return
-    owner, member = lookup.static(type(key), "__hash__")
-    if type(member) is FunctionType and type(key).__module__.partition(".")[0] != "oneflow_lite":
-        o.refuse(f"it hashes {told(key)}")
-
-
 def truth(o: Observer, value: Any) -> bool:
     """Decide by a value."""
     if value is True or value is False or value is None or is_atom(value):
@@ -845,7 +937,9 @@ def truth(o: Observer, value: Any) -> bool:
             found = special(o, value, name)
             return truth(o, found)
         if known is not None:
-            o.match.require(f"{'' if value else 'not '}{known.expression}", f"whether `{known.label}` is empty")
+            o.match.require(
+                f"{'' if value else 'not '}{known.expression}", f"whether `{known.label}` is empty"
+            )
         return bool(value)
     if not kind.__flags__ & (1 << 8) and known is not None and kind.__flags__ & (1 << 9):
         lookup.method(o, value, "__bool__")
@@ -864,7 +958,7 @@ def iterate(o: Observer, value: Any) -> Any:
     if isinstance(value, enum.EnumMeta):
         return value
     owner, member = lookup.static(kind, "__iter__")
-    if kind in _containers() or owner in _containers():
+    if kind in CONTAINERS or owner in CONTAINERS:
         if o.outer(value) is not None:
             o.contents(value)
             return iter(list(owner.__iter__(value)))  # type: ignore[union-attr]
@@ -896,17 +990,26 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, str]
     if isinstance(value, Tensor):
         o.refuse("it writes a tensor's values into a string")
         return value, conversion
-    names = {"r": ("__repr__",), "s": ("__str__", "__repr__"), "": ("__format__", "__str__", "__repr__"), "a": ("__repr__",)}
+    names = {
+        "r": ("__repr__",),
+        "s": ("__str__", "__repr__"),
+        "": ("__format__", "__str__", "__repr__"),
+        "a": ("__repr__",),
+    }
     for name in names[conversion]:
         owner, member = lookup.static(type(value), name)
-        if type(member) is FunctionType and not (type(value) in _containers()):
+        if type(member) is FunctionType and type(value) not in CONTAINERS:
             if _written_by_dataclass(value, name):
                 if all(map(o.settled, (lookup.fields_of(value) or {}).values())):
                     return value, conversion
                 break
             found = special(o, value, name, *((spec,) if name == "__format__" else ()))
             return found, ""
-    if isinstance(value, type) or isinstance(value, BaseException) or (o.settled(value) and not _has_tensor(value)):
+    if (
+        isinstance(value, type)
+        or isinstance(value, BaseException)
+        or (o.settled(value) and not _has_tensor(value))
+    ):
         return value, conversion
     o.refuse(f"it writes {told(value)} into a string")
     return value, conversion
@@ -917,7 +1020,7 @@ def _has_tensor(value: Any) -> bool:
         return True
     if isinstance(value, dict):
         return any(map(_has_tensor, value.values()))
-    return type(value) in _containers() and any(map(_has_tensor, value))
+    return type(value) in CONTAINERS and any(map(_has_tensor, value))
 
 
 def context(o: Observer, manager: Any) -> Any:
@@ -940,7 +1043,11 @@ class _Entered:
         self.o, self.manager = o, manager
 
     def __enter__(self) -> Any:
-        return special(self.o, self.manager, "__enter__") if not self.o.refused else type(self.manager).__enter__(self.manager)
+        return (
+            special(self.o, self.manager, "__enter__")
+            if not self.o.refused
+            else type(self.manager).__enter__(self.manager)
+        )
 
     def __exit__(self, *error: Any) -> bool:
         if self.o.refused:
@@ -980,7 +1087,9 @@ def _isinstance(o: Observer, value: Any, kind: Any) -> bool:
         checks = lookup.static(meta, "__instancecheck__")
         if isinstance(each, type) and getattr(each, "_is_protocol", False):
             o.refuse("it asks whether an object follows a protocol")
-        elif checks[0] not in (None, type, abc.ABCMeta) and meta.__module__.partition(".")[0] not in ("oneflow_lite", "enum", "typing", "types"):
+        elif checks[0] not in (None, type, abc.ABCMeta) and meta.__module__.partition(".")[
+            0
+        ] not in ("oneflow_lite", "enum", "typing", "types"):
             o.refuse(f"it asks {meta.__name__} for instances")
     if not is_atom(value):
         lookup.class_of(o, value)
@@ -1071,12 +1180,43 @@ def _apply(o: Observer, cls: Any, *args: Any, **kwargs: Any) -> Any:
         owner, member = lookup.static(cls, name)
         if type(member) is staticmethod and owner is not Function:
             o.match.require(
-                f"{o.match.constant(cls)}.{name} is {o.match.constant(member.__func__)}", f"`{cls.__name__}.{name}` is another"
+                f"{o.match.constant(cls)}.{name} is {o.match.constant(member.__func__)}",
+                f"`{cls.__name__}.{name}` is another",
             )
             o.learn(member.__func__, o.match.constant(member.__func__), name, True)
             members[name] = staticmethod(o.callback(member.__func__))
-    observed = type(cls.__name__, (cls,), {**members, "__module__": cls.__module__, "__qualname__": cls.__qualname__})
-    return o.local(vars(Function)["apply"].__func__(observed, *[_given(o, a) for a in args], **kwargs))
+    observed = type(
+        cls.__name__,
+        (cls,),
+        {**members, "__module__": cls.__module__, "__qualname__": cls.__qualname__},
+    )
+    return o.local(
+        vars(Function)["apply"].__func__(observed, *[_given(o, a) for a in args], **kwargs)
+    )
 
 
-_OWN: dict[Any, Callable[..., Any]] = {vars(Function)["apply"].__func__: _apply}
+def _read(how: str) -> Callable[..., Any]:
+    """Return what runs for a method that reads a tensor: what is only handed on is read later."""
+    method = getattr(Tensor, how)
+
+    def read(o: Observer, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = type(tensor) is Tensor and not args and not kwargs and not o.refused
+        if plain and type(tensor._data) is np.ndarray and tensor._data.dtype.kind == "f":
+            array = tensor._data
+            known = o.outer(tensor)
+            if how == "item" and array.size == 1:
+                return o.note_read(array.item(), tensor, "item")
+            if how == "tolist" and array.ndim:
+                return o.note_read(array.tolist(), tensor, "tolist")
+            if how == "numpy" and known is None and tensor._edge is None and array.ndim:
+                if array.base is None:
+                    return o.note_read(array, tensor, "numpy")
+        return leaf(o, method, (tensor, *args), kwargs)
+
+    return read
+
+
+_OWN: dict[Any, Callable[..., Any]] = {
+    vars(Function)["apply"].__func__: _apply,
+    **{getattr(Tensor, how): _read(how) for how in ("item", "tolist", "numpy")},
+}

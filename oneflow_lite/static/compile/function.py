@@ -21,7 +21,7 @@ from oneflow_lite.static.capture.recording import Recording
 from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
-from oneflow_lite.static.compile.same import same, told
+from oneflow_lite.static.compile.same import MISSING, is_atom, same, told
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
@@ -104,7 +104,7 @@ class CompiledFunction:
     """
 
     notes_of_calls = frozenset(
-        ("_recordings", "_refusals", "_recorded_in_vain", "_explanation", "_lock")
+        ("_recordings", "_refusals", "_recorded_in_vain", "_volatile", "_explanation", "_lock")
     )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
@@ -116,6 +116,7 @@ class CompiledFunction:
         self._recordings: list[Recording] = []
         self._refusals: list[_Refusal] = []
         self._recorded_in_vain = 0  # recordings since the last hit
+        self._volatile: set[tuple[int, str, Any]] = set()
         self._explanation = Explanation()
         self._lock = make_lock()
 
@@ -209,7 +210,7 @@ class CompiledFunction:
     ) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
         recorder = RecordingInterpreter(self.fullgraph, {}, {})
-        observer = Observer(recorder)
+        observer = Observer(recorder, self._volatile)
         stack = AutogradInterpreter(recorder)
         _learn(observer, self.function, self.__name__)
         observer.arguments(args, kwargs)
@@ -254,9 +255,10 @@ class CompiledFunction:
         guarded: Guarded,
         value: Any,
     ) -> Recording:
-        for holder, kind, key, _ in observer.changes():
-            where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
-            raise NotReplayable(f"it changed {where}")
+        stores = self._stores(observer)
+        reason = observer.check_read()
+        if reason is not None:
+            raise NotReplayable(reason)
         _check_returned(observer, value)
         late = _optimizer_tensors(recorder, observer)
         states = list(observer.states.values())
@@ -273,7 +275,27 @@ class CompiledFunction:
                 observer.reads_gradients or recorder.took_gradients,
                 recorder.took_gradients,
                 self.mode,
+                observer.read_out,
+                stores,
             )
+
+    def _stores(self, observer: Observer) -> list[tuple[Any, str, Any, Any]]:
+        """Return what a replay leaves behind outside: holder, kind, key and value."""
+        found = []
+        for holder, kind, key, new in observer.changes():
+            place = (id(holder), kind, key)
+            where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
+            known = observer.known(holder)
+            if place in observer.counted:
+                op, operand, _, _ = observer.counted[place]
+                found.append((holder, "count", (key, op, operand), None))
+            elif new is MISSING or (known is not None and not known.held):
+                raise NotReplayable(f"it changed {where}")
+            else:
+                if not is_atom(new) or id(new) in observer.read_out:
+                    self._volatile.add(place)
+                found.append((holder, kind, key, new))
+        return found
 
     def _give_up(
         self, refusal: _Refusal | None, guarded: Guarded, reason: str, for_good: bool

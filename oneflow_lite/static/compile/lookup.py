@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oneflow_lite.nn.module import Module
-from oneflow_lite.static.compile.same import is_atom, told
+from oneflow_lite.static.compile.same import CONTAINERS, MAPPINGS, MISSING, SEQUENCES, is_atom, told
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 if TYPE_CHECKING:
     from oneflow_lite.static.compile.observer import Observer
 
-MISSING: Any = object()
 _members = type.__dict__["__dict__"].__get__  # type: ignore[attr-defined]
 _mro = type.__dict__["__mro__"].__get__  # type: ignore[attr-defined]
 # Attributes of tensors that guards, or the ops that made them, settle.
@@ -59,8 +58,10 @@ def static(kind: type, name: str) -> tuple[type | None, Any]:
 
 def is_namedtuple(kind: type) -> bool:
     """Return whether a type was made by namedtuple() and added nothing to tuple's own ways."""
-    return issubclass(kind, tuple) and static(kind, "_fields")[0] is not None and all(
-        static(kind, name)[0] is tuple for name in ("__iter__", "__len__", "__getitem__")
+    return (
+        issubclass(kind, tuple)
+        and static(kind, "_fields")[0] is not None
+        and all(static(kind, name)[0] is tuple for name in ("__iter__", "__len__", "__getitem__"))
     )
 
 
@@ -75,7 +76,6 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 def own_attribute(value: Any, name: str) -> Any:
     """Return what an object itself holds under a name, MISSING for nothing."""
-    from oneflow_lite.static.compile.observer import MISSING as NOTHING
 
     fields = fields_of(value)
     if fields is not None and name in fields:
@@ -85,8 +85,8 @@ def own_attribute(value: Any, name: str) -> Any:
         try:
             return member.__get__(value)
         except AttributeError:
-            return NOTHING
-    return NOTHING
+            return MISSING
+    return MISSING
 
 
 def attribute(o: Observer, value: Any, name: str) -> Any:
@@ -101,7 +101,9 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     if kind is super:
         return _of_super(o, value, name)
     if isinstance(value, enum.Enum):
-        return _of_instance(o, value, name) if name not in ("value", "name") else getattr(value, name)
+        return (
+            _of_instance(o, value, name) if name not in ("value", "name") else getattr(value, name)
+        )
     if is_atom(value) or kind.__module__ == "builtins" and kind not in (FunctionType, MethodType):
         return _of_builtin(o, value, name)
     if kind in (FunctionType, MethodType, functools.partial):
@@ -137,7 +139,9 @@ def _of_module(o: Observer, module: Any, name: str) -> Any:
             return o.call(o.read(loader, _of(o, module, ".__getattr__"), name, True), name)
         getattr(module, name, None)  # loaded late, and there from now on
         if name not in content:
-            o.match.require(f"not hasattr({_of(o, module, '')}, {name!r})", f"`{name}` is there now")
+            o.match.require(
+                f"not hasattr({_of(o, module, '')}, {name!r})", f"`{name}` is there now"
+            )
     found = getattr(module, name)
     return o.child(module, found, f".{name}", f".{name}")
 
@@ -154,7 +158,9 @@ def class_of(o: Observer, value: Any) -> type:
     if known is not None:
         name = o.match.constant(kind)
         if known.held:
-            o.match.require(f"type({known.expression}) is {name}", f"`{known.label}` is of another class")
+            o.match.require(
+                f"type({known.expression}) is {name}", f"`{known.label}` is of another class"
+            )
     if o.known(kind) is None:
         o.learn(kind, o.match.constant(kind), kind.__name__, True)
     return kind
@@ -181,7 +187,8 @@ def method(o: Observer, value: Any, name: str) -> Any:
     if owner is None:
         if not is_atom(value):
             o.match.require(
-                f"getattr({o.match.constant(kind)}, {name!r}, None) is None", f"`{kind.__name__}.{name}` is there now"
+                f"getattr({o.match.constant(kind)}, {name!r}, None) is None",
+                f"`{kind.__name__}.{name}` is there now",
             )
         return MISSING
     _require_member(o, kind, owner, name, member)
@@ -202,6 +209,7 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
     if name == "__dict__" and fields is not None:
         return o.child(value, fields, ".__dict__", ".__dict__")
     if (id(value), "attribute", name) in o.stores:  # written by this call
+        o.settle_count(value, name)
         return getattr(value, name)
     owner, member = static(kind, name)
     if owner is not None:
@@ -219,7 +227,10 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
         return o.child(value, fields[name], f".{name}", f".{name}")
     if owner is not None:
         if fields is not None and known is not None:
-            o.match.require(f"{name!r} not in {known.expression}.__dict__", f"`{known.label}.{name}` is there now")
+            o.match.require(
+                f"{name!r} not in {known.expression}.__dict__",
+                f"`{known.label}.{name}` is there now",
+            )
         return _bound(o, value, kind, owner, name, member)
     if issubclass(kind, Module) and static(kind, "__getattr__")[0] is Module:
         for place in ("_parameters", "_buffers", "_modules"):
@@ -228,10 +239,15 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
     getter = method(o, value, "__getattr__")
     if getter is not MISSING:
         if known is not None and fields is not None:
-            o.match.require(f"{name!r} not in {known.expression}.__dict__", f"`{known.label}.{name}` is there now")
+            o.match.require(
+                f"{name!r} not in {known.expression}.__dict__",
+                f"`{known.label}.{name}` is there now",
+            )
         return o.call(getter, value, name)
     if known is not None:
-        o.match.require(f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now")
+        o.match.require(
+            f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now"
+        )
     return getattr(value, name)  # which raises
 
 
@@ -278,17 +294,27 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
     if o.known(cls) is None:
         o.outer(cls)
     meta = type(cls)
-    if isinstance(cls, enum.EnumMeta) and static(cls, name)[0] is not None and isinstance(getattr(cls, name), enum.Enum):
+    if (
+        isinstance(cls, enum.EnumMeta)
+        and static(cls, name)[0] is not None
+        and isinstance(getattr(cls, name), enum.Enum)
+    ):
         return getattr(cls, name)
     owner, member = static(cls, name)
     above, data = static(meta, name)
-    if above is not None and type(data) not in (FunctionType, MethodDescriptorType, WrapperDescriptorType):
+    if above is not None and type(data) not in (
+        FunctionType,
+        MethodDescriptorType,
+        WrapperDescriptorType,
+    ):
         if above is not type:
             o.refuse(f"it reads {name} of a class of {meta.__name__}")
         return o.child(cls, getattr(cls, name), f".{name}", f".{name}")
     if owner is None:
         if above is None:
-            o.match.require(f"not hasattr({_of(o, cls, '')}, {name!r})", f"`{cls.__name__}.{name}` is there now")
+            o.match.require(
+                f"not hasattr({_of(o, cls, '')}, {name!r})", f"`{cls.__name__}.{name}` is there now"
+            )
             return getattr(cls, name)
         if type(data) is FunctionType:
             return o.local(MethodType(_learned(o, data, name), cls))
@@ -307,7 +333,9 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
 def _of_super(o: Observer, value: Any, name: str) -> Any:
     here, self, start = value.__thisclass__, value.__self__, value.__self_class__
     mro = _mro(start)
-    o.match.require(f"{o.match.constant(start)}.__mro__ is {o.match.constant(mro)}", "the bases of a class")
+    o.match.require(
+        f"{o.match.constant(start)}.__mro__ is {o.match.constant(mro)}", "the bases of a class"
+    )
     _learned(o, start, start.__name__)
     for cls in mro[mro.index(here) + 1 :]:
         members = _members(cls)
@@ -317,7 +345,11 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
         if type(member) is FunctionType:
             _require_member(o, cls, cls, name, member)
             _learned(o, member, name)
-            return o.local(MethodType(member, self)) if not (isinstance(self, type) and self is start and name == "__new__") else member
+            return (
+                o.local(MethodType(member, self))
+                if not (isinstance(self, type) and self is start and name == "__new__")
+                else member
+            )
         if type(member) is classmethod:
             return o.local(MethodType(_learned(o, member.__func__, name), start))
         if type(member) is staticmethod:
@@ -343,7 +375,9 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
     owner, member = static(kind, name)
     if owner is None:
         if known is not None:
-            o.match.require(f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now")
+            o.match.require(
+                f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now"
+            )
         return getattr(tensor, name)
     if name == "__class__":
         return class_of(o, tensor)
@@ -388,7 +422,11 @@ def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
             _require_member(o, kind, setter[0], "__setattr__", setter[1])  # type: ignore[arg-type]
             o.call(_learned(o, setter[1], "__setattr__"), value, name, new)
             return
-        if setter[0] is not object and type(setter[1]) is WrapperDescriptorType and setter[0] is dict:
+        if (
+            setter[0] is not object
+            and type(setter[1]) is WrapperDescriptorType
+            and setter[0] is dict
+        ):
             set_item(o, value, name, new)
             return
     raw_set(o, value, name, new)
@@ -414,6 +452,7 @@ def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
 def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute as `object.__setattr__` does."""
     kind = type(value)
+    o.settle_count(value, name)
     owner, member = static(kind, name)
     if type(member) is property and member.fset is not None:
         class_of(o, value)
@@ -439,7 +478,9 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
 def delete_attribute(o: Observer, value: Any, name: str) -> None:
     """Delete an attribute."""
     if o.outer(value) is not None:
-        if static(type(value), "__delattr__")[0] not in (object, Module) or isinstance(value, (type, ModuleType)):
+        if static(type(value), "__delattr__")[0] not in (object, Module) or isinstance(
+            value, (type, ModuleType)
+        ):
             o.refuse(f"it deletes {name} of {told(value)}")
         o.store(value, "attribute", name, own_attribute(value, name))
     delattr(value, name)
@@ -450,8 +491,6 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
 
 def item(o: Observer, value: Any, key: Any) -> Any:
     """Read an item."""
-    from oneflow_lite.static.compile import calls
-    from oneflow_lite.static.compile.observer import CONTAINERS, MAPPINGS, SEQUENCES
 
     kind = type(value)
     if isinstance(value, Tensor):
@@ -485,7 +524,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
             return found
         return o.child(value, found, f"[{key!r}]", f"[{key!r}]")
     if base in MAPPINGS or owner is dict:
-        calls.check_key(o, key)
+        check_key(o, key)
         if o.refused:
             return value[key]
         known = o.outer(value)
@@ -498,7 +537,10 @@ def item(o: Observer, value: Any, key: Any) -> Any:
                 o.refuse("it looks up a key that differs from call to call")
             return o.child(value, found, f"[{where}]", f"[{told(key)}]")
         if known is not None:
-            o.match.require(f"{o.match.constant(key)} not in {known.expression}", f"`{known.label}[{told(key)}]` is there now")
+            o.match.require(
+                f"{o.match.constant(key)} not in {known.expression}",
+                f"`{known.label}[{told(key)}]` is there now",
+            )
             if static(kind, "__missing__")[0] is not None:
                 o.refuse(f"it fills in {known.label}[{told(key)}]")
         return value[key]
@@ -520,8 +562,6 @@ def _is_held(o: Observer, value: Any) -> bool:
 
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     """Write an item."""
-    from oneflow_lite.static.compile.observer import MAPPINGS
-    from oneflow_lite.static.compile.observer import MISSING as NOTHING
 
     kind = type(value)
     if isinstance(value, Tensor):
@@ -534,13 +574,12 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     if type(setter) is FunctionType:
         o.call(_learned(o, method(o, value, "__setitem__"), "__setitem__"), value, key, new)
         return
-    from oneflow_lite.static.compile import calls
 
     if not isinstance(key, slice):
-        calls.check_key(o, key)
+        check_key(o, key)
     if o.outer(value) is not None:
         if owner in MAPPINGS and is_atom(key):
-            o.store(value, "item", key, dict.get(value, key, NOTHING))
+            o.store(value, "item", key, dict.get(value, key, MISSING))
         elif kind is list and _in(value, key):
             o.store(value, "item", key % len(value), value[key])
         else:
@@ -550,7 +589,6 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item."""
-    from oneflow_lite.static.compile.observer import MAPPINGS
 
     owner, deleter = static(type(value), "__delitem__")
     if type(deleter) is FunctionType:
@@ -562,3 +600,16 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
         else:
             o.refuse(f"it changes {told(value)}")
     del value[key]
+
+
+def check_key(o: Observer, key: Any) -> None:
+    """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
+    if is_atom(key) or isinstance(key, (Tensor, type, Module)):
+        return
+    if type(key) in (tuple, frozenset):
+        for each in key:
+            check_key(o, each)
+        return
+    owner, member = static(type(key), "__hash__")
+    if type(member) is FunctionType and type(key).__module__.partition(".")[0] != "oneflow_lite":
+        o.refuse(f"it hashes {told(key)}")

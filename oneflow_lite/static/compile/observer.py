@@ -11,8 +11,8 @@ No foreign object is ever asked anything that runs its code: `type()` and static
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -37,15 +37,19 @@ from oneflow_lite.static.compile import calls, lookup
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.native import Native
 from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
-from oneflow_lite.static.compile.same import is_atom, same, told
+from oneflow_lite.static.compile.same import (
+    CONTAINERS,
+    MAPPINGS,
+    MISSING,
+    SEQUENCES,
+    SETS,
+    is_atom,
+    same,
+    told,
+)
 from oneflow_lite.static.compile.source import NoSource
 from oneflow_lite.tensor import Tensor
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
-SEQUENCES = (list, tuple, collections.deque)
-MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
-SETS = (set, frozenset)
-CONTAINERS = {*SEQUENCES, *MAPPINGS, *SETS}
 # What a name or an argument stands for is one object, whatever it holds.
 _BY_IDENTITY = (Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType)
 _ITERATORS = {
@@ -80,6 +84,14 @@ class Known:
     held: bool = False
 
 
+@attrs.frozen(eq=False)
+class _Count:
+    """A number outside that is about to be added to."""
+
+    number: Any
+    known: Any
+
+
 class Observer(Native):
     """Takes note of what one recorded call does.
 
@@ -95,15 +107,26 @@ class Observer(Native):
         The places outside that were written: (id of holder, kind, key) to (holder, old value).
     reads_gradients : bool
         Whether the call looked at any `.grad`.
+    volatile : collection of (id of holder, kind, key)
+        Places that earlier calls wrote: what stands there is another object at every call.
+    read_out : dict of int to (value, Tensor, how)
+        The numbers, lists and arrays that tensors were read as, and that nobody looked at so far.
     """
 
-    def __init__(self, recorder: RecordingInterpreter) -> None:
+    def __init__(
+        self,
+        recorder: RecordingInterpreter,
+        volatile: Collection[tuple[int, str, Any]] = (),
+    ) -> None:
         self.recorder = recorder
+        self.volatile = volatile
+        self.read_out: dict[int, tuple[Any, Tensor, str]] = {}
+        self._versions: dict[int, int] = {}
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any]] = {}
-        self.counted: dict[tuple[int, str, Any], list[tuple[str, Any]]] = {}
+        self.counted: dict[tuple[int, str, Any], tuple[str, Any, Any, Known]] = {}
         self.reads_gradients = False
         self.catches = False
         self._known: dict[int, Known] = {}
@@ -136,12 +159,35 @@ class Observer(Native):
 
         Strangers end the recording.
         """
+        if self.read_out:
+            self.look_at(value)
         known = self._known.get(id(value))
         if known is None:
             if not is_atom(value) and not (isinstance(value, Tensor) and self._made(value)):
                 self.refuse(f"it uses {told(value)} of unknown origin")
             return None
         return None if known.expression is None else known
+
+    def look_at(self, *values: Any) -> None:
+        """End the recording when one of these values is what a tensor was read as."""
+        if self.read_out:
+            for value in values:
+                if id(value) in self.read_out:
+                    _, _, how = self.read_out[id(value)]
+                    self.recorder.read(how, self.read_out[id(value)][1])
+
+    def note_read(self, value: Any, tensor: Tensor, how: str) -> Any:
+        """Take note that a tensor was read as a value, which may only be handed on."""
+        self.read_out[id(value)] = (value, tensor, how)
+        self._versions[id(value)] = tensor._version
+        return self.local(value)
+
+    def check_read(self) -> str | None:
+        """Say why what was read cannot be read again at the end of a replay."""
+        for key, (_, tensor, how) in self.read_out.items():
+            if tensor._version != self._versions[key]:
+                return f"it writes to a tensor after {how}()"
+        return None
 
     def _made(self, tensor: Tensor) -> bool:
         """Return whether an op of this call made a tensor."""
@@ -244,7 +290,8 @@ class Observer(Native):
         """Take note of what an object holds: `suffix` is how it is read, `what` how it is told."""
         known = self.outer(holder)
         if known is not None and not self.refused:
-            self.read(value, known.expression + suffix, known.label + what, known.held)  # type: ignore[operator]
+            held = known.held and (id(holder), "attribute", suffix[1:]) not in self.volatile
+            self.read(value, known.expression + suffix, known.label + what, held)  # type: ignore[operator]
         elif known is None and not self.refused:
             self.local(value)
         return value
@@ -283,6 +330,8 @@ class Observer(Native):
 
     def settled(self, value: Any, seen: set[int] | None = None) -> bool:
         """Read a value through and through; return whether no code of a user's is in it."""
+        if self.read_out:
+            self.look_at(value)
         if is_atom(value) or isinstance(value, (Tensor, type)):
             if isinstance(value, Tensor):
                 self.outer(value)
@@ -381,6 +430,48 @@ class Observer(Native):
         else:
             lookup.set_attribute(self, value, name, new)
 
+    def hold_attribute(self, value: Any, name: str) -> tuple[Any, str, Any]:
+        """Begin to add to an attribute; a number that is only counted on need not be guarded."""
+        known = None if self.refused else self.known(value)
+        old = MISSING if known is None else lookup.own_attribute(value, name)
+        counts = (
+            known is not None
+            and known.expression is not None
+            and known.held
+            and type(old) in (int, float)
+            and (id(value), "attribute", name) not in self.stores
+            and lookup.static(type(value), name)[0] is None
+            and not isinstance(value, (type, ModuleType, FunctionType))
+        )
+        return value, name, _Count(old, known) if counts else self.attribute(value, name)
+
+    def change_attribute(self, symbol: str, held: tuple[Any, str, Any], value: Any) -> None:
+        """Add to an attribute."""
+        owner, name, old = held
+        if type(old) is not _Count:
+            return super().change_attribute(symbol, held, value)
+        self.look_at(value)
+        key = (id(owner), "attribute", name)
+        known, number = old.known, old.number
+        if is_atom(value) and key not in self.stores and not self.refused:
+            kind = self.match.constant(type(number))
+            where = f"{known.expression}.{name}"
+            self.match.require(f"type({where}) is {kind}", f"`{known.label}.{name}`")
+            self.stores[key] = (owner, number)
+            self.counted[key] = (symbol, value, number, known)
+            object.__setattr__(owner, name, super().inplace(symbol, number, value))
+            return None
+        if not self.refused:
+            self.match.same(f"{known.expression}.{name}", number, f"{known.label}.{name}")
+        return super().change_attribute(symbol, (owner, name, number), value)
+
+    def settle_count(self, value: Any, name: str) -> None:
+        """Guard what a counter was: the call looks at it, or writes it again."""
+        key = (id(value), "attribute", name)
+        if key in self.counted:
+            _, _, old, known = self.counted.pop(key)
+            self.match.same(f"{known.expression}.{name}", old, f"{known.label}.{name}")
+
     def delete_attribute(self, value: Any, name: str) -> None:
         """Delete an attribute."""
         if not self.refused:
@@ -466,6 +557,10 @@ class Observer(Native):
 
     def frame_call(self, name: str, value: Any) -> Any:
         """Take the result of a builtin that looks at its caller's frame."""
+        if name in ("vars", "dir", "locals"):
+            result = super().frame_call(name, value)
+            self.refuse(f"it calls {name}()")
+            return result
         if name != "super":
             self.refuse(f"it calls {name}()")
         return self.local(value)
@@ -478,24 +573,29 @@ class Observer(Native):
 
     def binary(self, op: str, a: Any, b: Any) -> Any:
         """Apply a binary operator."""
+        self.look_at(a, b)
         return super().binary(op, a, b) if self.refused else calls.operate(self, op, a, b, False)
 
     def inplace(self, op: str, a: Any, b: Any) -> Any:
         """Apply an in-place operator."""
+        self.look_at(a, b)
         return super().inplace(op, a, b) if self.refused else calls.operate(self, op, a, b, True)
 
     def unary(self, op: str, a: Any) -> Any:
         """Apply a unary operator."""
+        self.look_at(a)
         if not self.refused and not self.settled(a):
             return calls.special(self, a, calls.UNARY[op])
         return self.local(super().unary(op, a))
 
     def compare(self, op: str, a: Any, b: Any) -> Any:
         """Compare two values."""
+        self.look_at(a, b)
         return super().compare(op, a, b) if self.refused else calls.compare(self, op, a, b)
 
     def truth(self, value: Any) -> bool:
         """Decide by a value."""
+        self.look_at(value)
         return bool(value) if self.refused else calls.truth(self, value)
 
     def not_(self, value: Any) -> bool:
@@ -504,6 +604,7 @@ class Observer(Native):
 
     def iterate(self, value: Any) -> Any:
         """Go through the elements of a value."""
+        self.look_at(value)
         return value if self.refused else calls.iterate(self, value)
 
     def unpack(self, value: Any, before: int, after: int | None) -> tuple[Any, ...]:
@@ -512,6 +613,7 @@ class Observer(Native):
 
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """Write a value into a string."""
+        self.look_at(value)
         if not self.refused and not is_atom(value):
             value, conversion = calls.text(self, value, conversion, spec), ""
         return super().format(value, conversion, spec)
@@ -522,17 +624,22 @@ class Observer(Native):
 
     def key(self, value: Any) -> Any:
         """Take note of what is about to be hashed."""
+        self.look_at(value)
         if not self.refused:
             calls.check_key(self, value)
         return value
 
-    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
+    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
         """Take note of an import inside a function."""
-        if not self.refused:
-            self.local(value) if self.known(value) is None else None
-            if isinstance(value, (ModuleType, type, FunctionType)):
-                self._known[id(value)] = Known(value, self.match.constant(value), name, True)
-        return value
+        if self.refused:
+            return
+        held = sys.modules[module.partition(".")[0] if not name else module]
+        where = self.match.constant(sys.modules)
+        self.read(held, f"{where}[{held.__name__!r}]", held.__name__, True)
+        if name:
+            self.read(value, f"{self.match.constant(held)}.{name}", name, True)
+        elif value is not held:
+            self.read(value, f"{where}[{module!r}]", module, True)
 
     # Exceptions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import math
 import struct
@@ -29,6 +30,11 @@ ATOMS = {
     CodeType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType,
     GetSetDescriptorType, MemberDescriptorType, object,
 }  # fmt: skip
+SEQUENCES = (list, tuple, collections.deque)
+MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
+SETS = (set, frozenset)
+CONTAINERS = {*SEQUENCES, *MAPPINGS, *SETS}
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
 _COMPARED = {bool, int, str, bytes, Device}
 
 
