@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
@@ -63,11 +64,13 @@ def layer(
             lines["forward"] = _call(calls, takes, [*kept, *also.split()])
 
         def write() -> dict[str, Any]:
-            # The code stands where the declaration does: in tracebacks, and as the package's own.
+            # The text can be found: for tracebacks, and for `flow.compile`.
             methods = [f" def {text}\n" for text in lines.values()]
-            text = "\n" * (line - 1) + f"def bind(Module, F):\n{''.join(methods)} return locals()"
+            text = f"def bind(Module, F):\n{''.join(methods)} return locals()\n"
+            name = f"{file}:{line}"
+            linecache.cache[name] = (len(text), None, text.splitlines(True), name)
             made: dict[str, Any] = {}
-            exec(compile(text, file, "exec"), scope, made)
+            exec(compile(text, name, "exec"), scope, made)
             made = made["bind"](Module, functional)
             for name in lines:
                 made[name].__qualname__ = f"{cls.__qualname__}.{name}"
