@@ -67,6 +67,7 @@ _LEAVES = tuple(
     op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static serialization
     """.split()
 )
+_ENTERED = ("oneflow_lite.optim.lr_scheduler", "oneflow_lite.optim.swa_utils")
 # Builtins that answer with nothing but what they are given, once that is read through and through.
 _PURE = {
     vars(builtins)[name]
@@ -160,16 +161,17 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     known = o.outer(f)
     if o.refused:
         return f(*args, **kwargs)
-    if known is not None and known.held:
+    module = f.__globals__.get("__name__", "")
+    own = type(module) is str and module.startswith("oneflow_lite.")
+    if known is not None and known.held and not own:
         c, e = o.match.constant, known.expression
         o.match.require(
             f"{e}.__code__ is {c(code)} and {e}.__defaults__ is {c(f.__defaults__)} "
             f"and {e}.__kwdefaults__ is {c(f.__kwdefaults__)}",
             f"the code of `{known.label}` is another",
         )
-    module = f.__globals__.get("__name__", "")
-    if type(module) is str and module.startswith("oneflow_lite"):
-        if module.startswith(_LEAVES):
+    if own:
+        if module.startswith(_LEAVES) and not module.startswith(_ENTERED):
             return leaf(o, f, args, kwargs)
     elif type(module) is str and module.partition(".")[0] == "numpy":
         return _numpy(o, f, args, kwargs)
@@ -285,8 +287,9 @@ def _given(o: Observer, value: Any) -> Any:
 def _optimizer(o: Observer, optimizer: Any) -> None:
     """Take note of an optimizer's groups and state before one of its methods runs."""
     known = o.outer(optimizer)
-    if known is None or o.refused:
+    if known is None or o.refused or id(optimizer) in o.optimizers:
         return
+    o.optimizers[id(optimizer)] = optimizer
     e, label = known.expression, known.label
     kind = lookup.class_of(o, optimizer)
     if not kind.__module__.startswith("oneflow_lite"):
@@ -318,9 +321,10 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
     for tensor in optimizer.own_tensors():
         if o.known(tensor) is None:
             o.learn(tensor, c(tensor), f"the state of {label}", True)
-    values = tuple([v for each in kept for v in each.values()])
-    read = f"(*[v for s in {c(state)}.values() for v in s.values()],)"
-    o.match.require(f"all(map({c(operator.is_)}, {read}, {c(values)}))", f"the state of `{label}`")
+    values = [v for each in kept for v in each.values()]
+    read = f"[id(v) for s in {c(state)}.values() for v in s.values()]"
+    c(values)
+    o.match.require(f"{read} == {c(list(map(id, values)))}", f"the state of `{label}`")
 
 
 def _is_number(value: Any) -> bool:
@@ -336,9 +340,10 @@ def _cached(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if known is not None:
             o.refuse(f"it calls {known.label}, a cache, with what may change")
         return f(*args, **kwargs)
-    inner = o.child(f, f.__wrapped__, ".__wrapped__", ".__wrapped__")
-    o.call(inner, *args, **kwargs)
+    missed = f.cache_info().misses
     found = f(*args, **kwargs)
+    if f.cache_info().misses > missed:
+        o.refuse(f"{known.label}() was not in its cache")
     c = o.match.constant
     o.read(found, f"{known.expression}(*{c(args)}, **{c(dict(kwargs))})", f"{known.label}()", True)
     return found
@@ -733,8 +738,12 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
             o.contents(a)
             o.contents(b) if not is_atom(b) else None
             return o.local(native(op, a, b))
+    replaced = [
+        _is_replaced(o, x, f"__{prefix}{name}__")
+        for x, prefix in ((a, "i" if inplace else ""), (a, ""), (b, "r"))
+    ]
     simple = (Tensor, np.ndarray)
-    if (isinstance(a, simple) or is_atom(a) or type(a) in CONTAINERS) and (
+    if not any(replaced) and (isinstance(a, simple) or is_atom(a) or type(a) in CONTAINERS) and (
         isinstance(b, simple) or is_atom(b) or type(b) in CONTAINERS
     ):
         if not o.settled(a) or not o.settled(b):
@@ -767,6 +776,19 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
     return native(op, a, b)
 
 
+def _is_replaced(o: Observer, value: Any, name: str) -> bool:
+    """Return whether a user's function stands in the place of an operator of tensors."""
+    if not isinstance(value, Tensor):
+        return False
+    owner, member = lookup.static(type(value), name)
+    if owner is None or type(member) is not FunctionType:
+        return False
+    kind = lookup.class_of(o, value)
+    c = o.match.constant
+    o.match.require(f"{c(kind)}.{name} is {c(member)}", f"`{kind.__name__}.{name}` is another")
+    return origin(member.__code__) != "own"
+
+
 def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
     """Compare two values."""
     if op in ("is", "is not"):
@@ -777,6 +799,8 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
         return _NATIVE.compare(op, a, b)
     for x, y, name in ((a, b, _ORDER[op][0]), (b, a, _ORDER[op][1])):
         if isinstance(x, Tensor):
+            if _is_replaced(o, x, name):
+                return special(o, x, name, y)
             if not o.settled(y):
                 o.refuse(f"it compares a tensor with {told(y)}")
             return o.local(_NATIVE.compare(op, a, b))

@@ -101,9 +101,11 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     if kind is super:
         return _of_super(o, value, name)
     if isinstance(value, enum.Enum):
-        return (
-            _of_instance(o, value, name) if name not in ("value", "name") else getattr(value, name)
-        )
+        if name in ("value", "name"):
+            return o.local(getattr(value, name))
+        if o.known(value) is None:
+            o.learn(value, o.match.constant(value), str(value.name), True)
+        return _of_instance(o, value, name)
     if is_atom(value) or kind.__module__ == "builtins" and kind not in (FunctionType, MethodType):
         return _of_builtin(o, value, name)
     if kind in (FunctionType, MethodType, functools.partial):
@@ -469,10 +471,10 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
         if isinstance(value, (type, ModuleType, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")
         o.store(value, "attribute", name, own_attribute(value, name))
-    if isinstance(value, Tensor) or static(kind, "__setattr__")[0] in (object, Module):
-        setattr(value, name, new)
+    if type(static(kind, "__setattr__")[1]) is FunctionType and not isinstance(value, Module):
+        object.__setattr__(value, name, new)  # which a method of the class calls at its end
     else:
-        object.__setattr__(value, name, new)
+        setattr(value, name, new)
 
 
 def delete_attribute(o: Observer, value: Any, name: str) -> None:

@@ -63,6 +63,13 @@ _ITERATORS = {
 _UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
+def _is_one(value: Any) -> bool:
+    """Return whether an argument is taken for one certain object, and not for one of its kind."""
+    if isinstance(value, _BY_IDENTITY):
+        return True
+    return type(value).__module__.startswith("oneflow_lite.") and not isinstance(value, Tensor)
+
+
 @attrs.define(eq=False)
 class Known:
     """An object whose origin is known.
@@ -129,6 +136,7 @@ class Observer(Native):
         self.counted: dict[tuple[int, str, Any], tuple[str, Any, Any, Known]] = {}
         self.reads_gradients = False
         self.catches = False
+        self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
         self._entered: dict[int, Callable[..., Any]] = {}
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
@@ -203,7 +211,7 @@ class Observer(Native):
             if known.expression is not None and known.expression != expression:
                 self.match.require(f"{expression} is {known.expression}", f"`{label}` is another")
             return value
-        if held or isinstance(value, _BY_IDENTITY):
+        if held or _is_one(value):
             self.match.same(expression, value, label)
             self.learn(value, self.match.constant(value), label, True)
         else:
@@ -278,7 +286,7 @@ class Observer(Native):
         places = [(f"args[{i}]", f"argument {i}", value) for i, value in enumerate(args)]
         places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
         for expression, label, value in places:
-            if isinstance(value, _BY_IDENTITY) and id(value) not in self._known:
+            if _is_one(value) and not is_atom(value) and id(value) not in self._known:
                 name = self.match.root(expression, value, label)
                 self.learn(value, name, label, True)
             else:

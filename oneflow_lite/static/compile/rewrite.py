@@ -101,6 +101,9 @@ def _compile(node: Node, code: CodeType) -> CodeType:
     factory: Any = module.body[0] if node.private is None else module.body[0].body[0]  # type: ignore[attr-defined]
     try:
         factory.body = [_Rewriter(node.private, frozenset(code.co_freevars)).unit(node.tree)]
+        if code.co_name not in free and code.co_name.isidentifier():
+            # The function is no variable of the factory: its own name means the global one.
+            factory.body.insert(0, ast.Global([code.co_name], lineno=1, col_offset=0))
         compiled = compile(module, node.filename, "exec", node.flags, dont_inherit=True)
     except RecursionError:
         raise Unsupported("an expression nested too deeply") from None
