@@ -316,6 +316,7 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
                 if not is_atom(value):
                     o.contents(value)
     state = optimizer.state
+    o.read(state, f"{e}.state", f"{label}.state", True)
     kept = list(state.values())
     o.match.require(f"len({c(state)}) == {len(kept)}", f"the state of `{label}`")
     for tensor in optimizer.own_tensors():

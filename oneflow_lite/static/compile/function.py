@@ -228,15 +228,14 @@ class CompiledFunction:
         try:
             with StateChange(interpreter=stack):
                 value = observer.call(self.function, *args, **kwargs)
-            guarded = Guarded(observer.match)
             stopped = recorder.stopped
             try:
                 if stopped is not None:
                     raise NotReplayable(stopped)
-                recording = self._made(recorder, observer, stack, guarded, value)
+                recording = self._made(recorder, observer, stack, value)
             except NotReplayable as stop:
                 self._recorded_in_vain += 1
-                self._give_up(refusal, guarded, str(stop), stopped is not None)
+                self._give_up(refusal, Guarded(observer.match), str(stop), stopped is not None)
             else:
                 with self._lock:
                     self._recordings.insert(0, recording)
@@ -252,7 +251,6 @@ class CompiledFunction:
         recorder: RecordingInterpreter,
         observer: Observer,
         stack: AutogradInterpreter,
-        guarded: Guarded,
         value: Any,
     ) -> Recording:
         stores = self._stores(observer)
@@ -266,7 +264,7 @@ class CompiledFunction:
             return Recording(
                 self.__name__,
                 recorder,
-                guarded,  # type: ignore[arg-type]
+                Guarded(observer.match),  # type: ignore[arg-type]
                 states,
                 frozenset(observer.captured),
                 late,
@@ -357,6 +355,14 @@ def _optimizer_tensors(recorder: RecordingInterpreter, observer: Observer) -> li
         if not all(map(same, values, owner.option_values())):
             raise NotReplayable("it changes options of an optimizer for some steps")
         found.update({id(tensor): tensor for tensor in owner.own_tensors()})
+        constant, e = observer.match.constant, known.expression
+        tensors = [t for _, tensors in owner._scalars.values() for t in tensors]
+        constant(tensors)
+        observer.match.require(
+            f"[id(t) for _, ts in {e}._scalars.values() for t in ts] == "
+            f"{constant(list(map(id, tensors)))}",
+            f"the option tensors of `{known.label}`",
+        )
     return list(found.values())
 
 

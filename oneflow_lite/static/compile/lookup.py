@@ -101,10 +101,10 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     if kind is super:
         return _of_super(o, value, name)
     if isinstance(value, enum.Enum):
-        if name in ("value", "name"):
-            return o.local(getattr(value, name))
         if o.known(value) is None:
             o.learn(value, o.match.constant(value), str(value.name), True)
+        if name in ("value", "name"):
+            return o.child(value, getattr(value, name), f".{name}", f".{name}")
         return _of_instance(o, value, name)
     if is_atom(value) or kind.__module__ == "builtins" and kind not in (FunctionType, MethodType):
         return _of_builtin(o, value, name)

@@ -634,7 +634,7 @@ class Observer(Native):
         """Take note of what is about to be hashed."""
         self.look_at(value)
         if not self.refused:
-            calls.check_key(self, value)
+            lookup.check_key(self, value)
         return value
 
     def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
