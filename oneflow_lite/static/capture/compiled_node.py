@@ -24,6 +24,7 @@ from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import (
     enable_grad,
     is_grad_enabled,
+    local,
     no_grad,
     set_grad_enabled,
 )
@@ -32,7 +33,6 @@ from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
 from oneflow_lite.interpreter import dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.static.capture.backward_watch import BackwardWatch
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.ir.aliases import memory_roots
@@ -109,11 +109,13 @@ class Differentiated:
             if len(outputs) > 1:  # a gradient of some of them would have to run the hooks again
                 raise NotReplayable("it set hooks in the graph of several results")
             recorder.unrepeatable = "sets hooks on gradients"
-        with no_grad(), BackwardWatch() as watch:
+        calls = local.observer.user_calls
+        with no_grad():
             task.run(root)
-        if any([node in visited and (watch.entered or visited[node]) for node in between]):
+        entered = local.observer.user_calls > calls
+        if any([node in visited and (entered or visited[node]) for node in between]):
             raise NotReplayable("users' code gets the gradient of several results, not summed")
-        visited.update(dict.fromkeys(between, watch.entered))
+        visited.update(dict.fromkeys(between, entered))
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
         # What gets no gradient has no place in the graph, or passes would go on from there.
         self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))

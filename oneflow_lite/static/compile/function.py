@@ -244,6 +244,7 @@ class CompiledFunction:
                 self._recorded_in_vain += 1
         finally:
             local.observer = outer
+            observer.end()
         return value
 
     def _made(

@@ -136,6 +136,8 @@ class Observer(Native):
         self.counted: dict[tuple[int, str, Any], tuple[str, Any, Any, Known]] = {}
         self.reads_gradients = False
         self.catches = False
+        self.ended = False
+        self.user_calls = 0  # of hooks and gradient rules
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
         self._entered: dict[int, Callable[..., Any]] = {}
@@ -146,7 +148,17 @@ class Observer(Native):
     @property
     def refused(self) -> bool:
         """Whether the call goes on natively."""
-        return self.recorder.stopped is not None
+        return self.ended or self.recorder.stopped is not None
+
+    def end(self) -> None:
+        """Let go of everything; what still calls the rewritten functions runs natively."""
+        self.ended = True
+        for content in (
+            self._known, self._entered, self._originals, self.states, self.stores, self.counted,
+            self.read_out, self.optimizers,
+        ):  # fmt: skip
+            content.clear()
+        del self.match, self.recorder
 
     def refuse(self, reason: str) -> None:
         """End the recording."""
@@ -158,7 +170,7 @@ class Observer(Native):
 
     def local(self, value: Any) -> Any:
         """Take note of an object that the call made."""
-        if id(value) not in self._known and not is_atom(value):
+        if id(value) not in self._known and not self.ended and not is_atom(value):
             self._known[id(value)] = Known(value)
         return value
 
@@ -178,7 +190,7 @@ class Observer(Native):
 
     def look_at(self, *values: Any) -> None:
         """End the recording when one of these values is what a tensor was read as."""
-        if self.read_out:
+        if self.read_out and not self.refused:
             for value in values:
                 if id(value) in self.read_out:
                     _, _, how = self.read_out[id(value)]
@@ -540,6 +552,9 @@ class Observer(Native):
             self.learn(function, self.match.constant(function), told(function), True)
 
         def run(*args: Any, **kwargs: Any) -> Any:
+            if self.ended:
+                return function(*args, **kwargs)
+            self.user_calls += 1
             for value in (*args, *kwargs.values()):
                 self.local(value)
             return self.call(function, *args, **kwargs)
