@@ -21,6 +21,7 @@ from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.samples import samples
 from oneflow_lite.testing import Fixed
 from tests.functors.meant import MEANT, meant
+from tests.texts import function_of
 
 Call = Callable[..., Any]
 
@@ -158,7 +159,7 @@ def call_of(expression: str, op: str | None = None) -> Sample:
     names = [name for name in code.co_names if name in ARRAYS]
     return Sample(
         op or expression,
-        eval(f"lambda {', '.join(names)}: ({expression})", SCOPE),
+        function_of(f"lambda {', '.join(names)}: ({expression})", SCOPE),
         tuple(ARRAYS[name] for name in names),
         tuple(i for i, n in enumerate(names) if ARRAYS[n].dtype.kind in "fc" and n not in FIXED),
         declared=True,

@@ -17,6 +17,7 @@ from tests.fuzz.compiled_programs import indented, write
 from tests.fuzz.compiled_world import STAYING, Refused
 from tests.fuzz.compiled_writer import PRELUDE
 from tests.static.capture.worlds import plain, run as run_case
+from tests.texts import named
 
 REASON = re.compile(r"[^:(,0-9]*")  # what a reason begins with
 NEAR, NEAR_SINGLE = 1e-13, 1e-5  # of the largest element
@@ -39,10 +40,10 @@ class Difference(AssertionError):
     """A compiled program does something else than the plain one."""
 
 
-def case_of(source: str, name: str = "<random program>") -> Any:
+def case_of(source: str) -> Any:
     """Return the program of a text, in a namespace of its own."""
     namespace = dict(PRELUDE, __name__="tests.fuzz.a_program")
-    exec(compile(source, name, "exec"), namespace)
+    exec(compile(source, named(source), "exec"), namespace)
     return namespace["program"]
 
 
@@ -74,8 +75,8 @@ def judge(source: str, counts: Counter[str], name: str = "<random program>") -> 
     chooses = CHOICE in source
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        expected = list(seen_of(case_of(source, name), plain))
-        found = seen_of(case_of(source, name), compiler)
+        expected = list(seen_of(case_of(source), plain))
+        found = seen_of(case_of(source), compiler)
         counts["programs"] += 1
         counts.update(
             f"programs with {kind}" for kind, mark in KINDS.items() if re.search(mark, source)

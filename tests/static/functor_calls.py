@@ -15,6 +15,7 @@ import oneflow_lite as flow
 from oneflow_lite.exposure import load_all
 from oneflow_lite.registry import FUNCTORS
 from tests.declared_samples import ARRAYS, FIXED, SCOPE, Sample
+from tests.texts import function_of
 
 _rng = np.random.default_rng(11)
 
@@ -93,7 +94,7 @@ def sample(expression: str, *, gradients: bool = True, **more: Any) -> Sample:
     """Return an expression as a call of the tensors that it names, and of `more` arrays."""
     names = tensor_names(expression)
     arrays = {name: ARRAYS[name] if name in ARRAYS else TENSORS[name] for name in names} | more
-    call = eval(f"lambda {', '.join(arrays)}: ({expression})", SCOPE)
+    call = function_of(f"lambda {', '.join(arrays)}: ({expression})", SCOPE)
     grads = tuple(
         i
         for i, (name, x) in enumerate(arrays.items())

@@ -38,6 +38,7 @@ from tests.static.test_op_sweep import (
     run_eager,
     with_gradients,
 )
+from tests.texts import function_of
 
 # A call that stays eager says so once; and a float is cut to an integer, or loses its imaginary
 # part, where an expression wants it.
@@ -268,7 +269,7 @@ def stack_twice(x: flow.Tensor) -> flow.Tensor:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("expression", [e.strip() for e in OF_LAYOUTS if e.strip()])
 def test_compiled_in_other_layouts_equals_eager(expression, layout):
-    call = eval(f"lambda a, b: ({expression})", SCOPE)
+    call = function_of(f"lambda a, b: ({expression})", SCOPE)
     compiled = flow.compile(call)
     numbers = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
     for change in (LAYOUTS[layout], flow.clone, LAYOUTS[layout]):

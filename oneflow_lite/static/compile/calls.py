@@ -161,8 +161,7 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     known = o.outer(f)
     if o.refused:
         return f(*args, **kwargs)
-    module = f.__globals__.get("__name__", "")
-    own = type(module) is str and module.startswith("oneflow_lite.")
+    module, own = f.__module__ or "", origin(code) == "own"
     if known is not None and known.held and not own:
         c, e = o.match.constant, known.expression
         o.match.require(
@@ -173,7 +172,7 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     if own:
         if module.startswith(_LEAVES) and not module.startswith(_ENTERED):
             return leaf(o, f, args, kwargs)
-    elif type(module) is str and module.partition(".")[0] == "numpy":
+    elif module.partition(".")[0] == "numpy":
         return _numpy(o, f, args, kwargs)
     elif code.co_filename.startswith("<") and not _has_source(code):
         return _generated(o, f, args, kwargs)

@@ -106,7 +106,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
         if name in ("value", "name"):
             return o.child(value, getattr(value, name), f".{name}", f".{name}")
         return _of_instance(o, value, name)
-    if is_atom(value) or kind.__module__ == "builtins" and kind not in (FunctionType, MethodType):
+    if is_atom(value) or (kind.__module__ == "builtins" and kind not in (FunctionType, MethodType)):
         return _of_builtin(o, value, name)
     if kind in (FunctionType, MethodType, functools.partial):
         return _of_function(o, value, name)
@@ -120,7 +120,7 @@ def _of_builtin(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
     if not is_atom(value):
         o.outer(value)
-        if name == "__dict__" or isinstance(value, BaseException) and o.outer(value) is not None:
+        if name == "__dict__" or (isinstance(value, BaseException) and o.outer(value) is not None):
             o.refuse(f"it reads {name} of {told(value)}")
     return found if is_atom(found) and not callable(found) else o.local(found)
 
@@ -204,7 +204,7 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
         return getattr(value, name)
     if name == "__class__":
         return kind
-    if static(kind, "__getattribute__")[0] is not object:
+    if type(static(kind, "__getattribute__")[1]) is FunctionType:
         o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
         return getattr(value, name)
     fields = fields_of(value)

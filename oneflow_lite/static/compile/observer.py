@@ -31,6 +31,7 @@ from oneflow_lite.autograd.function_node import AccumulateGrad
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.size import Size
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.capture.tensor_states import TensorState
 from oneflow_lite.static.compile import calls, lookup
@@ -183,7 +184,9 @@ class Observer(Native):
             self.look_at(value)
         known = self._known.get(id(value))
         if known is None:
-            if not is_atom(value) and not (isinstance(value, Tensor) and self._made(value)):
+            if type(value) in (tuple, Size):  # it cannot change, and its elements come by themselves
+                self.local(value)
+            elif not is_atom(value) and not (isinstance(value, Tensor) and self._made(value)):
                 self.refuse(f"it uses {told(value)} of unknown origin")
             return None
         return None if known.expression is None else known

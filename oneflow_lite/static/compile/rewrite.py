@@ -365,6 +365,11 @@ class _Rewriter:
         lambda_ = isinstance(node, ast.Lambda)
         body = self.visit(node.body) if lambda_ else self.block(node.body)  # type: ignore[arg-type]
         self.scopes.pop()
+        if not isinstance(node, ast.Lambda):
+            taken = [argument for argument in (node.args.vararg, node.args.kwarg) if argument]
+            made = [self.statement(self.send(at, "made", self.name(at.arg, at))) for at in taken]
+            start = int(ast.get_docstring(node, clean=False) is not None)
+            body = [*body[:start], *made, *body[start:]]
         return body
 
     # -- expressions ------------------------------------------------------------------------------
