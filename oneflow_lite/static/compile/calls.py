@@ -170,7 +170,7 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
             f"the code of `{known.label}` is another",
         )
     if own:
-        if module.startswith(_LEAVES) and not module.startswith(_ENTERED):
+        if is_leaf(f):
             return leaf(o, f, args, kwargs)
     elif module.partition(".")[0] == "numpy":
         return _numpy(o, f, args, kwargs)
@@ -187,6 +187,13 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     found = o.entered(f)
     result = found(*args, **kwargs)
     return o.local(result) if isinstance(result, GeneratorType) else result
+
+
+def is_leaf(f: Any) -> bool:
+    """Return whether a function of the package runs as it is."""
+    module = f.__module__ or ""
+    trusted = module.startswith(_LEAVES) and not module.startswith(_ENTERED)
+    return trusted and origin(f.__code__) == "own"
 
 
 def _has_source(code: Any) -> bool:

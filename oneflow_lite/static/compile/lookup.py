@@ -279,9 +279,9 @@ def _bound(o: Observer, value: Any, kind: type, owner: type, name: str, member: 
         if type(getter[1]) is FunctionType:
             _learned(o, member, name)
             return o.call(_learned(o, getter[1], "__get__"), member, value, kind)
-        if not is_atom(member):
+        if not is_atom(member) and type(member).__module__ != "collections":
             o.refuse(f"it reads {kind.__name__}.{name}, {told(member)}")
-        return getattr(value, name)
+        return o.child(value, getattr(value, name), f".{name}", f".{name}")
     return o.read(member, f"{c(kind)}.{name}", f"{kind.__name__}.{name}", True)
 
 

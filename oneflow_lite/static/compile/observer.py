@@ -534,6 +534,8 @@ class Observer(Native):
             return MethodType(self.entered(function.__func__), function.__self__)
         if type(function) is not FunctionType or is_rewritten(function.__code__):
             return function
+        if calls.is_leaf(function):
+            return function
         found = self._entered.get(id(function))
         if found is None:
             try:
@@ -635,7 +637,10 @@ class Observer(Native):
 
     def unpack(self, value: Any, before: int, after: int | None) -> tuple[Any, ...]:
         """Take a value apart."""
-        return super().unpack(self.iterate(value), before, after)
+        found = super().unpack(self.iterate(value), before, after)
+        if after is not None:
+            self.local(found[before])
+        return found
 
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """Write a value into a string."""

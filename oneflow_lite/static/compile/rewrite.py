@@ -365,11 +365,15 @@ class _Rewriter:
         lambda_ = isinstance(node, ast.Lambda)
         body = self.visit(node.body) if lambda_ else self.block(node.body)  # type: ignore[arg-type]
         self.scopes.pop()
-        if not isinstance(node, ast.Lambda):
-            taken = [argument for argument in (node.args.vararg, node.args.kwarg) if argument]
-            made = [self.statement(self.send(at, "made", self.name(at.arg, at))) for at in taken]
+        taken = [argument for argument in (node.args.vararg, node.args.kwarg) if argument]
+        made = [self.send(at, "made", self.name(at.arg, at)) for at in taken]
+        if made and isinstance(node, ast.Lambda):
+            where = _where(node.body)
+            both = ast.Tuple([*made, body], ast.Load(), **where)
+            body = ast.Subscript(both, ast.Constant(-1, **where), ast.Load(), **where)
+        elif made:
             start = int(ast.get_docstring(node, clean=False) is not None)
-            body = [*body[:start], *made, *body[start:]]
+            body = [*body[:start], *map(self.statement, made), *body[start:]]
         return body
 
     # -- expressions ------------------------------------------------------------------------------
