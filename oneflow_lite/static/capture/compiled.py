@@ -19,12 +19,12 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.call_watch import CallWatch
-from oneflow_lite.static.capture.guards import same
 from oneflow_lite.static.capture.outside import Outside
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.capture.recording import Recording
 from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.interpreter_core import MODES
 from oneflow_lite.tensor import Tensor
 

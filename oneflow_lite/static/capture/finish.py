@@ -17,7 +17,7 @@ from oneflow_lite.static.capture.results import (
     Viewed,
     taken_view,
 )
-from oneflow_lite.static.capture.tree import Fixed, Leaf
+from oneflow_lite.static.ir.tree import Fixed, Leaf
 from oneflow_lite.tensor import Tensor
 
 Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]

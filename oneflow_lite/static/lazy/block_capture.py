@@ -22,8 +22,8 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, Interpreter, dispatch
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.static.control_flow.block_run import notes_of
 from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter

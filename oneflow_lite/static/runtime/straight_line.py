@@ -19,8 +19,9 @@ from oneflow_lite.device import CPU, array_module, on_device
 from oneflow_lite.locks import make_lock
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
+from oneflow_lite.static.ir.layout import shaped
 from oneflow_lite.static.ir.location import GENERATED
-from oneflow_lite.static.ir.program import OpDesc, VarDesc
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.instruction import device_of_op
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
@@ -277,16 +278,6 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
         if name not in fetched:
             found.setdefault(position, []).append(name)
     return found
-
-
-def shaped(piece: Any, desc: VarDesc) -> Any:
-    """Return one-dimensional memory in the shape and layout of a variable."""
-    strides = desc.strides
-    if strides is None:
-        return piece.reshape(desc.shape)
-    order = sorted(range(len(desc.shape)), key=lambda dim: (-strides[dim], dim))
-    back = sorted(range(len(order)), key=order.__getitem__)
-    return piece.reshape([desc.shape[dim] for dim in order]).transpose(back)
 
 
 def described(op: OpDesc) -> str:
