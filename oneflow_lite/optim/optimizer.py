@@ -12,7 +12,6 @@ import copy
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, ClassVar
 
 from oneflow_lite.autograd.mode import enable_grad, local, no_grad
@@ -386,10 +385,8 @@ class Optimizer(OptimizerHooks):
         self._scalars[position, device] = (values, fresh)
         return fresh
 
-    def minimize(self, *args: Any, **kwargs: Any) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
-        """Take gradients and update: `static.minimize.minimize`, which takes this one's place."""
-        import_module("oneflow_lite.static")
-        return type(self).minimize(self, *args, **kwargs)
+    # In static/lazy/minimize.py, which stands on Programs.
+    minimize: Callable[..., tuple[list[Any], list[tuple[Tensor, Tensor]]]]
 
     # State
 
