@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite import errors
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
+from oneflow_lite.autograd.gradient_modes import FUNCTORS_F as F, fits
 from oneflow_lite.device import CPU, to_device
 from oneflow_lite.errors import (
     ArgumentTypeError,

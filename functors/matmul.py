@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
+from oneflow_lite.autograd.gradient_modes import FUNCTORS_F as F, fits
 from oneflow_lite.errors import DTypeError, FlowError, arg_error
 from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor
 from oneflow_lite.functors.declare import functor

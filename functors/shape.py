@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
+from oneflow_lite.autograd.gradient_modes import FUNCTORS_F as F, fits
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import SCALAR_TYPES, DType, as_dtype, is_dtype, result_dtype
 from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError, arg_error

@@ -9,7 +9,7 @@ from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import autograd as autograd, errors as errors
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState as AutoGradCaptureState,
     OpExprGradFunction as OpExprGradFunction,
     register_grad_func as register_grad_func,

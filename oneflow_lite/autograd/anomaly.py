@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode, GraphRoot
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.node import FunctionNode, GraphRoot
 from oneflow_lite.errors import AnomalyError
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

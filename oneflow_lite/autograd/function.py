@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from oneflow_lite.autograd.custom_grad_function import CustomGradFunction, OnceGradFunction
 from oneflow_lite.autograd.function_call import FunctionCall, FunctionCtx
-from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.autograd.mode import is_grad_enabled, local, no_grad, with_grad_mode
+from oneflow_lite.autograd.node import NO_EDGE, Edge, make_node, tensor_info
+from oneflow_lite.autograd.user_backward import CustomGradFunction, OnceGradFunction
 from oneflow_lite.errors import ArgumentTypeError, GradientError, MissingMethodError
 from oneflow_lite.tensor import Tensor
 

@@ -10,10 +10,10 @@ from typing import Any
 from numpy import ndarray
 
 from oneflow_lite.autograd.annotations import PackedGradFunction, annotate
-from oneflow_lite.autograd.custom_grad_function import CustomFunctionNode, CustomGradFunction
-from oneflow_lite.autograd.function_node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.autograd.saved_tensor import save_tensor
+from oneflow_lite.autograd.user_backward import CustomFunctionNode, CustomGradFunction
 from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,

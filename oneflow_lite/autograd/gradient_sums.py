@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
-from oneflow_lite.autograd.grad_function import as_given, as_tensors
-from oneflow_lite.autograd.gradients import FUNCTORS_F, fits
+from oneflow_lite.autograd.gradient_modes import FUNCTORS_F, fits
+from oneflow_lite.autograd.gradient_rules import as_given, as_tensors
 from oneflow_lite.autograd.hooks import check_replacement
+from oneflow_lite.autograd.node import AccumulateGrad, FunctionNode
 from oneflow_lite.autograd.rule_namespace import KernelNamespace
 from oneflow_lite.autograd.task_graph import TaskGraph
 from oneflow_lite.bfloat16_arrays import adopted

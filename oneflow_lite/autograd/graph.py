@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from oneflow_lite.autograd.dot import to_dot
-from oneflow_lite.autograd.function_node import FunctionNode
 from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.device import on_device, to_host
 from oneflow_lite.errors import (
     ArgumentError,

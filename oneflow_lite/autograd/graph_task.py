@@ -21,23 +21,23 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.anomaly import told
-from oneflow_lite.autograd.function_node import (
-    Edge,
-    FunctionNode,
-    make_graph_root,
-)
-from oneflow_lite.autograd.grad_function import (
-    AutoGradCaptureState,
-    OpExprGradFunction,
-)
-from oneflow_lite.autograd.gradient_sums import GradientSums
-from oneflow_lite.autograd.gradients import (
+from oneflow_lite.autograd.gradient_modes import (
     FUNCTORS_F,
     RAW,
     RECORDED,
     is_fresh,
 )
+from oneflow_lite.autograd.gradient_rules import (
+    AutoGradCaptureState,
+    OpExprGradFunction,
+)
+from oneflow_lite.autograd.gradient_sums import GradientSums
 from oneflow_lite.autograd.mode import GRAD, NO_GRAD, local, with_grad_mode
+from oneflow_lite.autograd.node import (
+    Edge,
+    FunctionNode,
+    make_graph_root,
+)
 from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
 from oneflow_lite.autograd.task_graph import freed_error
 from oneflow_lite.autograd.workers import call_in_new_thread, is_deep, ready_queue_of

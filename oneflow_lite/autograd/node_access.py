@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from oneflow_lite.autograd.engine import backward
-from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_modes import RECORDED
+from oneflow_lite.autograd.gradient_rules import (
     DeclaredGradFunction,
     HookedGradFunction,
     WrappedGradFunction,
 )
-from oneflow_lite.autograd.gradients import RECORDED
 from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import is_grad_enabled, local
+from oneflow_lite.autograd.node import AccumulateGrad, FunctionNode
 from oneflow_lite.autograd.saved_tensor import stale_error, unpack, unpack_packed
 from oneflow_lite.autograd.task_graph import freed_error
 from oneflow_lite.errors import ArgumentTypeError, GradientError, ShapeError, arg_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.function_node import Edge
+from oneflow_lite.autograd.node import Edge
 from oneflow_lite.autograd.saved_tensor import SavedTensor, save_tensor
 from oneflow_lite.errors import RegistrationError
 from oneflow_lite.tensor import Tensor

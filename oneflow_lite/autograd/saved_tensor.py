@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import Edge, FunctionNode
+from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.device import device_of
 from oneflow_lite.errors import ArgumentTypeError, HookError, StaleTensorError
 from oneflow_lite.storage import Storage

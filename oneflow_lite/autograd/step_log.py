@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode
 from oneflow_lite.autograd.mode import StateChange
+from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensor import Tensor, make_tensor
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Container, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.function_node import Edge, FunctionNode
+from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.errors import FreedGraphError
 
 _by_sequence = operator.attrgetter("sequence_nr")

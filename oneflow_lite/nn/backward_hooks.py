@@ -10,9 +10,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from oneflow_lite.autograd.function import Function
-from oneflow_lite.autograd.function_node import TensorInfo, tensor_info
-from oneflow_lite.autograd.gradients import RECORDED
+from oneflow_lite.autograd.gradient_modes import RECORDED
 from oneflow_lite.autograd.mode import is_grad_enabled, local
+from oneflow_lite.autograd.node import TensorInfo, tensor_info
 from oneflow_lite.errors import HookError
 from oneflow_lite.storage import Origin
 from oneflow_lite.tensor import Tensor

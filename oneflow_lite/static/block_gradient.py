@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.gradients import FUNCTORS_F
+from oneflow_lite.autograd.gradient_modes import FUNCTORS_F
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import CaptureError, NotDifferentiableError
 from oneflow_lite.locks import make_lock

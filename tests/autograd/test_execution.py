@@ -6,9 +6,9 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.autograd import graph_task
-from oneflow_lite.autograd.function_node import AccumulateGrad, GraphRoot, next_sequence_nr
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import AccumulateGrad, GraphRoot, next_sequence_nr
 from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
 from oneflow_lite.autograd.task_graph import ExecInfo
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS

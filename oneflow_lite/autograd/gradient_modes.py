@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode, TensorInfo
+from oneflow_lite.autograd.node import FunctionNode, TensorInfo
 from oneflow_lite.autograd.rule_namespace import FunctorNamespace, KernelNamespace
 from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.device import on_device

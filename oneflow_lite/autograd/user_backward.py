@@ -6,14 +6,14 @@ from typing import Any
 
 from numpy import ndarray
 
-from oneflow_lite.autograd.function_node import Edge, FunctionNode
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_modes import RECORDED, fits
+from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState,
     OpExprGradFunction,
     as_given,
     as_tensors,
 )
-from oneflow_lite.autograd.gradients import RECORDED, fits
+from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.autograd.saved_tensor import stale_error, unpack, unpack_packed
 from oneflow_lite.errors import FreedGraphError, GradientError, NotDifferentiableError
 from oneflow_lite.interpreter import dispatch1

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode, expose_saved
 from oneflow_lite.autograd.hooks import NodeHooks
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import FunctionNode, expose_saved
 from oneflow_lite.autograd.save_plan import Saved, SavePlan, Saver, output_edge
 from oneflow_lite.autograd.saved_tensor import (
     SavedTensor,
