@@ -23,7 +23,7 @@ Gradients = tuple[Tensor | None, ...]  # None where nothing flows
 Vectors = Sequence[Tensor | None] | None
 
 
-class FunctionCall:
+class JacobianProducts:
     """One call of the user's function, and products with the derivatives of what it computed.
 
     Its inputs are cut off from the graph. With `create_graph` they stay joined to it, but are

@@ -11,7 +11,7 @@ import sys
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from oneflow_lite.autograd.function_call import FunctionCtx
+from oneflow_lite.autograd.function import FunctionCtx
 from oneflow_lite.autograd.gradient_rules import AutoGradCaptureState
 from oneflow_lite.autograd.rule_namespace import FunctorNamespace
 from oneflow_lite.static.capture.call_watch import _is_users as is_users
