@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy import ndarray
 
-from oneflow_lite.autograd.gradient_modes import FUNCTORS_F
 from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.node import Edge
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -1,63 +1,172 @@
-"""The few operations on gradients that differ between the two modes of a GraphTask.
+"""The two modes of a GraphTask: gradients are raw arrays, or tensors where they are recorded.
 
-Raw arrays and bare kernels while nothing is recorded; tensors and functors while the backward pass
-is itself recorded.
+While nothing is recorded, F is the bare kernels. While the backward pass is itself recorded, F is
+the functors.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.autograd.node import FunctionNode, TensorInfo
-from oneflow_lite.autograd.rule_namespace import FunctorNamespace, KernelNamespace
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F, NUMPY_F, KernelNamespace
 from oneflow_lite.bfloat16_arrays import adopted
-from oneflow_lite.device import on_device
+from oneflow_lite.device import CPU, Device, array_module, device_of, on_device
+from oneflow_lite.errors import GradientError
+from oneflow_lite.size import fits
 from oneflow_lite.tensor import Tensor, make_tensor
 
-FUNCTORS_F = FunctorNamespace()
-NUMPY_F = KernelNamespace(np)
+ndarray = np.ndarray
 
 
-class Gradients:
-    """Gradients as raw arrays, F as the bare kernels."""
+class GradientMode(ABC):
+    """How a GraphTask works with gradients.
 
-    F: Any = NUMPY_F
+    Attributes
+    ----------
+    recorded : bool
+        Whether gradients are tensors, and every op on them is recorded.
+    F : object
+        Every op by name, for gradients on the CPU.
+    """
 
+    recorded: bool
+    F: Any
+
+    @abstractmethod
     def wrap(self, grad: Any) -> Tensor:
         """Return a gradient as a tensor, for hooks and for `.grad`."""
+
+    @abstractmethod
+    def unwrap(self, grad: Tensor) -> Any:
+        """Take a gradient back from a hook."""
+
+    @abstractmethod
+    def zeros(self, info: TensorInfo) -> Any:
+        """Return zeros for an output that got no gradient."""
+
+    @abstractmethod
+    def add(self, a: Any, b: Any) -> Any:
+        """Return the sum in new memory."""
+
+    @abstractmethod
+    def copy(self, grad: Any) -> Any:
+        """Return a gradient in memory that no other one shares."""
+
+    @abstractmethod
+    def namespace(self, device: Device) -> Any:
+        """Return F for gradients on a device."""
+
+    def materialize(
+        self, node: FunctionNode, function: Any, grads: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """Fill the missing gradients of a node's outputs with zeros, where its rule wants that."""
+        if not function.materialize:
+            return tuple(grads)
+        return tuple(
+            [
+                self.zeros(info) if grad is None and info is not None else grad
+                for grad, info in zip(grads, node.output_tensor_infos, strict=True)
+            ]
+        )
+
+    def conform(self, grad: Any, node: FunctionNode, index: int, sender: Any) -> Any:
+        """Return a gradient for one output of a node, summed to the shape of that output.
+
+        Raises
+        ------
+        GradientError
+            When it does not fit; the message names the node that sent it.
+        """
+        data = getattr(grad, "_data", None) if self.recorded else grad
+        value: Any = node if node.infos is None else node.infos[index]
+        if (
+            type(data) is ndarray
+            and data.shape == value.shape
+            and data.dtype is value.dtype
+            and (value is node or value.device is CPU)
+        ):
+            return grad
+        if isinstance(grad, (tuple, list)):
+            if len(grad) != 1:
+                raise wrong_count_error(sender, tuple(grad))
+            grad = grad[0]
+        info = node.output_tensor_infos[index]
+        assert info is not None
+        if isinstance(grad, Tensor) != self.recorded or not hasattr(grad, "dtype"):
+            wanted = "Tensor" if self.recorded else "array"
+            raise _wrong_gradient_error(sender, "type", wanted, type(grad).__name__)
+        if grad.shape != info.shape:
+            if not fits(grad.shape, info.shape):
+                raise _wrong_gradient_error(sender, "shape", info.shape, grad.shape)
+            grad = self.namespace(info.device).sum_to(grad, shape=info.shape)
+        if grad.dtype is not info.dtype:
+            if grad.dtype.kind == "c" and info.dtype.kind == "f":
+                F = self.namespace(info.device)
+                grad = F.clone(F.real(grad))
+            if grad.dtype != info.dtype:
+                raise _wrong_gradient_error(sender, "dtype", info.dtype, grad.dtype)
+        device = grad.device if isinstance(grad, Tensor) else None
+        if device is None:
+            if isinstance(grad, np.generic):
+                grad = np.asarray(grad)
+            device = device_of(grad)
+        if device != info.device:
+            raise _wrong_gradient_error(sender, "device", info.device, device)
+        return grad
+
+
+class RawGradients(GradientMode):
+    """Gradients are arrays, and F is the bare kernels."""
+
+    recorded = False
+    F = NUMPY_F
+
+    def wrap(self, grad: Any) -> Tensor:
+        """Return a tensor on the array."""
         return make_tensor(adopted(grad))
 
     def unwrap(self, grad: Tensor) -> Any:
-        """Take a gradient back from a hook."""
+        """Return the tensor's array."""
         return grad._data
 
     def zeros(self, info: TensorInfo) -> Any:
-        """Return zeros for an output that got no gradient."""
+        """Return an array of zeros."""
         with on_device(info.device) as xp:
             return xp.zeros(info.shape, info.dtype)
 
     def add(self, a: Any, b: Any) -> Any:
-        """Return the sum in new memory."""
+        """Return the sum, as an array even when it has no dimension."""
         out = a + b
         return np.asarray(out) if isinstance(out, np.generic) else out
 
+    def copy(self, grad: Any) -> Any:
+        """Return a copy of the array."""
+        return grad.copy()
 
-class RecordedGradients:
-    """Gradients as tensors, F as the functors: the backward pass can be differentiated again."""
+    def namespace(self, device: Device) -> Any:
+        """Return the kernels of a device."""
+        return self.F if device is CPU else KernelNamespace(array_module(device))
 
-    F: Any = FUNCTORS_F
+
+class RecordedGradients(GradientMode):
+    """Gradients are tensors and F is the functors: the backward pass can be differentiated."""
+
+    recorded = True
+    F = FUNCTORS_F
 
     def wrap(self, grad: Tensor) -> Tensor:
-        """Return the gradient, a tensor already."""
+        """Return the gradient, which is a tensor already."""
         return grad
 
     unwrap = wrap
 
     def zeros(self, info: TensorInfo) -> Tensor:
-        """Return zeros for an output that got no gradient."""
+        """Return a tensor of zeros."""
         made: Tensor = FUNCTORS_F.zeros(info.shape, dtype=info.dtype, device=info.device)
         return made
 
@@ -65,15 +174,33 @@ class RecordedGradients:
         """Return the recorded sum."""
         return FUNCTORS_F.add(a, b)
 
+    def copy(self, grad: Tensor) -> Any:
+        """Return a recorded copy."""
+        return FUNCTORS_F.clone(grad)
 
-RAW = Gradients()
+    def namespace(self, device: Device) -> Any:
+        """Return the functors."""
+        return FUNCTORS_F
+
+
+RAW = RawGradients()
 RECORDED = RecordedGradients()
 
 
-def fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
-    """Return whether `want` broadcasts to `have`."""
-    extra = len(have) - len(want)
-    return extra >= 0 and all(w in (1, h) for w, h in zip(want, have[extra:], strict=True))
+def _wrong_gradient_error(sender: Any, what: str, expected: object, got: object) -> GradientError:
+    name = "the caller" if sender is None else sender.name()
+    return GradientError(
+        f"{name} returned a gradient of {what} {got}, expected {what} {expected}, that of the "
+        "input; mend its gradient rule"
+    )
+
+
+def wrong_count_error(node: FunctionNode, grads: tuple[Any, ...]) -> GradientError:
+    """Build the error for a rule that returned too few gradients, or too many."""
+    return GradientError(
+        f"{node.name()} returned {len(grads)} gradient(s) for {len(node.edges)} input(s); "
+        "return one gradient, or None, per input"
+    )
 
 
 def _arrays(tensors: Any) -> Any:

@@ -426,10 +426,10 @@ class HookedGradFunction(WrappedGradFunction):
         wanted = task.exec_info
         needs = [n is not None and (wanted is None or n in wanted) for n, _ in node.edges]
         state.needs_input_grad = tuple(needs)
-        out_grads = task._materialize(node, inner, out_grads)
-        in_grads = task._apply_all(node, inner, F, state, out_grads)
+        out_grads = task.gradients.materialize(node, inner, out_grads)
+        in_grads = task.apply_all(node, inner, F, state, out_grads)
         return [
-            task._conform(grad, *edge, node) if needed and grad is not None else None
+            task.gradients.conform(grad, *edge, node) if needed and grad is not None else None
             for grad, edge, needed in zip(in_grads, node.edges, needs, strict=True)
         ]
 
@@ -441,7 +441,7 @@ def as_tensors(grads: Sequence[Any]) -> tuple[Any, ...]:
 
 def as_given(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what hooks gave back as the task works with it."""
-    recorded = local.task.recorded
+    recorded = local.task.gradients.recorded
     return tuple([t if t is None or recorded else t._data for t in tensors])
 
 

@@ -83,8 +83,8 @@ class StepLog:
         return self._names[node]
 
     def step(self, task: Any, node: FunctionNode | None) -> None:
-        """Write down a GraphTask, which calls this at its start and after each node."""
-        with self._lock, task._lock:
+        """Write down how a GraphTask stands, at its start and after each node."""
+        with self._lock:
             progress = self._progress.get(task)
             if progress is None:
                 progress = self._progress[task] = _Progress(next(self._task_numbers))

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from oneflow_lite.autograd.gradient_modes import RECORDED, fits
+from oneflow_lite.autograd.gradient_modes import RECORDED
 from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState,
     OpExprGradFunction,
@@ -18,6 +18,7 @@ from oneflow_lite.autograd.saved_tensor import stale_error, unpack, unpack_packe
 from oneflow_lite.errors import FreedGraphError, GradientError, NotDifferentiableError
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.size import fits
 from oneflow_lite.tensor import Tensor
 
 _CAST = op_expr("cast")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.gradient_modes import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError

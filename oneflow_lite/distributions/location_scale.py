@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.gradient_modes import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters

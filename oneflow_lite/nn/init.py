@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from oneflow_lite.autograd.gradient_modes import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int, check_number, check_tensor
