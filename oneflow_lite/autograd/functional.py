@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.jacobian_products import JacobianProducts, filled
+from oneflow_lite.autograd.jacobian_products import JacobianProducts, with_zeros
 from oneflow_lite.autograd.mode import enable_grad
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.tensor import Tensor
@@ -68,7 +68,7 @@ def vjp(
         call = JacobianProducts("vjp", inputs, create_graph, strict)
         call.run(func)
         product = call.pull(call.outputs, call.vector(v, "outputs"))
-        return call.like_outputs(call.outputs), call.like_inputs(filled(product, call.inputs))
+        return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
 def jvp(
@@ -119,7 +119,7 @@ def jvp(
         vector = call.vector(v, "inputs")
         call.run(func)
         product = call.pusher(call.outputs)(vector)
-        return call.like_outputs(call.outputs), call.like_outputs(filled(product, call.outputs))
+        return call.like_outputs(call.outputs), call.like_outputs(with_zeros(product, call.outputs))
 
 
 def vhp(
@@ -171,7 +171,7 @@ def vhp(
         vector = call.vector(v, "inputs")
         call.run(func)
         product = call.pull(call.gradient(), vector)
-        return call.like_outputs(call.outputs), call.like_inputs(filled(product, call.inputs))
+        return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
 def hvp(
@@ -220,7 +220,7 @@ def hvp(
         vector = call.vector(v, "inputs")
         call.run(func)
         product = call.pusher(call.gradient())(vector)
-        return call.like_outputs(call.outputs), call.like_inputs(filled(product, call.inputs))
+        return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
 def jacobian(
@@ -324,7 +324,7 @@ def hessian(
     def gradient(*given: Tensor) -> tuple[Tensor, ...]:
         call = JacobianProducts("hessian", given, create_graph=True, strict=strict)
         call.run(func)
-        return filled(call.gradient(), call.inputs)
+        return with_zeros(call.gradient(), call.inputs)
 
     blocks = _jacobian(
         "hessian",

@@ -27,11 +27,9 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.tensor import Tensor
 
-Function = Callable[..., Any]
-
 
 def gradcheck(
-    func: Function,
+    func: Callable[..., Any],
     inputs: Any,
     *,
     eps: float = 1e-6,
@@ -122,7 +120,7 @@ def gradcheck(
 
 
 def gradgradcheck(
-    func: Function,
+    func: Callable[..., Any],
     inputs: Any,
     grad_outputs: Any = None,
     *,
@@ -327,9 +325,9 @@ class _Comparison:
     def __init__(
         self,
         op: str,
-        func: Function,
+        func: Callable[..., Any],
         args: tuple[Any, ...],
-        raw: Function,
+        raw: Callable[..., Any],
         eps: float,
         atol: float,
         rtol: float,

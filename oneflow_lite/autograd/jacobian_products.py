@@ -222,7 +222,7 @@ class JacobianProducts:
         return found if several else found[0]
 
 
-def filled(found: Gradients, like: Tensors) -> Tensors:
+def with_zeros(found: Gradients, like: Tensors) -> Tensors:
     """Put zeros where nothing flows."""
     return tuple(zeros_like(x) if g is None else g for g, x in zip(found, like, strict=True))
 

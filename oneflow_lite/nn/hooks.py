@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
-from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
+from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.errors import HookError, arg_error
 from oneflow_lite.nn.backward_hooks import BackwardHook, add_plain_hooks
-
-Hook = Callable[..., Any]
 
 
 class _Everywhere(NamedTuple):

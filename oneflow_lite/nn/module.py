@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
-from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
+from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import CPU, as_device
 from oneflow_lite.dtype import as_dtype, float16, float32, float64
@@ -32,7 +32,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.functors.creation import empty_like
 from oneflow_lite.nn.conversion import convert_parameter, parse_target, shared
-from oneflow_lite.nn.hooks import EVERYWHERE, Hook, call_with_hooks, mixed_hooks_error, register
+from oneflow_lite.nn.hooks import EVERYWHERE, call_with_hooks, mixed_hooks_error, register
 from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
 from oneflow_lite.nn.state_loading import Problems, Undo, as_dimensionless, mismatch, restorer
 from oneflow_lite.tensor import Tensor
