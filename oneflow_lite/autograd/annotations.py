@@ -1,4 +1,4 @@
-"""What modes of the thread add to a new node: packed tensors, checksums, a traceback."""
+"""What a thread's modes add to a new node: packed saved tensors, checksums, a traceback."""
 
 from __future__ import annotations
 

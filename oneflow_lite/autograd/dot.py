@@ -1,4 +1,4 @@
-"""The picture of a graph: Graphviz text."""
+"""A picture of a graph, as text for Graphviz."""
 
 from __future__ import annotations
 

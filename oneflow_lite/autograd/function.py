@@ -1,4 +1,4 @@
-"""Function: operations with a gradient of the user's own, written on tensors.
+"""Function: operations whose gradient the user writes, in operations on tensors.
 
 `Function.apply` runs the user's `forward` without recording and then records one node; the engine
 calls the user's `backward` through it. docs/custom_functions.md shows how to write one.
@@ -160,7 +160,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call `forward`, and record the call when grad mode is on and an argument needs it.
+        """Call `forward`; record the call if grad mode is on and an argument requires a gradient.
 
         Parameters
         ----------
@@ -171,8 +171,8 @@ class Function:
         Returns
         -------
         object
-            What `forward` returned, with the tensors in it (or in the tuple that it is) joined to
-            the graph. An argument that is returned unchanged is returned as a view.
+            What `forward` returned. A tensor, and each tensor in a tuple, is joined to the graph.
+            An argument that is returned unchanged is returned as a view.
 
         Raises
         ------
@@ -238,9 +238,9 @@ class Function:
 
 
 class FunctionCtx:
-    """What `forward` leaves for `backward`, in one call of a Function.
+    """Carries values from `forward` to `backward`, in one call of a Function.
 
-    Attributes may be set freely. Tensors that are arguments or results belong into
+    Attributes may be set freely. Tensors that are arguments or results belong in
     `save_for_backward`: as attributes they would escape the check for in-place writes, and a result
     would hold itself alive.
 
@@ -255,7 +255,7 @@ class FunctionCtx:
     _recorded = False
     _node: Callable[[], CustomFunctionNode | None] | None = None  # weak: the node holds the ctx
     _materialize = True
-    # What forward said; forgotten when the node is made, as the ctx would hold its own results.
+    # Set by forward, and dropped when the node is made: else the ctx would hold its own results.
     _to_save: tuple[Tensor | None, ...] = ()
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
@@ -342,7 +342,7 @@ class FunctionCtx:
 
 
 class _FunctionCall:
-    """A call whose forward has run."""
+    """One call of a Function, after its forward has run."""
 
     def __init__(
         self,
@@ -410,7 +410,7 @@ class _FunctionCall:
                 )
 
     def _result(self, y: Any, differentiable: bool) -> Any:
-        """Return what stands for an output of forward."""
+        """Return an output of forward as the caller gets it."""
         if not isinstance(y, Tensor) or (differentiable and id(y) in self.dirty):
             return y
         if not differentiable and y._edge is not None:

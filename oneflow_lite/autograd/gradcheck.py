@@ -49,9 +49,9 @@ def gradcheck(
     """Check the gradients of a function against central differences.
 
     Inputs are moved in place, by `eps` in one element at a time, and are what they were when the
-    check ends; so a function may also reach them on another way than through its arguments, as a
-    module does its parameters. A complex number is moved along both of its parts, and each part of
-    a complex output is checked: for a real output s the gradient has to be ds/dx + i ds/dy.
+    check ends; so a function may also use tensors that are no arguments of its own, as a module
+    uses its parameters. A complex number is moved along both of its parts, and each part of a
+    complex output is checked: for a real output s the gradient has to be ds/dx + i ds/dy.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def gradgradcheck(
 
     The gradient is taken as a function of the inputs and of the gradients of the outputs. Its
     values are those of a backward pass that is not recorded, its derivatives those of a recorded
-    one, so that the two are held against each other.
+    one, so that the two are compared.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def _random_like(y: Tensor, rng: np.random.Generator, low: float) -> Array:
 
 
 def _spans(tensors: Mapping[int, Tensor]) -> Iterator[tuple[int, slice]]:
-    """Yield where the real numbers of each tensor are in a row of those of all."""
+    """Yield the slice of each tensor in a row of the real numbers of all."""
     start = 0
     for key, x in tensors.items():
         stop = start + x.numel() * (2 if x.is_complex() else 1)
@@ -316,10 +316,11 @@ def _size(tensors: Iterable[Tensor]) -> int:
 
 
 class _Comparison:
-    """A function at a point, with its derivatives taken in both ways.
+    """Compares the derivatives of a function at a point, taken in two ways.
 
-    The values of `raw` are differenced, and those of `func` run backward. A Jacobian has a row for
-    each real number of the inputs and a column for each real number of the outputs.
+    One is by differences of the values of `raw`, the other by backward passes from those of `func`.
+    A Jacobian has a row for each real number of the inputs and a column for each real number of the
+    outputs.
     """
 
     def __init__(
@@ -337,8 +338,8 @@ class _Comparison:
         self.inputs = {j: x for j, x in enumerate(args) if _is_differentiable(x)}
         outputs = {i: y for i, y in enumerate(_outputs_of(op, func(*args))) if y.dtype.kind in "fc"}
         self.live = {i: y for i, y in outputs.items() if y.requires_grad}
-        # What requires no gradient has to be constant. Of one output among others we cannot ask
-        # that, it may have been detached on purpose; but we can of a gradient.
+        # An output that requires no gradient should be constant. This is checked of gradients, and
+        # where no output requires one; an output among others may have been detached on purpose.
         self.outputs = self.live if self.live and raw is func else outputs
 
     def passes(
@@ -474,7 +475,7 @@ class _Comparison:
                 u = reals([us[j]])
                 analytical, numerical = pulled[rows] @ u, moved[j][columns] @ v
                 if not self.close(analytical, numerical, u.sum() * v.sum()):
-                    self.check_jacobians(nondet_tol)  # says more
+                    self.check_jacobians(nondet_tol)  # its errors say more
                     raise GradcheckError(
                         f"{self.op}(): v J u of output {i} and input {j} is {analytical:.10g}, "
                         f"expected {numerical:.10g}; J itself is within the tolerances, so that "
@@ -501,7 +502,7 @@ class _Comparison:
                     )
 
     def check_zero_gradients(self) -> None:
-        """Zero in, zero out: a backward pass is a product with its gradient."""
+        """Check that zero gradients of the outputs give zero gradients of the inputs."""
         for j, g in zip(self.inputs, self.gradients(self.with_zeros({})), strict=True):
             if not (g == 0).all():
                 raise GradcheckError(
@@ -510,7 +511,7 @@ class _Comparison:
                 )
 
     def check_undefined_gradients(self) -> None:
-        """A gradient that is not given counts as zero: one output alone, and all but one."""
+        """Check that missing gradients count as zero: all but one missing, and one missing."""
         if len(self.live) < 2:  # then the backward pass is not run at all
             return
         rng = np.random.default_rng(0)

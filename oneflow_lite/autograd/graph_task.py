@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.anomaly import told
+from oneflow_lite.autograd.anomaly import forward_traceback
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
 from oneflow_lite.autograd.gradient_modes import (
     RAW,
@@ -124,8 +124,8 @@ class GraphTask:
     callbacks: Sequence[Callable[[], None]] = ()
     depth = 0
     evaluating: dict[int, FunctionNode] = {}  # noqa: RUF012  (empty unless a task sets its own)
-    stops_at_inputs = False  # else one input may be reached through another
-    hooks_at_inputs = True  # a captured gradient is the one after the hooks of its tensor
+    stops_at_inputs = False  # whether the walk ends at inputs that lead to other inputs
+    hooks_at_inputs = True  # whether a captured gradient is the one after the hooks of its tensor
     always_queued = False  # tests run everything through the ready queues
     _targets: Container[FunctionNode] = ()  # the nodes of the inputs
     _seen: dict[FunctionNode, list[Any]] | None = None  # complete gradients, for hooks to look at
@@ -335,7 +335,7 @@ class GraphTask:
                 if saved:
                     state = function.open(node, saved, recorded)
                 elif saved is None:
-                    raise freed_error(node)  # by a hook or by another thread, while the task runs
+                    raise freed_error(node)  # by a hook or another thread, since order()
                 elif node.attrs or function.many:
                     state = function.open(node, saved, recorded)
                 else:
@@ -429,7 +429,7 @@ class GraphTask:
         saved = node.saved
         if saved is None:
             raise freed_error(node)
-        function = node.grad_function  # read once: a hook that comes now comes too late
+        function = node.grad_function  # read once: hooks registered from here on come too late
         state = function.open(node, saved, gradients.recorded)
         out_grads = (
             (out_grad,) if node.infos is None else gradients.materialize(node, function, out_grad)
@@ -445,9 +445,9 @@ class GraphTask:
         """Attach to an exception the op whose gradient was being taken."""
         notes = [f"in the backward pass, at {node.name()}"]
         if self.state.anomaly is not None and not isinstance(error, AnomalyError):
-            notes.append(told(node))
+            notes.append(forward_traceback(node))
         for note in notes:
-            if note not in getattr(error, "__notes__", ()):  # as nested backward calls repeat it
+            if note not in getattr(error, "__notes__", ()):  # nested backward calls would repeat it
                 error.add_note(note)
 
     def apply_all(
@@ -567,7 +567,7 @@ class GraphTask:
             else:
                 try:
                     before._data += grad
-                except ValueError:  # it was transposed, or expanded: the op says what is wrong
+                except ValueError:  # `.grad` was transposed or expanded: the op says so
                     FUNCTORS_F.add_(before, make_tensor(grad))
                     raise
                 (before._storage or before.memory).version += 1

@@ -26,9 +26,9 @@ Vectors = Sequence[Tensor | None] | None
 class JacobianProducts:
     """One call of the user's function, and products with the derivatives of what it computed.
 
-    Its inputs are cut off from the graph. With `create_graph` they stay joined to it, but are
-    tensors of their own: what the function takes from elsewhere, be it the same tensor, counts as
-    a constant.
+    Its inputs are cut off from the graph. With `create_graph` they stay joined to it, but are new
+    tensors: what the function uses beside its arguments, even the same tensor, counts as a
+    constant.
     """
 
     outputs: Tensors
@@ -105,7 +105,7 @@ class JacobianProducts:
         create_graph: bool,
         is_grads_batched: bool = False,
     ) -> Gradients:
-        """Call `grad` for the values and vectors that are there; the graph stays."""
+        """Call `grad` for the values that have a vector, and retain the graph."""
         given = [None] * len(values) if vectors is None else vectors
         kept = [
             (y, v)

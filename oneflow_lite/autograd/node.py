@@ -231,7 +231,7 @@ class FunctionNode:
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
-    # What stands on the engine is looked up when it is asked for.
+    # These use the engine, which imports this module, so they are imported on first use.
 
     def __call__(self, *grads: Any) -> Any:
         return import_module(_ACCESS).call(self, *grads)
@@ -278,7 +278,7 @@ def make_node(
     dtype: Any,
     cls: type[FunctionNode] = FunctionNode,
 ) -> Any:
-    """Make a node. A function: calling the class would cost a third more, for every op."""
+    """Make a node; calling the class instead would cost a third more, for every op."""
     node = _new_node(cls)
     node.grad_function = grad_function
     node.edges = edges

@@ -1,4 +1,4 @@
-"""Nodes from outside: `node(grad)` takes its gradient alone, `node._saved_self` shows what it kept.
+"""Access to one node: `node(grad)` takes its op's gradient, `node._saved_self` is what it saved.
 
 PyTorch's names for what is saved: `self` and `other` for the first two inputs of the op, `result`
 for its output, the kernel's own names for everything else.

@@ -41,12 +41,12 @@ class QueuedRun:
         self.dead = False
         self.error: BaseException | None = None
         self._streams = streams
-        self._lock = threading.RLock()  # of the task's sums and counts, and of these here
+        self._lock = threading.RLock()  # guards sums and counts, the task's and these
         self._owner = threading.get_ident()
         self._ready_queue = local.ready_queue or ReadyQueue()
         # By reader: gradients that other streams made for it.
         self._lent: dict[FunctionNode, list[tuple[Device, Any, Any]]] = {}
-        # What nodes saved, perhaps on other streams than they read it; None where all are one.
+        # Keeps what nodes saved until the end, where several streams may read it; else None.
         self._kept: list[Any] | None = None
 
     def run(self, root: FunctionNode) -> None:
@@ -104,7 +104,7 @@ class QueuedRun:
                 self._execute(node)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and threading.get_ident() == self._owner:
-                raise  # it came at any point, even while the books were being written
+                raise  # it may come at any point, even while sums and counts are being changed
             if isinstance(error, Exception):
                 self.task.explain(error, node)
             with self._lock:
@@ -134,7 +134,8 @@ class QueuedRun:
                     task.dependencies[next_node] -= 1
                     if not task.dependencies[next_node]:
                         ready.append(next_node)
-        # Freed memory goes back to the stream it came from: that one waits until it was read here.
+        # Freed memory goes back to the stream that made it, so that stream waits until it was read
+        # here.
         for lender, other, _ in self._lent.get(node, ()):
             wait_for_stream(lender, other, device, stream)
         self._lent.pop(node, None)

@@ -41,7 +41,7 @@ class NodeTask:
 
 
 class ReadyQueue:
-    """The NodeTasks of one thread, the latest created node first, so that the order is settled."""
+    """The NodeTasks of one thread, the latest created node first: the order is deterministic."""
 
     def __init__(self) -> None:
         self._queue: queue.PriorityQueue[NodeTask] = queue.PriorityQueue()

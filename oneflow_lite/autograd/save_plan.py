@@ -15,10 +15,10 @@ Saver = Callable[..., Saved]  # (inputs, outputs, attrs) -> Saved
 
 
 class SavePlan:
-    """What to keep for one set of inputs that need gradients, as positions.
+    """The positions of what a node keeps, for one set of inputs that need gradients.
 
-    `saver()` turns it into a function `(inputs, outputs, attrs) -> (saved, attrs)`; the few shapes
-    that most ops have are written out, the rest is one loop.
+    `saver()` turns it into a function `(inputs, outputs, attrs) -> (saved, attrs)`; the few forms
+    that most ops have are written out, and a loop serves all others.
     """
 
     def __init__(self, op_type_name: str) -> None:

@@ -19,8 +19,8 @@ from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _HEAD = ("step", "node", "ready queue", "dependencies", "current_grad")
-_LINES = 8  # of a cell that are printed
-_WIDTH = 40  # of a sum
+_LINES = 8  # printed of one cell
+_WIDTH = 40  # characters printed of one sum
 
 
 @attrs.frozen(eq=False)

@@ -1,4 +1,4 @@
-"""What the graph knows of a custom Function: its node, and how the engine calls its backward."""
+"""The node of a custom Function, and how the engine calls the user's backward."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CustomFunctionNode(FunctionNode):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `ctx.save_for_backward` got, each with its place in the graph."""
+        """The tensors that `ctx.save_for_backward` got, each with its place in the graph."""
         saved = self.saved
         if saved is None:
             raise FreedGraphError(
@@ -53,7 +53,7 @@ class CustomFunctionNode(FunctionNode):
 
 
 class OpenNode(AutoGradCaptureState):
-    """What `CustomGradFunction.apply` gets: the node itself, which has the ctx."""
+    """Hands the node, which has the ctx, to `CustomGradFunction.apply`."""
 
     node: CustomFunctionNode
 
@@ -157,7 +157,7 @@ def _materialized(node: CustomFunctionNode, grads: tuple[Any, ...]) -> tuple[Any
 
 
 class OnceGradFunction(OpExprGradFunction):
-    """Stands behind the gradients that a `once_differentiable` backward returned."""
+    """The gradient function of what a `once_differentiable` backward returned; it raises."""
 
     def __init__(self, node_name: str) -> None:
         self.node_name = f"{node_name}Backward"
