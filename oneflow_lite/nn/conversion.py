@@ -1,4 +1,4 @@
-"""What `Module.to` and the like do to one tensor, and what their arguments ask for."""
+"""How `Module.to` and the like treat one tensor, and how they read their arguments."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def shared(tensor: Tensor) -> Tensor:
 
 
 def parse_target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, Any]:
-    """Return the device and the dtype that the arguments of `to` ask for; None leaves either."""
+    """Return the device and the dtype in the arguments of `to`; None where one is to stay."""
     names = ("device", "dtype", "tensor", "non_blocking", "memory_format")
     check_memory_format("to", kwargs.get("memory_format"))
     unknown = [name for name in kwargs if name not in names]
-    # A leading tensor or dtype stands alone; flags after them ask for asynchronous copies.
+    # A bool asks for an asynchronous copy, which has no effect here.
     given = [value for value in args if value is not None and not isinstance(value, bool)]
     if unknown or len(given) > 2:
         raise arg_error(

@@ -13,7 +13,7 @@ from oneflow_lite.nn.backward_hooks import BackwardHook, add_plain_hooks
 
 
 class _Everywhere(NamedTuple):
-    """A hook on all modules, and of which kind."""
+    """A hook on all modules, and its kind."""
 
     kind: str
     hook: Hook
@@ -123,7 +123,7 @@ def register(
     hooks[handle.id] = hook
     if prepend:
         later = [key for key in hooks if key != handle.id]
-        for key in later:  # a dict keeps its order: what goes out and in again stands at the end
+        for key in later:  # a key that is taken out and put back comes last
             hooks[key] = hooks.pop(key)
     return handle
 
@@ -188,7 +188,7 @@ def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
-    """Call a hook as that of `Module.register_backward_hook` for every module.
+    """Call a hook as `Module.register_backward_hook` does, for every module.
 
     Raises
     ------

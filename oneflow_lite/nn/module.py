@@ -11,7 +11,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import no_grad
@@ -37,13 +37,13 @@ from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
 from oneflow_lite.nn.state_loading import Problems, Undo, as_dimensionless, mismatch, restorer
 from oneflow_lite.tensor import Tensor
 
-_FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what makes an empty one
+_FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and what makes an empty one
     "_parameters": dict,
     "_buffers": dict,
     "_non_persistent_buffers_set": set,
     "_backward_pre_hooks": dict,
     "_backward_hooks": dict,
-    "_is_full_backward_hook": type(None),  # whether they are full ones; None where there are none
+    "_is_full_backward_hook": type(None),  # whether these are full ones; None where there are none
     "_forward_hooks": dict,
     "_forward_hooks_with_kwargs": dict,
     "_forward_hooks_always_called": dict,
@@ -57,7 +57,7 @@ _FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what mak
     "_modules": dict,
 }
 _EXTRA = "_extra_state"  # the key of what get_extra_state returns
-# Functions of the user that see, and may replace, what any module registers; by kind.
+# By kind of member: functions of the user that see what any module registers, and may replace it.
 _REGISTRATION_HOOKS: dict[str, dict[int, Hook]] = {"parameters": {}, "buffers": {}, "modules": {}}
 
 
@@ -67,7 +67,7 @@ class _Keys(NamedTuple):
 
 
 class _IncompatibleKeys(_Keys):
-    """The keys that a state dict lacked and those that the module lacks."""
+    """The keys that a state dict lacks, and those that the module lacks."""
 
     __slots__ = ()
 
@@ -106,7 +106,7 @@ class Module:
     """
 
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
-    dump_patches: ClassVar[bool] = False  # PyTorch's, without effect there as well
+    dump_patches: ClassVar[bool] = False  # has no effect, as in PyTorch
     call_super_init: ClassVar[bool] = False
     """Whether `Module.__init__` hands its arguments to the next class of the MRO."""
 
@@ -116,8 +116,8 @@ class Module:
     _buffers: dict[str, Tensor | None]
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Module | None]
-    # Hooks are the values of these dicts. How those on `forward` want to be called stands, under
-    # the same keys, in the dicts beside them.
+    # Hooks are the values of these dicts. Other dicts say, under the same keys, how the hooks on
+    # `forward` are called.
     _forward_hooks: dict[int, Hook]
     _forward_hooks_with_kwargs: dict[int, bool]
     _forward_hooks_always_called: dict[int, bool]
@@ -151,7 +151,7 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name, empty in _FIELDS.items():  # that an older version of the package did not have
+        for name, empty in _FIELDS.items():  # an older version of the package lacked some
             if name not in self.__dict__:
                 self.__dict__[name] = empty()
 
@@ -176,7 +176,7 @@ class Module:
     # Registration
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Register a parameter, or with None a name that may hold one later.
+        """Register a parameter, or, with None, a name for a parameter to come.
 
         Raises
         ------
@@ -288,7 +288,7 @@ class Module:
     # Attributes
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only for names that are no ordinary attribute.
+        # Python asks only for names that are no ordinary attributes.
         fields = self.__dict__
         for kind in ("_parameters", "_modules", "_buffers"):
             members = fields.get(kind)  # missing while a copy or a subclass is half built
@@ -335,7 +335,7 @@ class Module:
         super().__delattr__(name)
 
     def _forget(self, name: str, except_in: str) -> None:
-        """Make way for a member: drop what the name means now; its place among its kind stays."""
+        """Drop what a name means now, except in one dict, where the member keeps its position."""
         fields = self.__dict__
         fields.pop(name, None)
         for kind in ("_parameters", "_modules", "_buffers"):
@@ -347,7 +347,7 @@ class Module:
         names = {*super().__dir__(), *self._parameters, *self._modules, *self._buffers}
         return sorted(name for name in names if name.isidentifier())
 
-    # What is below, in order and by name
+    # Submodules, parameters and buffers, in order and by name
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
@@ -391,7 +391,7 @@ class Module:
         )
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield the parameters, each once; what an optimizer takes."""
+        """Yield the parameters, each once, as an optimizer takes them."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
@@ -435,7 +435,7 @@ class Module:
         Raises
         ------
         ModuleAttributeError
-            When a name on the way is no attribute, or no module.
+            When a part of the name is no attribute, or no module.
         """
         module = self
         for name in target.split(".") if target else ():
@@ -454,21 +454,21 @@ class Module:
         return getattr(self, name)
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Set the submodule of this dotted name; what stands before the last dot is there.
+        """Set the submodule of this dotted name; the module before the last dot must exist.
 
         Parameters
         ----------
         target : str
-            As "encoder.layer.0".
+            Such as "encoder.layer.0".
         module : Module
-            What takes the place.
+            The new submodule.
         strict : bool
             Whether there must be a submodule of this name already.
 
         Raises
         ------
         ModuleAttributeError
-            When a name is missing, or something else than a module has it.
+            When a part of the name is missing, or is no module.
         ArgumentError
             When the name is empty or `module` is none.
 
@@ -564,7 +564,7 @@ class Module:
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Have calls of this module compiled, with the options of `flow.compile`."""
         module = self._uncompiled()
-        compile = import_module("oneflow_lite.static.capture").compile  # it stands on modules
+        compile = import_module("oneflow_lite.static.capture").compile  # it imports Module
         self.__class__ = type(compile(module, *args, **kwargs))
 
     def _uncompiled(self) -> Self:
@@ -575,7 +575,7 @@ class Module:
         module.__dict__ = self.__dict__
         return module
 
-    # Moving and converting, in place: the module keeps its Parameter objects
+    # Moving and converting, in place: the Parameter objects stay the same
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device and convert floating point and complex tensors to a dtype.
@@ -647,14 +647,14 @@ class Module:
         return self._convert_floating(as_dtype("bfloat16", "bfloat16"))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to a device without copying: parameters and buffers hold anything afterwards."""
+        """Move to a device without copying; parameters and buffers then hold undefined values."""
         target = as_device(device)
         return self._apply(lambda tensor: empty_like(tensor, device=target), recurse)
 
     def share_memory(self) -> Self:
-        """Put parameters and buffers on the CPU where processes forked afterwards share them.
+        """Put parameters and buffers on the CPU into memory that processes forked later share.
 
-        What one of the processes writes, all of them see. A process that is spawned, or gets the
+        All of these processes see what one of them writes. A process that is spawned, or gets the
         module through a pickle, has a copy of its own.
         """
         return self._apply(shared)
@@ -735,7 +735,7 @@ class Module:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put what belongs to this module alone into `destination`; a class may override it."""
+        """Put the state of this module alone into `destination`; a class may override it."""
         for name, tensor in self._own_state():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if type(self).get_extra_state is not Module.get_extra_state:
@@ -750,14 +750,14 @@ class Module:
                 yield name, buffer
 
     def get_extra_state(self) -> Any:
-        """Return what a class wants in its state dict beside tensors; it defines both methods.
+        """Return what else belongs in the state dict, beside tensors; see `set_extra_state`.
 
         `flow.save` writes numbers, strings, None, tensors, and lists, tuples and dicts of these.
         """
         raise _missing_error(self, "get_extra_state", "set_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take what `get_extra_state` returned; a class defines both methods."""
+        """Take what `get_extra_state` returned; a class defines both of them or none."""
         raise _missing_error(self, "set_extra_state", "get_extra_state")
 
     def load_state_dict(
@@ -855,10 +855,10 @@ class Module:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take what belongs to this module alone from `state_dict`; a class may override it.
+        """Take the state of this module alone from `state_dict`; a class may override it.
 
         `local_metadata` holds the `version` that the module had when it was saved, if the state
-        dict says so. What is wrong goes into the three lists.
+        dict says so. Mistakes are added to the three lists.
         """
         for number, hook in self._load_state_dict_pre_hooks.items():
             first = (self,) if number in self._load_state_dict_pre_hooks_with_module else ()
@@ -933,11 +933,12 @@ class Module:
         """
         op = "register_state_dict_post_hook"
         check_callable(op, hook)
-        cast(Any, getattr(hook, "__func__", hook))._from_public_api = True  # a method has none
+        function: Any = getattr(hook, "__func__", hook)  # a method takes no attributes
+        function._from_public_api = True
         return register(op, self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Hook) -> RemovableHandle:
-        """Call a hook as the one above, whose result, if any, takes the place of the dict."""
+        """Do the same for a hook whose result, if any, takes the place of the dict."""
         if getattr(hook, "_from_public_api", False):
             raise HookError(
                 "_register_state_dict_hook(): the function was registered with "
@@ -956,7 +957,7 @@ class Module:
     def _register_load_state_dict_pre_hook(
         self, hook: Hook, with_module: bool = False
     ) -> RemovableHandle:
-        """Call a hook as the one above, by default without the module."""
+        """Do the same for a hook that is called, by default, without the module."""
         flags = (self._load_state_dict_pre_hooks_with_module,) if with_module else ()
         hooks = self._load_state_dict_pre_hooks
         return register("register_load_state_dict_pre_hook", hooks, hook, flags=flags)
@@ -1119,9 +1120,9 @@ class Module:
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` at the node that made the output.
 
-        What PyTorch had before `register_full_backward_hook`: the gradients are those of the last
+        PyTorch had this before `register_full_backward_hook`: the gradients are those of the last
         op in `forward`, which need not be those of the module's inputs. A module has hooks of one
-        of the two kinds.
+        of the two kinds only.
 
         Raises
         ------
@@ -1141,7 +1142,7 @@ class Module:
     # Text
 
     def extra_repr(self) -> str:
-        """Return what stands between the parentheses of the module's repr."""
+        """Return the text between the parentheses of the module's repr."""
         return ""
 
     def _get_name(self) -> str:
@@ -1158,7 +1159,7 @@ class Module:
 
 
 def _registered(kind: str, module: Module, name: str, value: Any) -> Any:
-    """Return what is to be registered: hooks on all modules may replace it."""
+    """Return the value to register, which hooks on all modules may replace."""
     for hook in list(_REGISTRATION_HOOKS[kind].values()):
         result = hook(module, name, value)
         value = value if result is None else result

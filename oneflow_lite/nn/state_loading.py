@@ -1,4 +1,4 @@
-"""What `Module.load_state_dict` asks of a state dict, and how it takes back what it wrote."""
+"""Loading a state dict: what is wrong with it, and how to undo what was written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Undo = Callable[[], Any]
 
 
 class Problems(list[str]):
-    """What is wrong with a state dict, and how to take back what was written of it so far."""
+    """Messages about a state dict, and functions that undo what was written of it so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,13 +23,13 @@ class Problems(list[str]):
 
 
 def as_dimensionless(value: Any, tensor: Tensor) -> Any:
-    """Return the value for a tensor; PyTorch 0.3 wrote what has no dimension with one."""
+    """Return the value for a tensor; PyTorch 0.3 gave a scalar a dimension."""
     is_plain = isinstance(value, Tensor) and not is_lazy(value) and not is_lazy(tensor)
     return value[0] if is_plain and value.shape == (1,) and not tensor.ndim else value
 
 
 def restorer(tensor: Tensor) -> Undo:
-    """Return what writes the present values of a tensor back; a lazy one has none."""
+    """Return a function that writes the present values of a tensor back; a lazy one has none."""
     if is_lazy(tensor):
         return lambda: None
     before = tensor.detach().clone()
@@ -43,7 +43,7 @@ def mismatch(key: str, value: Any, tensor: Tensor, assign: bool) -> str:
             f'While copying the parameter named "{key}", expected a Tensor from the state dict, '
             f"got {type(value).__name__}"
         )
-    if is_lazy(tensor):  # takes any shape
+    if is_lazy(tensor):  # it takes any shape
         return ""
     if value.shape != tensor.shape:
         return (
