@@ -9,8 +9,7 @@ from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import autograd as autograd, errors as errors
-from oneflow_lite.autograd.function_node import FunctionNode as _FunctionNode
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState as AutoGradCaptureState,
     OpExprGradFunction as OpExprGradFunction,
     register_grad_func as register_grad_func,
@@ -23,6 +22,7 @@ from oneflow_lite.autograd.mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
+from oneflow_lite.autograd.node import FunctionNode as _FunctionNode
 from oneflow_lite.device import Device, make_cuda_module
 from oneflow_lite.dtype import (
     as_dtype as _as_dtype,

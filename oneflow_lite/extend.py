@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.autograd.gradient_rules import register_grad_func
 from oneflow_lite.dtype import SCALAR_TYPES
 from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.functors.declare import Declaration, declare

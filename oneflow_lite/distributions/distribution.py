@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import enable_grad, no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from oneflow_lite import functions as flow
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, tiny

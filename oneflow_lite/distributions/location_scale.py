@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from oneflow_lite import functions as flow, special
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters

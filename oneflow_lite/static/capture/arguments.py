@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.ir.tree import Fixed, Leaf, flatten, mutable_containers, same
 from oneflow_lite.tensor import OWN_FIELDS, Tensor

@@ -11,8 +11,8 @@ import sys
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from oneflow_lite.autograd.function_call import FunctionCtx
-from oneflow_lite.autograd.grad_function import AutoGradCaptureState
+from oneflow_lite.autograd.function import FunctionCtx
+from oneflow_lite.autograd.gradient_rules import AutoGradCaptureState
 from oneflow_lite.autograd.rule_namespace import FunctorNamespace
 from oneflow_lite.static.capture.call_watch import _is_users as is_users
 from oneflow_lite.static.capture.code_walk import Path, nested_codes, walk

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.static.capture.results import (
     Aliased,
     Given,

@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
-from oneflow_lite.autograd.grad_function import HookedGradFunction
+from oneflow_lite.autograd.gradient_rules import HookedGradFunction
 from oneflow_lite.autograd.mode import local, set_grad_enabled
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe

@@ -15,9 +15,9 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.function_node import make_node, next_sequence_nr
-from oneflow_lite.autograd.grad_function import OpExprGradFunction
+from oneflow_lite.autograd.gradient_rules import OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.node import make_node, next_sequence_nr
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, Interpreter, dispatch
 from oneflow_lite.nn.parameter import Parameter

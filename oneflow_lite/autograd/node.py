@@ -270,7 +270,7 @@ def make_node(
     dtype: Any,
     cls: type[FunctionNode] = FunctionNode,
 ) -> Any:
-    """Make a node. A function: calling the class would cost a third more, for every op."""
+    """Make a node; calling the class instead would cost a third more, for every op."""
     node = _new_node(cls)
     node.grad_function = grad_function
     node.edges = edges
