@@ -230,7 +230,7 @@ class FunctionNode:
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
-    # In node_access.py, which stands on the engine.
+    # From node_access.py, which stands on the engine: `exposure.METHODS`.
     __call__: Callable[..., Any]
     _look_up: Callable[[str], Any]
 

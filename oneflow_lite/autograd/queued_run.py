@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import FunctionNode
@@ -13,8 +13,17 @@ from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
 from oneflow_lite.autograd.workers import ready_queue_of
 from oneflow_lite.device import CPU, Device, current_stream, device_of, on_stream, wait_for_stream
 
-if TYPE_CHECKING:
-    from oneflow_lite.autograd.graph_task import GraphTask
+
+class Runnable(Protocol):
+    """What a run asks of its GraphTask, which explains these."""
+
+    state: Any
+    depth: int
+    dependencies: dict[FunctionNode, int]
+
+    def evaluate(self, node: FunctionNode) -> list[tuple[FunctionNode, int, Any]]: ...
+    def receive(self, node: FunctionNode, index: int, in_grad: Any, source: Any) -> None: ...
+    def explain(self, error: Exception, node: FunctionNode) -> None: ...
 
 
 class QueuedRun:
@@ -35,7 +44,7 @@ class QueuedRun:
         That exception, until the caller raises it.
     """
 
-    def __init__(self, task: GraphTask, streams: Collection[tuple[Device, Any]]) -> None:
+    def __init__(self, task: Runnable, streams: Collection[tuple[Device, Any]]) -> None:
         self.task = task
         self.outstanding_tasks = 0
         self.dead = False

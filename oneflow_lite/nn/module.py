@@ -10,7 +10,6 @@ import textwrap
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
@@ -561,11 +560,7 @@ class Module:
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Have calls of this module compiled, with the options of `flow.compile`."""
-        module = self._uncompiled()
-        compile = import_module("oneflow_lite.static.capture").compile  # it imports Module
-        self.__class__ = type(compile(module, *args, **kwargs))
+    compile: Callable[..., None]  # from where flow.compile is: `exposure.METHODS`
 
     def _uncompiled(self) -> Self:
         """Return a module of the same content that is called eagerly."""

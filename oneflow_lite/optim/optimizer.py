@@ -393,7 +393,7 @@ class Optimizer:
         self._scalars[position, device] = (values, fresh)
         return fresh
 
-    # In static/lazy/minimize.py, which stands on Programs.
+    # From where Programs are: `exposure.METHODS`.
     minimize: Callable[..., tuple[list[Any], list[tuple[Tensor, Tensor]]]]
 
     # State

@@ -419,3 +419,8 @@ def _compiled_module(module: Module, function: CompiledFunction) -> Module:
 def _compile_again(module: Module, fullgraph: bool, mode: str | None) -> Module:
     """Compile the copy of a module whose original was compiled."""
     return _compiled_module(module, CompiledFunction(module, fullgraph, mode))
+
+
+def compile_in_place(self: Module, *args: Any, **kwargs: Any) -> None:
+    """Have calls of this module compiled, with the options of `flow.compile`."""
+    self.__class__ = type(compile(self._uncompiled(), *args, **kwargs))
