@@ -13,7 +13,6 @@ from oneflow_lite.static.ir.scope import (
     global_scope as global_scope,
     scope_guard as scope_guard,
 )
-from oneflow_lite.static.lazy import minimize as minimize  # attaches Optimizer.minimize
 from oneflow_lite.static.lazy.backward import (
     append_backward as append_backward,
     gradients as gradients,

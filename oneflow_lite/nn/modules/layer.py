@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
 
@@ -64,11 +65,11 @@ def layer(
 
         def write() -> dict[str, Any]:
             # The code stands where the declaration does: in tracebacks, and as the package's own.
-            methods = [f" def {text}\n" for text in lines.values()]
-            text = "\n" * (line - 1) + f"def bind(Module, F):\n{''.join(methods)} return locals()"
-            made: dict[str, Any] = {}
-            exec(compile(text, file, "exec"), scope, made)
-            made = made["bind"](Module, functional)
+            methods = [f"def {text}" for text in lines.values()]
+            writer = FunctionWriter(scope, [*methods, "return locals()"])
+            made: dict[str, Any] = writer.function("bind(Module, F)", file, line)(
+                Module, functional
+            )
             for name in lines:
                 made[name].__qualname__ = f"{cls.__qualname__}.{name}"
                 setattr(cls, name, made[name])

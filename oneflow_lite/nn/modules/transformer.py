@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.containers import ModuleList

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
-from oneflow_lite.static.capture.guards import same
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.static.capture.holders import users_attributes
-from oneflow_lite.static.capture.tree import Fixed, Leaf, flatten, mutable_containers
+from oneflow_lite.static.ir.tree import Fixed, Leaf, flatten, mutable_containers, same
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 Match = Callable[[tuple[Any, ...], dict[str, Any]], "tuple[Tensor, ...] | None"]

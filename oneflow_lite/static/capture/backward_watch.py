@@ -11,13 +11,12 @@ import sys
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from oneflow_lite.autograd.function_call import FunctionCtx
-from oneflow_lite.autograd.grad_function import AutoGradCaptureState
+from oneflow_lite.autograd.function import FunctionCtx
+from oneflow_lite.autograd.gradient_rules import AutoGradCaptureState
 from oneflow_lite.autograd.rule_namespace import FunctorNamespace
 from oneflow_lite.static.capture.call_watch import _is_users as is_users
 from oneflow_lite.static.capture.code_walk import Path, nested_codes, walk
 from oneflow_lite.static.capture.results import NotReplayable
-from oneflow_lite.static.capture.tree import fixed_values, flatten
 from oneflow_lite.static.capture.trusted import (
     BUILTINS,
     PURE_MODULES,
@@ -25,6 +24,7 @@ from oneflow_lite.static.capture.trusted import (
     has_own_effect,
     origin_of_module,
 )
+from oneflow_lite.static.ir.tree import fixed_values, flatten
 from oneflow_lite.tensor import Tensor
 
 _KEPT_BY_AUTOGRAD = ("_", "saved_", "node")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.static.capture.code_walk import nested_codes, walk
@@ -17,9 +17,6 @@ from oneflow_lite.static.capture.trusted import (
     origin_of_module,
     reads_fields,
 )
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.capture.outside import Outside
 
 
 def _is_users(frame: FrameType) -> bool:
@@ -95,7 +92,7 @@ class CallWatch:
         sys.setprofile(self._previous)
         self._muted = None
 
-    def reasons(self, outside: Outside) -> list[str]:
+    def reasons(self, outside: Any) -> list[str]:
         """Return why the call cannot be replayed, as far as code and calls say."""
         found = list(self.calls)
         known = {inner for code in outside.codes for inner in nested_codes(code)}

@@ -19,12 +19,12 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.call_watch import CallWatch
-from oneflow_lite.static.capture.guards import same
 from oneflow_lite.static.capture.outside import Outside
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.capture.recording import Recording
 from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.interpreter_core import MODES
 from oneflow_lite.tensor import Tensor
 
@@ -419,3 +419,8 @@ def _compiled_module(module: Module, function: CompiledFunction) -> Module:
 def _compile_again(module: Module, fullgraph: bool, mode: str | None) -> Module:
     """Compile the copy of a module whose original was compiled."""
     return _compiled_module(module, CompiledFunction(module, fullgraph, mode))
+
+
+def compile_in_place(self: Module, *args: Any, **kwargs: Any) -> None:
+    """Have calls of this module compiled, with the options of `flow.compile`."""
+    self.__class__ = type(compile(self._uncompiled(), *args, **kwargs))

@@ -14,8 +14,7 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.function_node import Edge, FunctionNode
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState,
     HookedGradFunction,
     OpExprGradFunction,
@@ -27,6 +26,7 @@ from oneflow_lite.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
+from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.autograd.saved_tensor import SavedTensor, stale_error, unpack
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError

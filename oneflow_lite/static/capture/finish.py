@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.static.capture.results import (
     Aliased,
     Given,
@@ -17,7 +17,7 @@ from oneflow_lite.static.capture.results import (
     Viewed,
     taken_view,
 )
-from oneflow_lite.static.capture.tree import Fixed, Leaf
+from oneflow_lite.static.ir.tree import Fixed, Leaf
 from oneflow_lite.tensor import Tensor
 
 Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]

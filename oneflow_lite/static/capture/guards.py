@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any, Literal
@@ -11,8 +9,7 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
-from oneflow_lite.device import Device
-from oneflow_lite.size import Size
+from oneflow_lite.static.ir.tree import same
 
 _GONE = (KeyError, IndexError, AttributeError, ValueError, TypeError)  # the value is not there
 _CHUNK = 200  # conditions in one expression
@@ -134,41 +131,6 @@ class Guards:
                 guard.expected = value if guard.kind == "is" else tuple(value)
                 self._scope[guard.name] = guard.expected
         return None
-
-
-def same(a: Any, b: Any) -> bool:
-    """Return whether two values are one object, or immutable ones of the same type and value.
-
-    Examples
-    --------
-    >>> from oneflow_lite.static.capture.guards import same
-    >>> same(1, True), same(0.0, -0.0), same(float("nan"), float("nan")), same((1, "a"), (1, "a"))
-    (False, False, True, True)
-    """
-    if a is b:
-        return True
-    kind = type(a)
-    if kind is not type(b):
-        return False
-    if kind is float:
-        return a == b if a and b and not math.isnan(a) else _bits(a) == _bits(b)
-    if kind is complex:
-        return same(a.real, b.real) and same(a.imag, b.imag)
-    if kind in (bool, int, str, bytes, Device):
-        return bool(a == b)
-    if kind in (tuple, Size):
-        return len(a) == len(b) and all(map(same, a, b))
-    if kind in (slice, range):  # ranges of the same numbers may end elsewhere
-        return same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
-    if isinstance(a, np.dtype):
-        return bool(a == b and a.metadata is None and b.metadata is None)
-    if isinstance(a, np.generic):
-        return a.dtype == b.dtype and a.dtype.kind in "biufc" and a.tobytes() == b.tobytes()
-    return False
-
-
-def _bits(value: float) -> bytes:
-    return struct.pack("d", value)
 
 
 def describe(value: Any) -> str:

@@ -11,10 +11,11 @@ from oneflow_lite.registry import GRAD_FUNCS
 from oneflow_lite.static.capture.call_watch import CallWatch as CallWatch
 from oneflow_lite.static.capture.code_walk import walk
 from oneflow_lite.static.capture.guard_builder import GuardBuilder
-from oneflow_lite.static.capture.guards import Guards, same
+from oneflow_lite.static.capture.guards import Guards
 from oneflow_lite.static.capture.holders import MISSING, content_of, place, users_attributes
 from oneflow_lite.static.capture.traversal import Traversal
 from oneflow_lite.static.capture.trusted import origin, origin_of_class, origin_of_module
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.autograd.function_node import (
+from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import (
     AccumulateGrad,
     FunctionNode,
     next_sequence_nr,
 )
-from oneflow_lite.autograd.mode import local
 from oneflow_lite.bfloat16_arrays import BFloat16Array
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter

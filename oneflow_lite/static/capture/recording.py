@@ -9,15 +9,15 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.autograd.function_node import (
+from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import (
     NO_EDGE,
     Edge,
     FunctionNode,
     make_node,
     tensor_info,
 )
-from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.mode import local
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError

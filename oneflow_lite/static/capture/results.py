@@ -11,15 +11,15 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
-from oneflow_lite.autograd.grad_function import HookedGradFunction
+from oneflow_lite.autograd.gradient_rules import HookedGradFunction
 from oneflow_lite.autograd.mode import local, set_grad_enabled
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.tensor_states import TensorState, hooks_of
-from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.tree import fixed_values, flatten, placed
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
 from oneflow_lite.tensor import Tensor
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from oneflow_lite.autograd.function_node import AccumulateGrad, Edge
+from oneflow_lite.autograd.node import AccumulateGrad, Edge
 from oneflow_lite.static.capture.results import NotReplayable, Results, Viewed
 from oneflow_lite.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.tensor import Tensor
 
 

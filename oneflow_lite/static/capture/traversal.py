@@ -78,7 +78,7 @@ _VITAL = frozenset(
 _REPLACED = ("forward", "__call__", "step")  # methods of the package that users' code replaces
 _HARMLESS = ("typing", "abc", "enum", "collections.abc")  # bases without state of their own
 # Modules of the package whose objects neither change nor lead to what users wrote.
-_OPAQUE = ("op_expr", "extend", "device", "dtype", "autograd.mode", "autograd.custom_grad_function")
+_OPAQUE = ("op_expr", "extend", "device", "dtype", "autograd.mode", "autograd.user_backward")
 # Modules whose objects say the same to everyone, or are gone through by other ways.
 _STATELESS = ("typing", "types", "_collections", "dataclasses")
 _WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.cached_property)

@@ -12,11 +12,11 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import CaptureError, NotDifferentiableError
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.control_flow.block_run import notes_of
+from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.static.lazy.block_capture import (
     BlockCapture,

@@ -15,7 +15,6 @@ from oneflow_lite.autograd.mode import local
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.static.capture.tree import flatten, unflatten
 from oneflow_lite.static.control_flow.arguments import (
     Branch,
     as_list,
@@ -32,6 +31,7 @@ from oneflow_lite.static.control_flow.structures import (
     numbers_to_tensors,
 )
 from oneflow_lite.static.ir.program import Block
+from oneflow_lite.static.ir.tree import flatten, unflatten
 from oneflow_lite.static.lazy.block_capture import (
     BlockCapture,
     Captured,

@@ -14,8 +14,8 @@ from oneflow_lite.errors import FlowError
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalars import scalar_tensor
-from oneflow_lite.static.control_flow.block_run import notes_of
 from oneflow_lite.static.control_flow.tapes import Entry
+from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.tensor import Tensor, make_tensor
 

@@ -9,8 +9,7 @@ import attrs
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.static.capture.guards import same
-from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, is_plain, unflatten
+from oneflow_lite.static.ir.tree import Fixed, Leaf, Node, flatten, is_plain, same, unflatten
 from oneflow_lite.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)

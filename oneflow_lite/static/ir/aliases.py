@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.program import OpDesc
 
 
 def memory_roots(ops: Iterable[OpDesc]) -> dict[str, str]:

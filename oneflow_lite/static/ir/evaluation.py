@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
 from oneflow_lite.static.ir.aliases import memory_roots
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.ir.program import Block, OpDesc, Program
+from oneflow_lite.static.ir.program import FOR_TEST, Block, OpDesc, Program
 
 
+@FOR_TEST.append
 def to_evaluation(program: Program) -> None:
     """Keep the forward ops, and let them compute what they do in evaluation mode.
 

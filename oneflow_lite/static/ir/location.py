@@ -7,10 +7,10 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
-import oneflow_lite
+from oneflow_lite import errors
 from oneflow_lite.static.ir.program import Location
 
-_PACKAGE = os.path.dirname(os.path.abspath(oneflow_lite.__file__))
+_PACKAGE = os.path.dirname(os.path.abspath(errors.__file__))
 _PATHS = sysconfig.get_paths()
 
 

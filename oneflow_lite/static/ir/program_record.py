@@ -13,8 +13,8 @@ from oneflow_lite.static.ir.attribute_record import (
     read_dtype,
     write_attribute,
 )
+from oneflow_lite.static.ir.layout import laid_out
 from oneflow_lite.static.ir.program import Block, Location, OpDesc, Program, VarDesc
-from oneflow_lite.static.runtime.prepared_run import laid_out
 from oneflow_lite.tensor import Tensor, make_tensor
 
 ROLES = ("forward", "backward", "optimize")

@@ -15,15 +15,15 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.function_node import make_node, next_sequence_nr
-from oneflow_lite.autograd.grad_function import OpExprGradFunction
+from oneflow_lite.autograd.gradient_rules import OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.node import make_node, next_sequence_nr
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, Interpreter, dispatch
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.static.control_flow.block_run import notes_of
 from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter

@@ -6,9 +6,9 @@ import sys
 from typing import Any
 
 from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.errors import ArgumentTypeError, CaptureError, arg_error
+from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter
-from oneflow_lite.static.ir.program import Program
+from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
 
 _defaults = [Program(), Program()]
@@ -69,19 +69,6 @@ class program_guard:
 
     def __exit__(self, *exc_info: object) -> None:
         self._changes.pop().__exit__(*exc_info)
-
-
-def check_program(op: str, argument: str, program: Any) -> None:
-    """Check that an argument is a Program."""
-    if not isinstance(program, Program):
-        raise arg_error(
-            op,
-            argument,
-            expected="a Program",
-            got=type(program).__name__,
-            hint="make one with flow.static.Program()",
-            kind=ArgumentTypeError,
-        )
 
 
 def find_lazy_interpreter() -> LazyInterpreter | None:

@@ -128,6 +128,3 @@ def _only_gradients(optimizer: Optimizer, grads: dict[Tensor, Tensor]) -> Iterat
     finally:
         for x, meta in metas.items():
             meta.acc_grad = before[x]
-
-
-Optimizer.minimize = minimize  # type: ignore[method-assign]

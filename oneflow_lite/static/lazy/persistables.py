@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.static.ir.location import user_location

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite.device import current_stream, on_device, on_stream
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.layout import shaped
+from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.instruction import Instruction
-from oneflow_lite.static.runtime.straight_line import described, shaped
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+from oneflow_lite.static.runtime.straight_line import described
 
 
 class CudaGraph:
@@ -35,7 +34,7 @@ class CudaGraph:
         another device; and at the first run for one that waits for the device.
     """
 
-    def __init__(self, core: InterpreterCore) -> None:
+    def __init__(self, core: Analysis) -> None:
         self.core = core
         self.device = core.plan.place
         if self.device.type != "cuda":

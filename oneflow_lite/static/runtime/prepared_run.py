@@ -21,12 +21,11 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.layout import laid_out
 from oneflow_lite.static.ir.program import Program, VarDesc
 from oneflow_lite.static.ir.scope import Scope
-from oneflow_lite.static.lazy.symbolic import SymbolicArray
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.plan import ExecutionPlan
-from oneflow_lite.static.runtime.straight_line import shaped
 from oneflow_lite.tensor import Tensor
 
 ndarray = np.ndarray
@@ -144,7 +143,7 @@ class PreparedRun:
         """Return a feed as an array in C order that may be written where an op writes it."""
         _, desc, is_written = self._feeds[position]
         array = value._data if isinstance(value, Tensor) else value
-        if isinstance(array, SymbolicArray):
+        if getattr(array, "is_symbolic", False):
             raise _no_array_error(desc, "a symbolic tensor", "fetch its value first")
         if not hasattr(array, "dtype"):
             array = _from_python(desc, value)
@@ -244,20 +243,6 @@ def _check_order(plan: ExecutionPlan) -> None:
                 kind=ArgumentError,
             )
         known.update(outputs)
-
-
-def laid_out(array: Any, desc: VarDesc) -> Any:
-    """Return an array in the layout of a variable: views of it were captured for that one."""
-    if desc.strides is None:
-        fits = array.flags.c_contiguous
-    else:
-        fits = array.strides == desc.strides
-    if fits:
-        return array
-    with on_device(device_of(array)) as xp:
-        laid_out = shaped(xp.empty(array.size, array.dtype), desc)
-        laid_out[...] = array
-    return laid_out
 
 
 def _owner(array: Any) -> Any:

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import CPU, array_module, on_device
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
+from oneflow_lite.static.ir.layout import shaped
 from oneflow_lite.static.ir.location import GENERATED
-from oneflow_lite.static.ir.program import OpDesc, VarDesc
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.instruction import device_of_op
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
@@ -132,8 +134,7 @@ class StraightLine:
         fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
         fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
         buffers = self._memory()
-        writer = _Writer(fixed)
-        lines: list[str] = []
+        writer = _RunWriter(fixed)
         self.lines = []
         last_use = _last_uses(plan)
         for position, op in enumerate(plan.block.ops):
@@ -148,18 +149,15 @@ class StraightLine:
             if dying:
                 line += f"; del {', '.join(dying)}"
                 writer.assigned.difference_update(last_use[position])
-            lines.append(line)
+            writer.lines.append(line)
             self.lines.append(op)
         results = "".join(f"{writer.name(n)}, " for n in plan.fetches)
+        writer.lines.append(f"return ({results})")
         parameters = ", ".join(writer.local(n) for n in plan.feeds)
-        body = "".join(f"    {line}\n" for line in lines)
-        self.source = f"def run({parameters}):\n{body}    return ({results})\n"
-        namespace = writer.namespace
-        namespace["asarray"] = np.asarray
-        exec(compile(self.source, GENERATED, "exec"), namespace)
-        self._function = namespace["run"]
+        self._function = writer.function(f"run({parameters})", GENERATED)
+        self.source = writer.source
 
-    def _line(self, op: OpDesc, writer: _Writer, buffers: dict[str, Any]) -> str | None:
+    def _line(self, op: OpDesc, writer: _RunWriter, buffers: dict[str, Any]) -> str | None:
         """Return the code of one op; None for a view that stays where it is."""
         fixed = writer.fixed
         xp = array_module(device_of_op(op, self.plan.block))
@@ -174,7 +172,7 @@ class StraightLine:
             if not isinstance(view, tuple) and xp.may_share_memory(view, source):
                 fixed[op.outputs[0]] = view
                 return None
-        function = writer.add(kernel)
+        function = writer.value(kernel)
         inputs = [writer.name(n) for n in op.inputs]
 
         def call(*out: str) -> str:
@@ -221,15 +219,14 @@ class StraightLine:
         return f"{targets[0]} = {call()}"
 
 
-class _Writer:
-    """Names of Python for variables and kernels, and the globals of the generated function."""
+class _RunWriter(FunctionWriter):
+    """Writes the function; knows which variables it holds, and under which names."""
 
     def __init__(self, fixed: dict[str, Any]) -> None:
+        super().__init__({"asarray": np.asarray})
         self.fixed = fixed  # variables whose array is known before the run
-        self.namespace: dict[str, Any] = {}
         self.assigned: set[str] = set()
         self._locals: dict[str, str] = {}
-        self._globals: dict[int, str] = {}
 
     def local(self, name: str) -> str:
         """Return the local that holds a variable."""
@@ -241,15 +238,7 @@ class _Writer:
             return "None"
         if name not in self.fixed:
             return self.local(name)
-        return self.add(self.fixed[name])
-
-    def add(self, value: Any) -> str:
-        """Return the global that holds a value."""
-        found = self._globals.get(id(value))
-        if found is None:
-            found = self._globals[id(value)] = f"g{len(self._globals)}"
-            self.namespace[found] = value
-        return found
+        return self.value(self.fixed[name])
 
 
 def bound_kernel(op: OpDesc, xp: Any) -> tuple[Callable[..., Any], bool]:
@@ -277,16 +266,6 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
         if name not in fetched:
             found.setdefault(position, []).append(name)
     return found
-
-
-def shaped(piece: Any, desc: VarDesc) -> Any:
-    """Return one-dimensional memory in the shape and layout of a variable."""
-    strides = desc.strides
-    if strides is None:
-        return piece.reshape(desc.shape)
-    order = sorted(range(len(desc.shape)), key=lambda dim: (-strides[dim], dim))
-    back = sorted(range(len(order)), key=order.__getitem__)
-    return piece.reshape([desc.shape[dim] for dim in order]).transpose(back)
 
 
 def described(op: OpDesc) -> str:

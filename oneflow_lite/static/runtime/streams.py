@@ -10,15 +10,12 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite.device import Device, current_stream, on_device, on_stream
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.runtime.dependencies import EVENT
 from oneflow_lite.static.runtime.instruction import Instruction
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 
 Place = tuple[Device, str]
 
@@ -47,16 +44,15 @@ class CoreStreams:
 class RunStreams:
     """The streams while a core runs once; does nothing where all is on the host."""
 
-    def __init__(self, core: InterpreterCore) -> None:
-        self.shared = core.streams
-        self.kinds = core.edge_kinds
+    def __init__(self, shared: CoreStreams, edge_kinds: dict[tuple[int, int], str]) -> None:
+        self.shared = shared
         self.waits: defaultdict[int, list[int]] = defaultdict(list)
         self.marked: set[int] = set()
         self.events: dict[int, Any] = {}
         self.used: defaultdict[int, set[Place]] = defaultdict(set)
         self.streams: dict[Place, Any] = {}
         if self.shared.places:
-            for (i, j), kind in self.kinds.items():
+            for (i, j), kind in edge_kinds.items():
                 if kind == EVENT:
                     self.waits[j].append(i)
                     self.marked.add(i)

@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from oneflow_lite.errors import FlowError
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.instruction import has_side_effects, needs_buffer, shape_only
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 
-
-def verify(core: InterpreterCore) -> None:
+def verify(core: Analysis) -> None:
     """Check that conflicting instructions are ordered, and that variables die when they should.
 
     Raises
@@ -92,7 +88,7 @@ class _Effect:
         )
 
 
-def _effects(core: InterpreterCore) -> list[_Effect]:
+def _effects(core: Analysis) -> list[_Effect]:
     names = list(core.slots)
     makers = {name: op for op in core.plan.block.ops for name in op.new_outputs}
     effects = []
@@ -125,7 +121,7 @@ def _owners(makers: dict[str, OpDesc], names: set[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _uses(core: InterpreterCore, name: str) -> list[int]:
+def _uses(core: Analysis, name: str) -> list[int]:
     slot = core.slots[name]
     all_uses = [i.index for i in core.instructions if slot in i.slots]
     needing = []

@@ -16,18 +16,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite.errors import FlowError
 from oneflow_lite.locks import make_lock
+from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.dependencies import DIRECT
 from oneflow_lite.static.runtime.instruction import Instruction
 from oneflow_lite.static.runtime.last_live import viewed_slots
 from oneflow_lite.static.runtime.straight_line import described
 from oneflow_lite.static.runtime.streams import RunStreams
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 
 # Picks the position of the next instruction among those that are ready.
 Order = Callable[[Sequence[Instruction]], int]
@@ -55,9 +53,7 @@ class WorkQueue:
         longest, after the one that continues what the thread has just done.
     """
 
-    def __init__(
-        self, core: InterpreterCore, threads: int = THREADS, order: Order | None = None
-    ) -> None:
+    def __init__(self, core: Analysis, threads: int = THREADS, order: Order | None = None) -> None:
         self.core = core
         self.threads = threads
         self.order = order
@@ -75,7 +71,7 @@ class _Run:
 
     def __init__(
         self,
-        core: InterpreterCore,
+        core: Analysis,
         feeds: Sequence[Any],
         externals: Sequence[Any],
         order: Order | None,
@@ -94,7 +90,7 @@ class _Run:
         self.errors: list[BaseException] = []
         self.ready: dict[str, deque[Instruction]] = {"device": deque(), "host": deque()}
         self.changed = threading.Condition()
-        self.streams = RunStreams(core)
+        self.streams = RunStreams(core.streams, core.edge_kinds)
         self._count_references()
 
     def _count_references(self) -> None:
@@ -238,7 +234,7 @@ def _help(work: Callable[..., None], *args: Any) -> Future[None]:
     return _helpers[0].submit(contextvars.copy_context().run, work, *args)
 
 
-def _overlap(core: InterpreterCore, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
+def _overlap(core: Analysis, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
     """Whether memory that a run writes was given under two names."""
     given = dict(zip((*core.plan.feeds, *core.external_names), (*feeds, *externals), strict=True))
     bounds = sorted(

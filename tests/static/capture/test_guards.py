@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from oneflow_lite.static.capture.guards import Guard, Guards, same
+from oneflow_lite.static.capture.guards import Guard, Guards
+from oneflow_lite.static.ir.tree import same
 
 NAN = float("nan")
 

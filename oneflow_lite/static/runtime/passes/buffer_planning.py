@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oneflow_lite.static.runtime.passes.plannable import plannable
-from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.passes.storage import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 
 ALIGNMENT = 64  # bytes: a cache line, and what vector instructions like best
@@ -15,7 +15,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     A report fires once for every variable with a place; the bytes saved are those that a buffer
     for each of them would take more than all of them take together.
     """
-    storage = Storage(plan)
+    memory = MemoryGroups(plan)
     block = plan.block
     names = plannable(plan)
     result = MemoryPlan()
@@ -30,7 +30,7 @@ def run(plan: ExecutionPlan) -> PassReport:
             if source is None:
                 size = aligned(nbytes)
                 offset = _best_gap(live, size)
-                live.append((offset, offset + size, storage.last_use(name)))
+                live.append((offset, offset + size, memory.last_use(name)))
                 live.sort()
                 result.arena_bytes = max(result.arena_bytes, offset + size)
             elif source in result.places:

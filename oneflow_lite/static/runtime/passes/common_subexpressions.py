@@ -9,7 +9,7 @@ import numpy as np
 
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure, writes
-from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.passes.storage import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 
@@ -21,7 +21,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     through, themselves or a view of them, stay apart; so do two results that are both fetched.
     """
     block = plan.block
-    storage = Storage(plan)
+    memory = MemoryGroups(plan)
     written = _with_bases(plan, [n for op in block.ops for n in writes(op)])
     fetched = _with_bases(plan, plan.fetches)
     versions: dict[str, int] = {}
@@ -32,7 +32,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     for op in block.ops:
         op.inputs = tuple([None if n is None else same.get(n, n) for n in op.inputs])
         if is_pure(op, block) and not written.intersection(op.outputs):
-            operands = [(n, n and versions.get(storage.of(n))) for n in op.inputs]
+            operands = [(n, n and versions.get(memory.of(n))) for n in op.inputs]
             key = (op.type, tuple(operands), attribute_key(op.attrs))
             first = found.setdefault(key, op)
             pairs = list(zip(op.outputs, first.outputs, strict=True))
@@ -43,7 +43,7 @@ def run(plan: ExecutionPlan) -> PassReport:
                 continue
         kept.append(op)
         for name in writes(op):
-            root = storage.of(name)
+            root = memory.of(name)
             versions[root] = versions.get(root, 0) + 1
     _keep_fetched_names(plan, kept, same)
     merged = len(block.ops) - len(kept)

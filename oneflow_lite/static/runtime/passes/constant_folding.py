@@ -10,7 +10,7 @@ from oneflow_lite.device import on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_pure, writes
-from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.passes.storage import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 MAX_BYTES = 1 << 20  # of one op's outputs: a plan keeps them for life
@@ -23,9 +23,9 @@ def run(plan: ExecutionPlan) -> PassReport:
     The bytes saved are those of results that a run would have to compute.
     """
     block = plan.block
-    storage = Storage(plan)
-    taken = {storage.of(n) for op in block.ops for n in writes(op)}
-    taken.update(map(storage.of, plan.fetches))
+    memory = MemoryGroups(plan)
+    taken = {memory.of(n) for op in block.ops for n in writes(op)}
+    taken.update(map(memory.of, plan.fetches))
     kept: list[OpDesc] = []
     nbytes = 0
     for op in block.ops:
@@ -36,7 +36,7 @@ def run(plan: ExecutionPlan) -> PassReport:
             size > MAX_BYTES
             or any([x is not None and x.value is None for x in inputs])
             or not is_pure(op, block)
-            or any([storage.of(y.name) in taken or y.device != plan.place for y in outputs])
+            or any([memory.of(y.name) in taken or y.device != plan.place for y in outputs])
             or (values := _evaluate(plan, op, [x and x.value for x in inputs])) is None
         ):
             kept.append(op)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
-from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.passes.storage import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 
@@ -14,8 +14,8 @@ def plannable(plan: ExecutionPlan) -> set[str]:
     Each is the one output of an op that takes `out`, dense, on the plan's device, and neither
     fetched nor kept by a control-flow op under any name.
     """
-    storage = Storage(plan)
-    return {name for name in owned(plan) if not storage.is_held(name)}
+    memory = MemoryGroups(plan)
+    return {name for name in owned(plan) if not memory.is_held(name)}
 
 
 def owned(plan: ExecutionPlan) -> set[str]:

@@ -1,4 +1,4 @@
-"""Storage: which variables may lie in one piece of memory, and when each piece is used last."""
+"""MemoryGroups: which variables may lie in one piece of memory, and when each is used last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan
 _GIVEN = "<given>"  # stands for all memory that a run is given; no variable has such a name
 
 
-class Storage:
+class MemoryGroups:
     """Variables by the memory in which they may lie; where in doubt, they lie in the same.
 
     All variables that a run is given (feeds and persistable ones) are taken to share memory, as a

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any
 
 import attrs
@@ -231,16 +230,9 @@ class FunctionNode:
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
-    # What stands on the engine is looked up when it is asked for.
-
-    def __call__(self, *grads: Any) -> Any:
-        return import_module(_ACCESS).call(self, *grads)
-
-    def __dir__(self) -> list[str]:
-        return import_module(_ACCESS).attribute_names(self)  # type: ignore[no-any-return]
-
-
-_ACCESS = "oneflow_lite.autograd.node_access"
+    # From node_access.py, which stands on the engine: `exposure.METHODS`.
+    __call__: Callable[..., Any]
+    _look_up: Callable[[str], Any]
 
 
 class _SavedAttribute:
@@ -253,7 +245,7 @@ class _SavedAttribute:
         self._name = name
 
     def __get__(self, node: FunctionNode | None, owner: type) -> Any:
-        return self if node is None else import_module(_ACCESS).saved_attribute(node, self._name)
+        return self if node is None else node._look_up(self._name)
 
 
 def expose_saved(names: Iterable[str]) -> None:
@@ -278,7 +270,7 @@ def make_node(
     dtype: Any,
     cls: type[FunctionNode] = FunctionNode,
 ) -> Any:
-    """Make a node. A function: calling the class would cost a third more, for every op."""
+    """Make a node; calling the class instead would cost a third more, for every op."""
     node = _new_node(cls)
     node.grad_function = grad_function
     node.edges = edges

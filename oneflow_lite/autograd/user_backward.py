@@ -1,4 +1,4 @@
-"""What the graph knows of a custom Function: its node, and how the engine calls its backward."""
+"""The node of a custom Function, and how the engine calls the user's backward."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from typing import Any
 
 from numpy import ndarray
 
-from oneflow_lite.autograd.function_node import Edge, FunctionNode
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_modes import RECORDED
+from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState,
     OpExprGradFunction,
     as_given,
     as_tensors,
 )
-from oneflow_lite.autograd.gradients import RECORDED, fits
+from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.autograd.saved_tensor import stale_error, unpack, unpack_packed
 from oneflow_lite.errors import FreedGraphError, GradientError, NotDifferentiableError
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.size import fits
 from oneflow_lite.tensor import Tensor
 
 _CAST = op_expr("cast")
@@ -30,7 +31,7 @@ class CustomFunctionNode(FunctionNode):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `ctx.save_for_backward` got, each with its place in the graph."""
+        """The tensors that `ctx.save_for_backward` got, each with its place in the graph."""
         saved = self.saved
         if saved is None:
             raise FreedGraphError(
@@ -52,7 +53,7 @@ class CustomFunctionNode(FunctionNode):
 
 
 class OpenNode(AutoGradCaptureState):
-    """What `CustomGradFunction.apply` gets: the node itself, which has the ctx."""
+    """Hands the node, which has the ctx, to `CustomGradFunction.apply`."""
 
     node: CustomFunctionNode
 
@@ -156,7 +157,7 @@ def _materialized(node: CustomFunctionNode, grads: tuple[Any, ...]) -> tuple[Any
 
 
 class OnceGradFunction(OpExprGradFunction):
-    """Stands behind the gradients that a `once_differentiable` backward returned."""
+    """The gradient function of what a `once_differentiable` backward returned; it raises."""
 
     def __init__(self, node_name: str) -> None:
         self.node_name = f"{node_name}Backward"

@@ -1,8 +1,10 @@
-"""Nested containers of tensors: taken apart, and put together again around other tensors."""
+"""Nested containers of tensors: taken apart, put together around other tensors, and compared."""
 
 from __future__ import annotations
 
 import enum
+import math
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -113,3 +115,38 @@ def fixed_values(spec: Any) -> Iterator[Fixed]:
     elif isinstance(spec, Node):
         for child in spec.children:
             yield from fixed_values(child)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return whether two values are one object, or immutable ones of the same type and value.
+
+    Examples
+    --------
+    >>> from oneflow_lite.static.ir.tree import same
+    >>> same(1, True), same(0.0, -0.0), same(float("nan"), float("nan")), same((1, "a"), (1, "a"))
+    (False, False, True, True)
+    """
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if kind is float:
+        return a == b if a and b and not math.isnan(a) else _bits(a) == _bits(b)
+    if kind is complex:
+        return same(a.real, b.real) and same(a.imag, b.imag)
+    if kind in (bool, int, str, bytes, Device):
+        return bool(a == b)
+    if kind in (tuple, Size):
+        return len(a) == len(b) and all(map(same, a, b))
+    if kind in (slice, range):  # ranges of the same numbers may end elsewhere
+        return same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if isinstance(a, np.dtype):
+        return bool(a == b and a.metadata is None and b.metadata is None)
+    if isinstance(a, np.generic):
+        return a.dtype == b.dtype and a.dtype.kind in "biufc" and a.tobytes() == b.tobytes()
+    return False
+
+
+def _bits(value: float) -> bytes:
+    return struct.pack("d", value)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode, expose_saved
 from oneflow_lite.autograd.hooks import NodeHooks
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import FunctionNode, expose_saved
 from oneflow_lite.autograd.save_plan import Saved, SavePlan, Saver, output_edge
 from oneflow_lite.autograd.saved_tensor import (
     SavedTensor,
@@ -42,7 +42,7 @@ class AutoGradCaptureState:
     needs_input_grad: tuple[bool, ...] = ()
     saved_tensors: tuple[Any, ...] = ()
     _to_save: tuple[Any, ...] = ()
-    _to_open: tuple[Any, ...] = ()  # what open() gets once the prehooks of a node have run
+    _to_open: tuple[Any, ...] = ()  # for the inner open(), after the prehooks
 
     def save_for_backward(self, *tensors: Tensor) -> None:
         """Keep inputs or outputs of the op for `apply`."""
@@ -53,13 +53,13 @@ class OpExprGradFunction:
     """Base of gradient functions; subclass it for an op whose capture is irregular."""
 
     whole = True  # one call gives the gradients of all inputs
-    many = True  # ... of several inputs, so that the rule may ask which ones are needed
+    many = True  # there are several inputs, and the rule may ask which ones need a gradient
     materialize = True  # missing out_grads arrive as zeros
     shows_gradients = False  # user code gets gradients to see, and may keep them
     node_name: str
     rules: tuple[Rule, ...] = ()  # one per input, where whole is False
-    # For ops of one or two inputs: what saves when the first (1), the second (2) or both (3) need
-    # a gradient; None where nothing is saved.
+    # For ops of one or two inputs, the function that saves when the first input (1), the second (2)
+    # or both (3) need a gradient; None where nothing is saved.
     savers: list[Saver | None]
     _conjugated: OpExprGradFunction | None = None
 
@@ -340,7 +340,7 @@ def _conjugate_around(rule: Rule) -> Rule:
 
 
 class WrappedGradFunction(OpExprGradFunction):
-    """Another gradient function, with something done before or after it."""
+    """Does something before or after another gradient function."""
 
     def __init__(self, inner: OpExprGradFunction) -> None:
         self.inner = inner
@@ -351,8 +351,8 @@ class WrappedGradFunction(OpExprGradFunction):
         self.shows_gradients = inner.shows_gradients
         self.rules = inner.rules
 
-    # Methods, not attributes: many of these belong to one node, and one that held a method of its
-    # own would be a cycle.
+    # Methods, not attributes: an object that holds a method of its own is a reference cycle, and
+    # many of these belong to one node each.
 
     def open(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
@@ -403,7 +403,7 @@ class HookedGradFunction(WrappedGradFunction):
         return self
 
     def open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
-        """Put off what has to come after the prehooks."""
+        """Keep the arguments: `rule` opens the inner function once the prehooks have run."""
         state = AutoGradCaptureState()
         state._to_open = (node, saved, recorded)
         return state
@@ -426,10 +426,10 @@ class HookedGradFunction(WrappedGradFunction):
         wanted = task.exec_info
         needs = [n is not None and (wanted is None or n in wanted) for n, _ in node.edges]
         state.needs_input_grad = tuple(needs)
-        out_grads = task._materialize(node, inner, out_grads)
-        in_grads = task._apply_all(node, inner, F, state, out_grads)
+        out_grads = task.gradients.materialize(node, inner, out_grads)
+        in_grads = task.apply_all(node, inner, F, state, out_grads)
         return [
-            task._conform(grad, *edge, node) if needed and grad is not None else None
+            task.gradients.conform(grad, *edge, node) if needed and grad is not None else None
             for grad, edge, needed in zip(in_grads, node.edges, needs, strict=True)
         ]
 
@@ -440,13 +440,13 @@ def as_tensors(grads: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def as_given(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what hooks gave back as the task works with it."""
-    recorded = local.task.recorded
+    """Return tensors that hooks returned as the task works with them: as arrays, or as they are."""
+    recorded = local.task.gradients.recorded
     return tuple([t if t is None or recorded else t._data for t in tensors])
 
 
 class MissingGradFunction(OpExprGradFunction):
-    """Stands where an op has no gradient function: taking its gradient raises."""
+    """Takes the place of a gradient function that an op lacks; taking a gradient raises."""
 
     def __init__(self, op: OpExpr) -> None:
         self.node_name = f"{op.op_type_name}_backward"
@@ -454,7 +454,7 @@ class MissingGradFunction(OpExprGradFunction):
         self.savers = [None] * 4
 
     def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
-        """Raise: silence would be a wrong gradient."""
+        """Raise, where zeros would be a wrong gradient."""
         raise NotDifferentiableError(
             f"{self.op_type_name}: no gradient function is registered, so its gradient cannot be "
             f"taken; register one with register_grad_func({self.op_type_name!r}), or detach() "
@@ -508,7 +508,7 @@ def register_grad_func(
             raise RegistrationError(
                 f"gradient function {op_type_name!r} is registered already; choose another name"
             )
-        op_expr(op_type_name).grad_function = None  # found also when it comes after the first use
+        op_expr(op_type_name).grad_function = None  # looked up anew, in case the op was used before
         return target
 
     return decorator
