@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from oneflow_lite.autograd.hooks import RemovableHandle
 from oneflow_lite.errors import (
@@ -23,6 +23,9 @@ from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
 from oneflow_lite.nn.state import ModuleState
 from oneflow_lite.nn.traversal import Traversal
 from oneflow_lite.tensor import Tensor
+
+if TYPE_CHECKING:
+    from oneflow_lite.static.compile.face import CompiledCall
 
 _FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what makes an empty one
     "_parameters": dict,
@@ -43,6 +46,8 @@ _FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what mak
     "_load_state_dict_post_hooks": dict,
     "_modules": dict,
 }
+# Empty until a module is compiled in place: asking this first makes the others' calls no slower.
+IN_PLACE: list[bool] = []
 # Functions of the user that see, and may replace, what any module registers; by kind.
 _REGISTRATION_HOOKS: dict[str, dict[int, Hook]] = {"parameters": {}, "buffers": {}, "modules": {}}
 
@@ -79,6 +84,7 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
     """Whether `Module.__init__` hands its arguments to the next class of the MRO."""
 
     training: bool
+    _compiled_call_impl: CompiledCall | None = None  # set by `compile`
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
@@ -114,6 +120,8 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if IN_PLACE and self._compiled_call_impl is not None:
+            return self._compiled_call_impl.of(self)(*args, **kwargs)
         if (
             self._forward_hooks
             or self._forward_pre_hooks
@@ -123,6 +131,9 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         ):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call_with_hooks(args, kwargs)
 
     # Registration
 
@@ -245,6 +256,8 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
             members = fields.get(kind)  # missing while a copy or a subclass is half built
             if members is not None and name in members:
                 return members[name]
+        if name == "explain" and self._compiled_call_impl is not None:
+            return self._compiled_call_impl.of(self).explain
         raise ModuleAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -339,18 +352,13 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
             clear_grad(parameter, set_to_none)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Have calls of this module compiled, with the options of `flow.compile`."""
-        module = self._uncompiled()
-        compile = import_module("oneflow_lite.static.capture").compile  # it stands on modules
-        self.__class__ = type(compile(module, *args, **kwargs))
+        """Have calls of this module compiled, with the options of `flow.compile`.
 
-    def _uncompiled(self) -> Self:
-        """Return a module of the same content that is called eagerly."""
-        kind = type(self)
-        plain: Any = kind.__bases__[0] if "explain" in vars(kind) else kind
-        module: Self = plain.__new__(plain)
-        module.__dict__ = self.__dict__
-        return module
+        Where a class defines `__call__`, that is what it does in `super().__call__()`. Copies and
+        pickles are compiled as well; `flow.explain` tells how the calls went.
+        """
+        face = import_module("oneflow_lite.static.compile.face")  # it stands on modules
+        face.compile_in_place(self, *args, **kwargs)
 
     # Text
 
