@@ -106,8 +106,11 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Any) -> None:
+        state, slots = state if isinstance(state, tuple) else (state, {})  # of a class with slots
         self.__dict__.update(state)
+        for name, value in slots.items():
+            setattr(self, name, value)
         for name, empty in _FIELDS.items():  # that an older version of the package did not have
             if name not in self.__dict__:
                 self.__dict__[name] = empty()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.nn.parameter import is_lazy
+from oneflow_lite.spellings import warn_caller
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.guards import same
@@ -110,7 +110,7 @@ class CompiledFunction(FunctionStandIn):
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
         if self._recorded_in_vain >= 2 * RECORDINGS_KEPT:
-            return self._run_eagerly(self._note(_TOO_MANY, 1), args, kwargs)
+            return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
         return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
@@ -141,16 +141,12 @@ class CompiledFunction(FunctionStandIn):
                 return refusal
         return None
 
-    def _note(self, reason: str, depth: int) -> str:
-        """Keep a reason for `explain`, and warn of it once, `depth` frames below the caller."""
+    def _note(self, reason: str) -> str:
+        """Keep a reason for `explain`, and warn of it once."""
         if reason not in self._explanation.reasons:
             self._explanation.reasons.append(reason)
             if not self._fullgraph:
-                warnings.warn(
-                    f"flow.compile: {self.__name__}() runs eagerly: {reason}",
-                    UserWarning,
-                    stacklevel=depth + 2,
-                )
+                warn_caller(f"flow.compile: {self.__name__}() runs eagerly: {reason}")
         return reason
 
     def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -251,7 +247,7 @@ class CompiledFunction(FunctionStandIn):
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if not refusal.attempts_left:
             self._explanation.fallbacks += 1
-            self._note(reason, 3)
+            self._note(reason)
 
 
 def _looks_at_the_graph(watch: CallWatch) -> list[str]:

@@ -182,7 +182,7 @@ class CompiledCall:
         return function
 
 
-def compile_in_place(module: Module, fullgraph: bool = False, mode: str | None = None) -> None:
+def compile_in_place(module: Module, *, fullgraph: bool = False, mode: str | None = None) -> None:
     """Have calls of a module compiled, as `Module.compile` says."""
     compile(module, fullgraph=fullgraph, mode=mode)  # checks the options
     module.__dict__["_compiled_call_impl"] = call = CompiledCall(fullgraph, mode)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import functools
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -19,8 +20,9 @@ from typing import Any
 _OWN = frozenset(("__call__", "__copy__", "__deepcopy__", "__reduce_ex__"))
 _NOT_PASSED_ON = _OWN | frozenset(
     """
-    __new__ __init__ __del__ __getattribute__ __getattr__ __setattr__ __delattr__ __eq__ __ne__
-    __reduce__ __slots__ __module__
+    __new__ __init__ __del__ __init_subclass__ __subclasshook__ __class_getitem__ __getattribute__
+    __getattr__ __setattr__ __delattr__ __eq__ __ne__ __reduce__ __class__ __dict__ __weakref__
+    __slots__ __module__
     """.split()
 )
 
@@ -31,8 +33,8 @@ def acts_like_a_function(model: Any) -> bool:
     return issubclass(kind, type) or any("__get__" in vars(cls) for cls in kind.__mro__)
 
 
-class FunctionStandIn:
-    """Stands for a function, or for the calls of another object; a subclass defines `__call__`.
+class FunctionStandIn(ABC):
+    """Stands for a function, or for the calls of another object.
 
     Attributes
     ----------
@@ -49,6 +51,10 @@ class FunctionStandIn:
         if acts_like_a_function(function):
             functools.update_wrapper(self, function, updated=())
             self._binds = not isinstance(function, (type, MethodType))
+
+    @abstractmethod
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Do what a call of the function does."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return MethodType(self, instance) if self._binds and instance is not None else self
@@ -114,7 +120,7 @@ class ObjectStandIn:
     def __getattribute__(self, name: str) -> Any:
         if name in _OWN:
             return object.__getattribute__(self, name)
-        model = _model_of(self)
+        model = compiled_of(self).__wrapped__
         try:
             value = getattr(model, name)
         except AttributeError:
@@ -125,7 +131,7 @@ class ObjectStandIn:
             raise
         if type(value) is MethodType and value.__self__ is model:
             return MethodType(_Method(value.__func__), self)
-        return _seen_from(self, value)
+        return self if value is model else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(_model_of(self), name, value)
@@ -159,10 +165,6 @@ def _model_of(stand_in: Any) -> Any:
     return compiled_of(stand_in).__wrapped__
 
 
-def _seen_from(stand_in: Any, value: Any) -> Any:
-    return stand_in if value is _model_of(stand_in) else value
-
-
 class _Method:
     """A method of an object, to be bound to what stands for it."""
 
@@ -170,7 +172,9 @@ class _Method:
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, stand_in: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return _seen_from(stand_in, self.__wrapped__(_model_of(stand_in), *args, **kwargs))
+        model = _model_of(stand_in)
+        result = self.__wrapped__(model, *args, **kwargs)
+        return stand_in if result is model else result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
@@ -188,12 +192,10 @@ def stand_in(compiled: FunctionStandIn) -> Any:
     members: dict[str, Any] = {}
     for cls in reversed(kind.__mro__[:-1]):
         for name, value in vars(cls).items():
-            if name[:2] != "__" or name[-2:] != "__" or name in _NOT_PASSED_ON:
-                continue
-            if callable(value):
-                members[name] = _special(name)
-            elif not hasattr(type(value), "__get__"):
-                members[name] = value  # as `__hash__ = None`, or what a dataclass keeps
+            if name[:2] == name[-2:] == "__" and name not in _NOT_PASSED_ON:
+                is_method = callable(value) or hasattr(type(value), "__get__")
+                # Others are as `__hash__ = None`, or what a dataclass keeps.
+                members[name] = _special(name) if is_method else value
     members |= {"__slots__": (), "__module__": __name__}
     made: Any = object.__new__(type(kind.__name__, (ObjectStandIn,), members))
     vars(ObjectStandIn)["_compiled"].__set__(made, compiled)
@@ -203,6 +205,11 @@ def stand_in(compiled: FunctionStandIn) -> Any:
 def _special(name: str) -> Callable[..., Any]:
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         model = _model_of(self)
-        return _seen_from(self, getattr(type(model), name)(model, *args, **kwargs))
+        kind = type(model)
+        member = next(vars(cls)[name] for cls in kind.__mro__ if name in vars(cls))
+        if hasattr(type(member), "__get__"):  # bound as Python binds special methods
+            member = type(member).__get__(member, model, kind)
+        result = member(*args, **kwargs)
+        return self if result is model else result
 
     return method
