@@ -22,7 +22,7 @@ _NOT_PASSED_ON = _OWN | frozenset(
     """
     __new__ __init__ __del__ __init_subclass__ __subclasshook__ __class_getitem__ __getattribute__
     __getattr__ __setattr__ __delattr__ __eq__ __ne__ __reduce__ __class__ __dict__ __weakref__
-    __slots__ __module__
+    __slots__ __module__ __qualname__ __doc__
     """.split()
 )
 

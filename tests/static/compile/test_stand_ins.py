@@ -143,7 +143,10 @@ def state(module):
 @use
 def walked_through(module):
     calls(module, 1)
-    found = [type(each).__name__ for each in module.modules()], [n for n, _ in module.named_parameters()]
+    found = (
+        [type(each).__name__ for each in module.modules()],
+        [n for n, _ in module.named_parameters()],
+    )
     seen = []
     module.apply(lambda each: seen.append(type(each).__name__))
     return found, seen, [n for n, _ in module.named_buffers()]
