@@ -53,19 +53,12 @@ class WithKeywords(type(nn.Module)):
         super().__init__(name, bases, members)
         cls.size = size
 
-
-@kind
-class MetaclassKeywords(Plain, metaclass=WithKeywords, size=2):
-    pass
-
-
-class OneInstance(type(nn.Module)):
     def __call__(cls, *args):
         assert args == ("made",)
         return super().__call__()
 
 
-class MetaclassCall(Plain, metaclass=OneInstance):
+class OwnMetaclass(Plain, metaclass=WithKeywords, size=2):
     pass
 
 
@@ -100,14 +93,8 @@ class Registered(Plain):
 
 
 @kind
-class InRegistry(Registered, key="one"):
+class InRegistry(Registered, key="the only one"):
     pass
-
-
-@kind
-class Final(Plain):
-    def __init_subclass__(cls, **kwargs):
-        raise TypeError("no subclasses")
 
 
 @kind
@@ -193,12 +180,11 @@ class Concrete(Abstract, Plain):
         return Plain.forward(self, x, times)
 
 
-@kind
 class GenericModule(Plain, typing.Generic[T]):
     pass
 
 
-KINDS["GenericModule[int]"] = GenericModule[int]
+KINDS["GenericModule"] = GenericModule[int]
 
 
 @kind
@@ -297,7 +283,7 @@ def parametrized():
 
 
 KINDS |= {
-    "MetaclassCall": lambda: MetaclassCall("made"),
+    "OwnMetaclass": lambda: OwnMetaclass("made"),
     "NewArguments": lambda: NewArguments(2),
     "Lazy": LazyScaling,
     "Parametrized": parametrized,
