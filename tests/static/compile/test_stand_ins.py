@@ -200,7 +200,11 @@ def inside_another(module):
     outer.named = module
     outer.eval()
     listed = list(outer.state_dict()), len(list(outer.modules())), len(list(outer.parameters()))
-    outer.load_state_dict(outer.state_dict())
+    outer.load_state_dict(outer.double().float().state_dict())
+    if "Parametrized" not in type(module).__name__:
+        copied = copy.deepcopy(outer)
+        copied[1].scale = 5.0
+        listed += calls(copied), copied[1] is copied.named
     return listed, module.training, calls(outer), repr(outer), outer[1] is module
 
 
