@@ -150,7 +150,7 @@ def explain(compiled: Any) -> Explanation:
             hint="compile it first",
             kind=ArgumentTypeError,
         )
-    return found.explain()
+    return CompiledFunction.explain(found)  # it may have an attribute of that name
 
 
 class CompiledCall:

@@ -62,7 +62,9 @@ def test_a_function_keeps_what_it_is():
     double.mode = double.fullgraph = double.function = "mine"  # as of any function
     assert call(double) == [0, 2, 4] and double.mode == "mine" and not hasattr(plain, "mode")
     assert double(x=flow.ones(1), times=3.0).item() == 3
-    del double.mode, double.fullgraph, double.function
+    double.explain = "mine"
+    assert double.explain == "mine" and flow.explain(double).hits > 0
+    del double.mode, double.fullgraph, double.function, double.explain
 
 
 def test_arguments_of_any_name():
