@@ -184,7 +184,7 @@ if TYPE_CHECKING:
         sparse_coo_tensor as sparse_coo_tensor,
         spmm as spmm,
     )
-    from oneflow_lite.static.capture import compile as compile
+    from oneflow_lite.static.compile.face import compile as compile, explain as explain
 else:
     _MODULES = """
         distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim random
@@ -203,7 +203,7 @@ else:
         "norm_except_dim range scalar_tensor unsafe_split_with_sizes",
         "serialization": "load save",
         "sparse": "sparse_coo sparse_coo_tensor spmm",
-        "static.capture": "compile",
+        "static.compile.face": "compile explain",
     }
     _ELSEWHERE = {name: module for module, names in _MEMBERS.items() for name in names.split()}
 

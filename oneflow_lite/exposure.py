@@ -75,7 +75,7 @@ METHODS: dict[str, dict[str, str]] = {
     "FunctionNode": {
         "autograd.node_access": "__call__=call __dir__=attribute_names _look_up=saved_attribute",
     },
-    "Module": {"static.capture.compiled": "compile=compile_in_place"},
+    "Module": {"static.compile.face": "compile=compile_in_place"},
     "Optimizer": {"static.lazy.minimize": "minimize"},
 }
 _namespaces: list[tuple[str, dict[str, Any]]] = []

@@ -10,7 +10,7 @@ import textwrap
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import no_grad
@@ -36,6 +36,9 @@ from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
 from oneflow_lite.nn.state_loading import Problems, Undo, as_dimensionless, mismatch, restorer
 from oneflow_lite.tensor import Tensor
 
+if TYPE_CHECKING:
+    from oneflow_lite.static.compile.face import CompiledCall
+
 _FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and what makes an empty one
     "_parameters": dict,
     "_buffers": dict,
@@ -56,6 +59,8 @@ _FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and wha
     "_modules": dict,
 }
 _EXTRA = "_extra_state"  # the key of what get_extra_state returns
+# Empty until a module is compiled in place: asking this first makes the others' calls no slower.
+IN_PLACE: list[bool] = []
 # By kind of member: functions of the user that see what any module registers, and may replace it.
 _REGISTRATION_HOOKS: dict[str, dict[int, Hook]] = {"parameters": {}, "buffers": {}, "modules": {}}
 
@@ -111,6 +116,7 @@ class Module:
 
     training: bool
     _version: ClassVar[int] = 1  # of the layout of a class's state; stands in the metadata
+    _compiled_call_impl: CompiledCall | None = None  # set by `compile`
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _non_persistent_buffers_set: set[str]
@@ -148,8 +154,11 @@ class Module:
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Any) -> None:
+        state, slots = state if isinstance(state, tuple) else (state, {})  # of a class with slots
         self.__dict__.update(state)
+        for name, value in slots.items():
+            setattr(self, name, value)
         for name, empty in _FIELDS.items():  # an older version of the package lacked some
             if name not in self.__dict__:
                 self.__dict__[name] = empty()
@@ -162,6 +171,8 @@ class Module:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if IN_PLACE and self._compiled_call_impl is not None:
+            return self._compiled_call_impl.of(self)(*args, **kwargs)
         if (
             self._forward_hooks
             or self._forward_pre_hooks
@@ -171,6 +182,9 @@ class Module:
         ):
             return call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return call_with_hooks(self, args, kwargs)
 
     # Registration
 
@@ -293,6 +307,8 @@ class Module:
             members = fields.get(kind)  # missing while a copy or a subclass is half built
             if members is not None and name in members:
                 return members[name]
+        if name == "explain" and self._compiled_call_impl is not None:
+            return self._compiled_call_impl.of(self).explain
         raise ModuleAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -561,14 +577,6 @@ class Module:
             clear_grad(parameter, set_to_none)
 
     compile: Callable[..., None]  # from where flow.compile is: `exposure.METHODS`
-
-    def _uncompiled(self) -> Self:
-        """Return a module of the same content that is called eagerly."""
-        kind = type(self)
-        plain: Any = kind.__bases__[0] if "explain" in vars(kind) else kind
-        module: Self = plain.__new__(plain)
-        module.__dict__ = self.__dict__
-        return module
 
     # Moving and converting, in place: the Parameter objects stay the same
 

@@ -8,7 +8,7 @@ def is_one_of(module: Module, *names: str) -> bool:
     package = __name__.partition(".")[0]
     return any(
         cls.__name__ in names and cls.__module__.partition(".")[0] == package
-        for cls in type(module).__mro__
+        for cls in module.__class__.__mro__
     )
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +9,11 @@ import attrs
 
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError, arg_error
+from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
-from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
+from oneflow_lite.spellings import warn_caller
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.call_watch import CallWatch
 from oneflow_lite.static.capture.outside import Outside
@@ -24,8 +21,8 @@ from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, d
 from oneflow_lite.static.capture.recording import Recording
 from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.capture.tensor_states import TensorState
+from oneflow_lite.static.compile.stand_ins import FunctionStandIn
 from oneflow_lite.static.ir.tree import same
-from oneflow_lite.static.runtime.interpreter_core import MODES
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
@@ -71,13 +68,11 @@ class _Refusal:
     attempts_left: int
 
 
-class CompiledFunction:
+class CompiledFunction(FunctionStandIn):
     """What `flow.compile` returns for a function.
 
     Attributes
     ----------
-    fullgraph : bool
-        Whether `CaptureError` is raised where a call would run eagerly.
     notes_of_calls : frozenset of str
         The attributes that every call may change.
     """
@@ -87,34 +82,17 @@ class CompiledFunction:
     )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
-        functools.update_wrapper(self, function, updated=())
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
-        self.function = function
-        self.fullgraph = fullgraph
-        self.mode = mode
+        super().__init__(function, fullgraph, mode)
         self._recordings: list[Recording] = []
         self._refusals: list[_Refusal] = []
         self._recorded_in_vain = 0  # recordings since the last hit
         self._explanation = Explanation()
         self._lock = make_lock()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
-        """Return a function that calls a copy of what this one calls; most are no copies."""
-        function = copy.deepcopy(self.function, memo)
-        if function is self.function:
-            return self
-        made = CompiledFunction(function, self.fullgraph, self.mode)
-        users = {name: value for name, value in vars(self).items() if name not in vars(made)}
-        vars(made).update(copy.deepcopy(users, memo))
-        return made
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         state = local.state
         if state.general or local.task is not None:  # somebody looks at every op, or a hook runs
-            return self.function(*args, **kwargs)
+            return self.__wrapped__(*args, **kwargs)
         for position, recording in enumerate(self._recordings):
             tensors = recording.match(args, kwargs)
             if tensors is not None:
@@ -125,14 +103,14 @@ class CompiledFunction:
                 try:
                     return recording.replay(tensors)
                 except Exception:
-                    if self.fullgraph or not recording.can_begin_again:
+                    if self._fullgraph or not recording.can_begin_again:
                         raise
-                return self.function(*args, **kwargs)  # which may handle it
+                return self.__wrapped__(*args, **kwargs)  # which may handle it
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
         if self._recorded_in_vain >= 2 * RECORDINGS_KEPT:
-            return self._run_eagerly(self._note(_TOO_MANY, 1), args, kwargs)
+            return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
         return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
@@ -163,23 +141,19 @@ class CompiledFunction:
                 return refusal
         return None
 
-    def _note(self, reason: str, depth: int) -> str:
-        """Keep a reason for `explain`, and warn of it once, `depth` frames below the caller."""
+    def _note(self, reason: str) -> str:
+        """Keep a reason for `explain`, and warn of it once."""
         if reason not in self._explanation.reasons:
             self._explanation.reasons.append(reason)
-            if not self.fullgraph:
-                warnings.warn(
-                    f"flow.compile: {self.__name__}() runs eagerly: {reason}",
-                    UserWarning,
-                    stacklevel=depth + 2,
-                )
+            if not self._fullgraph:
+                warn_caller(f"flow.compile: {self.__name__}() runs eagerly: {reason}")
         return reason
 
     def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.fullgraph:
+        if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         self._explanation.fallbacks += 1
-        return self.function(*args, **kwargs)
+        return self.__wrapped__(*args, **kwargs)
 
     # Recording
 
@@ -188,7 +162,7 @@ class CompiledFunction:
     ) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
         arguments = Arguments(args, kwargs)
-        if self.mode == "cuda_graph" and not any(t.is_cuda for t in arguments.tensors):
+        if self._mode == "cuda_graph" and not any(t.is_cuda for t in arguments.tensors):
             raise arg_error(
                 "compile",
                 "mode",
@@ -197,15 +171,15 @@ class CompiledFunction:
                 hint="move the arguments with .to('cuda')",
                 kind=ArgumentError,
             )
-        outside = Outside.of(self.function, args, kwargs)
+        outside = Outside.of(self.__wrapped__, args, kwargs)
         reachable = [tensor for tensor, _ in outside.tensors.values()]
         tensors = {id(t): t for t in (*arguments.tensors, *reachable)}
         if any(map(is_lazy, tensors.values())):  # a lazy module gets its parameters in this call
             self._explanation.fallbacks += 1
-            return self.function(*args, **kwargs)
+            return self.__wrapped__(*args, **kwargs)
         states = [TensorState.of(tensor) for tensor in tensors.values()]
         recorder = RecordingInterpreter(
-            self.fullgraph,
+            self._fullgraph,
             _sources(states),
             {id(state.data): state.edge for state in reversed(states)},
         )
@@ -215,7 +189,7 @@ class CompiledFunction:
         watch = CallWatch()
         stack = AutogradInterpreter(recorder)
         with StateChange(interpreter=stack), watch:
-            value = self.function(*args, **kwargs)
+            value = self.__wrapped__(*args, **kwargs)
         try:
             stopped = [recorder.stopped] if recorder.stopped else []
             reasons = [*stopped, *watch.reasons(outside), *_looks_at_the_graph(watch)]
@@ -242,7 +216,7 @@ class CompiledFunction:
                     value,
                     not _GRADIENT_CODE.isdisjoint(watch.own),
                     GraphTask.run.__code__ in watch.own,
-                    self.mode,
+                    self._mode,
                 )
             if not any([code.co_exceptiontable for code in watch.entered]):
                 recording.can_begin_again = False  # nothing in the function handles exceptions
@@ -262,7 +236,7 @@ class CompiledFunction:
         self, refusal: _Refusal | None, arguments: Arguments, reason: str, for_good: bool
     ) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
-        if self.fullgraph:
+        if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         if refusal is None:
             refusal = _Refusal(arguments, reason, ATTEMPTS)
@@ -273,7 +247,7 @@ class CompiledFunction:
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if not refusal.attempts_left:
             self._explanation.fallbacks += 1
-            self._note(reason, 3)
+            self._note(reason)
 
 
 def _looks_at_the_graph(watch: CallWatch) -> list[str]:
@@ -310,117 +284,3 @@ def _optimizer_tensors(recorder: RecordingInterpreter, outside: Outside) -> list
             raise NotReplayable("it changes options of an optimizer for some steps")
         found.update({id(tensor): tensor for tensor in owner.own_tensors()})
     return list(found.values())
-
-
-def compile(
-    model: Callable[..., Any] | None = None, *, fullgraph: bool = False, mode: str | None = None
-) -> Any:
-    """Return a function, or a module, that replays what calls of `model` have done before.
-
-    The first call with arguments of certain shapes runs eagerly and is recorded; later ones that
-    agree in everything the function read run the recorded Program. Others are recorded anew. A
-    call that cannot be repeated without running the function, because it reads values or changes
-    objects outside, stays eager, with one warning.
-
-    Parameters
-    ----------
-    model : callable or Module
-        What to compile; left out, `compile` is a decorator with options. A Module is returned as
-        an object of the same class and content: parameters, state dict and train/eval are shared.
-    fullgraph : bool
-        Whether to raise `CaptureError` instead of running eagerly.
-    mode : {None, "straight_line", "work_queue", "cuda_graph"}
-        How the Program is run, see `static.InterpreterCore`; None takes the first.
-
-    Returns
-    -------
-    callable
-        With `explain()`, which counts captures, hits and fallbacks and gives reasons.
-
-    Raises
-    ------
-    ArgumentTypeError
-        When `model` cannot be called.
-    ArgumentError
-        For another mode.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> w = flow.ones(2, requires_grad=True)
-    >>> @flow.compile
-    ... def step(x):
-    ...     loss = (w * x).sum()
-    ...     loss.backward()
-    ...     with flow.no_grad():
-    ...         w.sub_(w.grad * 0.1)
-    ...     w.grad = None
-    ...     return loss
-    >>> for _ in range(4):
-    ...     print(round(step(flow.ones(2)).item(), 4))
-    2.0
-    1.8
-    1.6
-    1.4
-    >>> step.explain().captures, step.explain().hits
-    (1, 3)
-    """
-    if mode is not None and mode not in MODES:
-        raise arg_error(
-            "compile",
-            "mode",
-            expected=f"None or one of {', '.join(map(repr, MODES))}",
-            got=repr(mode),
-            hint="leave it out",
-            kind=ArgumentError,
-        )
-    if model is None:
-        return functools.partial(compile, fullgraph=fullgraph, mode=mode)
-    if not callable(model):
-        raise arg_error(
-            "compile",
-            "model",
-            expected="a function or a Module",
-            got=type(model).__name__,
-            hint="pass what is called, not its result",
-            kind=ArgumentTypeError,
-        )
-    function = CompiledFunction(model, fullgraph, mode)
-    return _compiled_module(model, function) if isinstance(model, Module) else function
-
-
-def _compiled_module(module: Module, function: CompiledFunction) -> Module:
-    """Return a module that shares everything with another one and is called compiled."""
-    kind = type(module)
-
-    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
-        if self.__dict__ is not module.__dict__:  # a copy that the class made in its own way
-            return kind.__call__(self, *args, **kwargs)
-        return function(*args, **kwargs)
-
-    def copied(self: Module) -> Module:
-        return _compile_again(copy.copy(module), function.fullgraph, function.mode)
-
-    def reduced(self: Module, protocol: Any) -> tuple[Any, ...]:
-        return _compile_again, (module, function.fullgraph, function.mode)
-
-    names = {
-        "__call__": call,
-        "__copy__": copied,
-        "__reduce_ex__": reduced,
-        "explain": staticmethod(function.explain),
-        "__module__": __name__,
-    }
-    compiled: Module = kind.__new__(type(kind.__name__, (kind,), names))
-    compiled.__dict__ = module.__dict__
-    return compiled
-
-
-def _compile_again(module: Module, fullgraph: bool, mode: str | None) -> Module:
-    """Compile the copy of a module whose original was compiled."""
-    return _compiled_module(module, CompiledFunction(module, fullgraph, mode))
-
-
-def compile_in_place(self: Module, *args: Any, **kwargs: Any) -> None:
-    """Have calls of this module compiled, with the options of `flow.compile`."""
-    self.__class__ = type(compile(self._uncompiled(), *args, **kwargs))

@@ -56,6 +56,7 @@ from oneflow_lite.static.capture.trusted import (
     origin_of_class,
     origin_of_module,
 )
+from oneflow_lite.static.compile.stand_ins import ObjectStandIn, compiled_of
 from oneflow_lite.tensor import Tensor
 
 LIMIT = 200_000  # objects; more than that is no state that a training step reads
@@ -78,7 +79,10 @@ _VITAL = frozenset(
 _REPLACED = ("forward", "__call__", "step")  # methods of the package that users' code replaces
 _HARMLESS = ("typing", "abc", "enum", "collections.abc")  # bases without state of their own
 # Modules of the package whose objects neither change nor lead to what users wrote.
-_OPAQUE = ("op_expr", "extend", "device", "dtype", "autograd.mode", "autograd.user_backward")
+_OPAQUE = (
+    "op_expr", "extend", "device", "dtype", "autograd.mode", "autograd.user_backward",
+    "static.compile.face",
+)  # fmt: skip
 # Modules whose objects say the same to everyone, or are gone through by other ways.
 _STATELESS = ("typing", "types", "_collections", "dataclasses")
 _WRAPPERS = (property, staticmethod, classmethod, functools.partial, functools.cached_property)
@@ -181,6 +185,8 @@ class Traversal:
         kind = type(value)
         if isinstance(value, Tensor):
             self._tensor(value, path)
+        elif issubclass(kind, ObjectStandIn):
+            self.later(compiled_of(value), path)
         elif kind is FunctionType:
             self._function(value, path)
         elif kind is MethodType:
