@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import deque
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -54,8 +55,10 @@ def _parts(thing: Any) -> list[Any]:
     """Return what a container holds."""
     if isinstance(thing, dict):
         return [part for item in thing.items() for part in item]
-    if isinstance(thing, (list, tuple)):
+    if isinstance(thing, (list, tuple, deque)):
         return list(thing)
+    if isinstance(thing, (set, frozenset)):
+        return sorted(thing, key=repr)
     if isinstance(thing, np.generic):
         return [thing.item()]
     return []
