@@ -1,4 +1,4 @@
-"""Runs sub-blocks: what the kernels of control flow do with the blocks among their attributes."""
+"""Runs the sub-blocks that the kernels of control flow have among their attributes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from oneflow_lite.static.tracked import changes
 
 
 class BlockNotes:
-    """What is kept with a sub-block.
+    """Notes that are kept with a sub-block.
 
     Attributes
     ----------
     block : weak reference
-        The block itself: a copy of it, which begins with the notes of the original, tells by this
+        The block itself. A copy of a block begins with the notes of the original, and sees by this
         that it needs its own.
     trace : Trace or None
-        How it was captured, for its gradient; None for a block that was loaded.
+        The block's symbolic tensors, for its gradient; None for a block that was loaded.
     """
 
     def __init__(self, block: Block, trace: Any = None) -> None:
@@ -36,8 +36,8 @@ class BlockNotes:
         self._checked: tuple[int, Any] = (-1, None)
 
     def runner(self, key: Any, block: Block) -> StraightLine:
-        """Return what runs the block for given feeds and fetches on a device."""
-        if self._checked[0] != changes():  # some Program was changed: was this block?
+        """Return the runner of the block for given feeds and fetches on a device."""
+        if self._checked[0] != changes():  # some Program has changed, perhaps this block
             values = [desc.value for desc in block.vars.values() if desc.value is not None]
             content = (list_block(block), [id(value) for value in values])
             if content != self._checked[1]:
@@ -50,7 +50,7 @@ class BlockNotes:
 
 
 def notes_of(block: Block) -> BlockNotes:
-    """Return the notes of a block, its own ones."""
+    """Return the notes of a block, new ones for a copy."""
     notes: BlockNotes | None = block.notes
     if notes is None or notes.block() is not block:
         notes = block.notes = BlockNotes(block, notes and notes.trace)
@@ -67,9 +67,9 @@ def run_block(
     block : Block
         One that uses no variable of the blocks around it.
     names : sequence of str
-        The variables that are given; those that the block does not know are left out.
+        The variables that are given; names that the block lacks are ignored.
     fetches : tuple of str
-        Variables that ops of the block make.
+        Variables that the block's ops make.
     arrays : sequence of array
         For `names`.
 

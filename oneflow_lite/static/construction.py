@@ -1,4 +1,4 @@
-"""Whether an op that is captured builds a network (startup Program) or is part of every run."""
+"""Tells whether a captured op builds a network (startup Program) or is part of every run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stage(enum.Enum):
 
 
 def stage(outermost: FrameType | None) -> Stage:
-    """Return the stage of the present call, judged by the frames above `outermost`.
+    """Return the stage of the current call, judged by the frames above `outermost`.
 
     A module is built in its `__init__`, `reset_parameters` and `reset_running_stats`; the functions
     of `nn.init` initialise.

@@ -1,4 +1,4 @@
-"""The hash of a Program, by which an Executor finds what it has analysed before."""
+"""The hash of a Program, by which an Executor finds the analysis that it made before."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _op_text(op: OpDesc) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return text that is the same for equal values of one type only.
+    """Return a text that is the same only for equal values of one type.
 
-    What has no text of its own is known by its identity.
+    Objects without a text of their own are told apart by identity.
     """
     kind = type(value)
     if kind in _PLAIN or isinstance(value, (np.dtype, np.generic)):

@@ -1,4 +1,4 @@
-"""What print(program) shows: variables with their types, ops as assignments, source lines."""
+"""The text of print(program): variables with their types, ops as assignments, source lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oneflow_lite.op_expr import OpExpr
 if TYPE_CHECKING:
     from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
 
-_FEW = 8  # elements of an array that are shown
+_FEW = 8  # how many elements of an array are shown
 
 
 def list_program(program: Program) -> str:
@@ -25,7 +25,7 @@ def list_program(program: Program) -> str:
 def list_block(block: Block) -> str:
     """Return the listing of one block: its variables, then its ops.
 
-    Temporaries are not listed apart: each op ends with the types of what it makes.
+    Temporaries are not listed there: each op ends with the types of its outputs.
     """
     parent = "" if block.parent_idx < 0 else f" in block {block.parent_idx}"
     lines = [f"block {block.idx}{parent}"]
@@ -81,7 +81,7 @@ def _source(op: OpDesc) -> str:
 
 
 def attrs_text(op: OpDesc) -> str:
-    """Return the attributes in braces, each name with its value; nothing where there are none."""
+    """Return the attributes in braces, as names with values; an empty text where there are none."""
     if not op.attrs:
         return ""
     return f"  {{{', '.join(f'{name}={_value_text(value)}' for name, value in op.attrs.items())}}}"

@@ -1,4 +1,4 @@
-"""The picture of a Program: Graphviz text."""
+"""A picture of a Program, as text for Graphviz."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """StraightLine: replays a plan as one generated Python function, one line for each op.
 
-Kernels, buffers, constants and all views of memory that stays where it is are made once and are
-globals of that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is
-the number of its op, so an exception tells its op without any bookkeeping while nothing is wrong.
+Kernels, buffers, constants and all views of memory with a fixed place are made once, as globals of
+that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is the number of
+its op, so an exception names its op without any bookkeeping at run time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from oneflow_lite.static.location import GENERATED
 from oneflow_lite.static.plan import ExecutionPlan
 from oneflow_lite.static.program import OpDesc, VarDesc
 
-_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns of a third positional argument there
-ALIGNMENT = 64  # of buffers: a cache line, and what vector instructions like best
+_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns about a third positional argument of these
+ALIGNMENT = 64  # of buffers: a cache line, which also suits vector instructions
 
 
 class StraightLine:
-    """A plan as a function of arrays.
+    """A plan that runs as a function of arrays.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class StraightLine:
         Returns
         -------
         list of array
-            In the order of `plan.fetches`; what an op computed is in memory of its own.
+            In the order of `plan.fetches`; results of ops are in memory of their own.
         """
         with self._lock:
             bound = self._externals
@@ -102,7 +102,7 @@ class StraightLine:
             raise
 
     def _explain(self, error: Exception, code: CodeType) -> None:
-        """Attach the op that failed, and the user's line that called it."""
+        """Add a note on the op that failed, and on the user's line that called it."""
         traceback = error.__traceback__
         while traceback is not None:
             if traceback.tb_frame.f_code is code:
@@ -160,7 +160,7 @@ class StraightLine:
         self._function = namespace["run"]
 
     def _line(self, op: OpDesc, writer: _Writer, buffers: dict[str, Any]) -> str | None:
-        """Return the code of one op; None for a view that stays where it is."""
+        """Return the code of one op; None for a view of memory with a fixed place."""
         fixed = writer.fixed
         xp = array_module(device_of_op(op, self.plan.block))
         kernel, is_ufunc = bound_kernel(op, xp)
@@ -183,12 +183,12 @@ class StraightLine:
         new = op.new_outputs
         if not new:
             if op.type == "copy_" and self.plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
-                return None  # it was computed there
+                return None  # it was computed in that place
             return call()
         out = None
         if len(new) == 1 and op.schema.out:
             taken = self.plan.in_place.get(new[0])
-            if op.type == "clone" and taken == op.inputs[0]:  # the copy of what dies: itself
+            if op.type == "clone" and taken == op.inputs[0]:  # of a variable that dies
                 if taken in fixed:
                     fixed[new[0]] = fixed[taken]
                     return None
@@ -207,7 +207,7 @@ class StraightLine:
                 return call(out if is_ufunc else f"out={out}")
         writer.assigned.update(new)
 
-        def is_0d(name: str) -> bool:  # NumPy answers with a scalar
+        def is_0d(name: str) -> bool:  # NumPy returns a scalar
             desc = self.plan.block.var(name)
             return xp is np and not desc.shape and desc.device.type == "cpu"
 
@@ -222,7 +222,7 @@ class StraightLine:
 
 
 class _Writer:
-    """Names of Python for variables and kernels, and the globals of the generated function."""
+    """The Python names of variables and kernels, and the globals of the generated function."""
 
     def __init__(self, fixed: dict[str, Any]) -> None:
         self.fixed = fixed  # variables whose array is known before the run
@@ -290,6 +290,6 @@ def shaped(piece: Any, desc: VarDesc) -> Any:
 
 
 def described(op: OpDesc) -> str:
-    """Return what is attached to an exception."""
+    """Return the note for an exception in an op."""
     where = "" if op.location is None else f", captured at {op.location}"
     return f"in op {op.type!r}{where}"
