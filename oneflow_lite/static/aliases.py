@@ -1,4 +1,4 @@
-"""Which variables may share memory: views with what they are views of."""
+"""Finds the variables that may share memory: views and their bases."""
 
 from __future__ import annotations
 

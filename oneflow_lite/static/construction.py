@@ -16,7 +16,7 @@ _BUILDERS = ("__init__", "reset_parameters", "reset_running_stats")
 
 
 class Stage(enum.Enum):
-    """Where in the user's program an op was called."""
+    """The part of the user's program in which an op was called."""
 
     BUILD = "while a module is built or its parameters are initialised"
     RUN = "inside the forward of a module"
