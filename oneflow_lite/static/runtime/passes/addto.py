@@ -5,8 +5,8 @@ from __future__ import annotations
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_library
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.passes.plannable import makes_into_out, same_layout
-from oneflow_lite.static.runtime.passes.storage import MemoryGroups
 from oneflow_lite.static.runtime.passes.take_over import TakeOver, takes_as_out
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.passes.plannable import plannable
-from oneflow_lite.static.runtime.passes.storage import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 
 ALIGNMENT = 64  # bytes: a cache line, which also suits vector instructions

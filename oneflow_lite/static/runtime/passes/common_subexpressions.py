@@ -9,7 +9,7 @@ import numpy as np
 
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure, writes
-from oneflow_lite.static.runtime.passes.storage import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 

@@ -10,7 +10,7 @@ from oneflow_lite.device import on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_pure, writes
-from oneflow_lite.static.runtime.passes.storage import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 MAX_BYTES = 1 << 20  # of one op's outputs, which the plan keeps as long as it lives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
-from oneflow_lite.static.runtime.passes.storage import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.passes.plannable import makes_into_out, owned, same_layout
-from oneflow_lite.static.runtime.passes.storage import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 
