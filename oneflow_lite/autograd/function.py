@@ -277,7 +277,7 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved, with its place in the graph; to be read in `backward`.
+        """The saved tensors, each with its place in the graph; to be read in `backward`.
 
         Raises
         ------

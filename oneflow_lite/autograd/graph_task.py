@@ -53,7 +53,7 @@ _by_sequence = operator.attrgetter("sequence_nr")
 
 
 class ExecInfo:
-    """What a task that has inputs does at one node. Nodes that lead to no input have none.
+    """The work of a task with inputs at one node. Nodes that lead to no input have no ExecInfo.
 
     Attributes
     ----------

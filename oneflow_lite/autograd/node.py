@@ -109,7 +109,7 @@ class FunctionNode:
 
     @property
     def next_functions(self) -> tuple[Edge, ...]:
-        """Where the gradients go: (node, output index) for each differentiable input."""
+        """The (node, output index) to which the gradient of each differentiable input goes."""
         takes = self.grad_function.takes_gradient
         return tuple(e for i, e in enumerate(self.edges) if e[0] is not None or takes(i))
 
@@ -122,7 +122,7 @@ class FunctionNode:
 
     @property
     def device(self) -> Device:
-        """Where the outputs are."""
+        """The device of the outputs."""
         infos = self.infos or ()
         return next((info.device for info in infos if info is not None), CPU)
 
@@ -144,12 +144,12 @@ class FunctionNode:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved, as detached tensors; () once released."""
+        """The saved tensors, detached; () once released."""
         return self.grad_function.detached(self.saved) if self.saved else ()
 
     @property
     def backward_fn(self) -> Any:
-        """Takes gradients of outputs to gradients of inputs; None once released."""
+        """The function from gradients of outputs to gradients of inputs; None once released."""
         return None if self.saved is None else self.grad_function.closure(self)
 
     @property

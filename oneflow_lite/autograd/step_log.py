@@ -25,7 +25,7 @@ _WIDTH = 40  # characters printed of one sum
 
 @attrs.frozen(eq=False)
 class Step:
-    """What a backward call looks like after one of its nodes ran.
+    """The state of a backward call after one of its nodes ran.
 
     Attributes
     ----------

@@ -131,7 +131,7 @@ class UninitializedTensorMixin(Tensor):
 
     @property
     def device(self) -> Device:
-        """Where it will live."""
+        """The device that it will be on."""
         return self._stub.device
 
     @property

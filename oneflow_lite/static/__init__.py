@@ -1,4 +1,4 @@
-"""Programs that are captured once, analysed, and run by an Executor: Paddle's names."""
+"""Programs that are captured once, analysed, and run by an Executor, under Paddle's names."""
 
 from oneflow_lite.static import nn as nn
 from oneflow_lite.static.ir.program import (

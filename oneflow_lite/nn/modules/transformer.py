@@ -22,7 +22,7 @@ Activation = str | Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
-    """What the layers of encoders and decoders share: a feed-forward net, and how blocks join.
+    """The common base of encoder and decoder layers: a feed-forward net, and how blocks join.
 
     Each block is normalized before it, with `norm_first`, or behind the sum with its input.
     """

@@ -1,4 +1,4 @@
-"""Which layer a module is, by the name of its class or of one that it derives from."""
+"""Tells which layer a module is, by the name of its class or of one that it derives from."""
 
 from oneflow_lite.nn.module import Module
 

@@ -1,4 +1,4 @@
-"""Runs sub-blocks: what the kernels of control flow do with the blocks among their attributes."""
+"""Runs the sub-blocks that the kernels of control flow have among their attributes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def run_block(
     block : Block
         One that uses no variable of the blocks around it.
     names : sequence of str
-        The variables that are given; those that the block does not know are left out.
+        The variables that are given; names that the block lacks are ignored.
     fetches : tuple of str
-        Variables that ops of the block make.
+        Variables that the block's ops make.
     arrays : sequence of array
         For `names`.
 

@@ -1,7 +1,7 @@
 """`cond`, `switch_case` and `while_loop`: Python control flow that a Program can hold.
 
-While ops just run they are plain Python. While a Program is captured, or `flow.compile` records,
-the functions are captured in sub-blocks and one op is dispatched that chooses among them.
+While ops run eagerly, they are plain Python. While a Program is captured, or `flow.compile`
+records, the functions are captured in sub-blocks and one op is dispatched that chooses among them.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def while_loop(
     Raises
     ------
     ArgumentError, ShapeError, DTypeError
-        When the body returns something else than it takes.
+        When the body returns something other than it takes.
     CaptureError
         As for `cond`.
 
@@ -314,7 +314,7 @@ def _loop(
 
 
 def _nothing() -> None:
-    """Stand for a function that was left out."""
+    """Take the place of a function that was left out."""
 
 
 def _no_tensor(position: int) -> Any:

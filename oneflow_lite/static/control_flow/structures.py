@@ -1,4 +1,4 @@
-"""The results of branches and bodies: nested containers of tensors, compared with each other."""
+"""The results of branches and bodies: nested containers of tensors, and their comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = (bool, int, float, complex)
 
 @attrs.define(eq=False)
 class Result:
-    """What a function returned, taken apart: its structure, and the tensors in order."""
+    """The result of a function, taken apart: its structure, and the tensors in order."""
 
     spec: Any
     tensors: list[Tensor]
@@ -30,9 +30,9 @@ class Result:
 
 
 def numbers_to_tensors(results: Sequence[Result], which: int) -> None:
-    """Make tensors of the numbers in one result that are something else in another one.
+    """Make tensors of the numbers in one result that are not the same in all others.
 
-    The others must be as they were returned, or have gone through this before.
+    The others must be as returned, or have gone through this function before.
     """
     result = results[which]
     tensors: list[Tensor] = []
@@ -65,7 +65,7 @@ def _converted(spec: Any, others: list[Any], before: list[Tensor], tensors: list
 
 
 def numbers_as_tensors(value: Any) -> Any:
-    """Return a loop variable with tensors in the place of numbers."""
+    """Return a loop variable with tensors in place of numbers."""
     leaves: list[Tensor] = []
     spec = flatten(value, leaves)
     return _with_tensors(spec, leaves)

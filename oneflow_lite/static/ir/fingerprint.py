@@ -16,9 +16,9 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), slice, D
 
 
 def value_text(value: Any) -> str:
-    """Return text that is the same for equal values of one type only.
+    """Return a text that is the same only for equal values of one type.
 
-    What has no text of its own is known by its identity.
+    Objects without a text of their own are told apart by identity.
     """
     kind = type(value)
     if kind in _PLAIN or isinstance(value, (np.dtype, np.generic)):

@@ -1,4 +1,4 @@
-"""Program, Block, OpDesc and VarDesc: what is captured, and what passes and the Executor work on.
+"""Program, Block, OpDesc and VarDesc, which capture makes and passes and the Executor work on.
 
 The LazyInterpreter and the recorder of `flow.compile` append to a Program; nothing here runs.
 """
@@ -65,7 +65,7 @@ class VarDesc:
         In bytes, as the op laid out its output; None for C order.
     device : Device
     value : array or None
-        The content of a constant, which nothing may write.
+        The content of a constant, which must not be written.
     """
 
     name: str
@@ -89,7 +89,7 @@ class VarDesc:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether an op of the Program makes it and nobody outside holds it."""
+        """Whether an op of the Program makes it and nothing outside holds it."""
         return not (self.persistable or self.need_check_feed or self.value is not None)
 
     @property
@@ -129,7 +129,8 @@ class OpDesc:
     type : str
         The registered op's name.
     inputs : tuple of str or None
-        Variables in the order of the kernel's parameters, None for an optional one left out.
+        Variables in the order of the kernel's parameters, None for an optional one that is left
+        out.
     outputs : tuple of str
         Variables; an input that the op writes and returns is named again here. Any other is new:
         only ops that write in place give a variable another value later.
@@ -138,9 +139,9 @@ class OpDesc:
     location : Location or None
         The user's line that called the op.
     returns_tuple : bool
-        Whether the kernel answers with a tuple, be it of one array.
+        Whether the kernel returns a tuple, even of one array.
     role : {"forward", "backward", "optimize"}
-        What the op is there for; a clone for testing keeps the forward ops.
+        The purpose of the op; a clone for testing keeps the forward ops.
     """
 
     type: str
@@ -153,12 +154,12 @@ class OpDesc:
 
     @property
     def schema(self) -> Schema:
-        """What the op takes and what it does to memory."""
+        """The op's inputs and attributes, and its effects on memory."""
         return op_expr(self.type).schema
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The variables that are given to the kernel, each once."""
+        """The variables that the kernel gets, each once."""
         return tuple(dict.fromkeys(name for name in self.inputs if name is not None))
 
     @property
@@ -230,7 +231,7 @@ class Block:
     parent_idx: int = -1
     ops: list[OpDesc] = attrs.field(factory=TrackedList, converter=TrackedList)
     vars: dict[str, VarDesc] = attrs.field(factory=TrackedDict, converter=TrackedDict)
-    # What control flow knows of a sub-block: how it is differentiated, and what runs it.
+    # Notes of control flow on a sub-block: its gradient, and its runner.
     notes: Any = attrs.field(default=None, repr=False, on_setattr=attrs.setters.NO_OP)
 
     @property
@@ -294,7 +295,7 @@ class Block:
 class Family:
     """A Program and its clones, whose variables are known by the same tensors."""
 
-    notes: Any = None  # what capturing knows of those tensors
+    notes: Any = None  # notes of capture on those tensors
 
 
 class Program:
@@ -313,7 +314,7 @@ class Program:
         self.blocks: list[Block] = TrackedList([Block(self)])
         self._numbers = itertools.count()
         self.parameters: dict[str, Any] = {}  # tensors that are persistable variables, by name
-        # Called with the scope before each run, as to bring learning rates up to date.
+        # Called with the scope before each run, for example to update learning rates.
         self.before_run: list[Callable[[Any], None]] = []
         self.family = Family()
         self._fingerprint: tuple[int, str] | None = None
@@ -336,7 +337,7 @@ class Program:
                 return name
 
     def list_vars(self) -> Iterator[VarDesc]:
-        """Go through the variables of all blocks."""
+        """Yield the variables of all blocks."""
         for block in self.blocks:
             yield from block.vars.values()
 
@@ -346,11 +347,11 @@ class Program:
         Parameters
         ----------
         for_test : bool
-            Leave out the backward and update ops with all that is computed from them, and turn
-            the others to evaluation: dropout lets everything through, batch normalization uses its
-            running statistics and no longer updates them, and state that matters to its own
-            updates alone, as the counter `num_batches_tracked`, stands still. Other random ops
-            stay. Variables that nothing makes or uses any more are left out.
+            Leave out backward and update ops with all that is computed from them, and turn the
+            others to evaluation: dropout keeps everything, batch normalization uses its running
+            statistics without updating them, and state that matters only to its own updates, such
+            as the counter `num_batches_tracked`, no longer changes. Other random ops stay.
+            Variables that nothing makes or uses any more are left out.
 
         Examples
         --------
@@ -382,11 +383,11 @@ class Program:
     def fingerprint(self) -> str:
         """Return a hash of ops, attributes and variables, but not of source lines.
 
-        Programs of one fingerprint run alike. It is computed again when an op, a variable or a
-        block of any program was changed: added, removed, given another attribute or type. What is
-        not seen is a change inside a value, as a write to the array of a constant: assign a new
-        array instead. It is the same in every process unless an attribute is an object that only
-        this process knows, such as a random generator of the user's.
+        Programs with the same fingerprint behave the same. It is computed again after an op, a
+        variable or a block of any program was added, removed or given another attribute or type. A
+        change inside a value, such as a write to the array of a constant, is not noticed: assign a
+        new array instead. It is the same in every process unless an attribute is an object that
+        only this process knows, such as a random generator of the user.
         """
         known, now = self._fingerprint, changes()
         if known is None or known[0] != now:
@@ -432,7 +433,7 @@ def check_program(op: str, argument: str, program: Any) -> None:
 
 
 def _blocks_in(values: Iterable[Any]) -> Iterator[Block]:
-    """Go through the blocks among the attributes of an op."""
+    """Yield the blocks among the attributes of an op."""
     for value in values:
         if isinstance(value, Block):
             yield value

@@ -1,4 +1,4 @@
-"""The programs that are captured into: `program_guard` and the default pair."""
+"""The programs that ops are captured in: `program_guard` and the default pair."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _defaults = [Program(), Program()]
 
 
 def default_main_program() -> Program:
-    """Return the program that is being captured; outside `program_guard` one for all."""
+    """Return the program that is being captured; outside `program_guard` the default one."""
     lazy = find_lazy_interpreter()
     return _defaults[0] if lazy is None else lazy.main
 
 
 def default_startup_program() -> Program:
-    """Return the startup program of what is being captured; outside `program_guard` one for all."""
+    """Return the startup program in use; outside `program_guard` the default one."""
     lazy = find_lazy_interpreter()
     return _defaults[1] if lazy is None else lazy.startup
 
@@ -72,7 +72,7 @@ class program_guard:
 
 
 def find_lazy_interpreter() -> LazyInterpreter | None:
-    """Return the LazyInterpreter that captures on this thread, if one does."""
+    """Return the LazyInterpreter that captures on this thread; None where none does."""
     interpreter: Any = local.state.interpreter
     while interpreter is not None and not isinstance(interpreter, LazyInterpreter):
         interpreter = interpreter.inner

@@ -1,8 +1,8 @@
 """StraightLine: replays a plan as one generated Python function, one line for each op.
 
-Kernels, buffers, constants and all views of memory that stays where it is are made once and are
-globals of that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is
-the number of its op, so an exception tells its op without any bookkeeping while nothing is wrong.
+Kernels, buffers, constants and all views of memory with a fixed place are made once, as globals of
+that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is the number of
+its op, so an exception names its op without any bookkeeping at run time.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.instruction import device_of_op
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
-_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns of a third positional argument there
-ALIGNMENT = 64  # of buffers: a cache line, and what vector instructions like best
+_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns about a third positional argument of these
+ALIGNMENT = 64  # of buffers: a cache line, which also suits vector instructions
 
 
 class StraightLine:
-    """A plan as a function of arrays.
+    """A plan that runs as a function of arrays.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class StraightLine:
         Returns
         -------
         list of array
-            In the order of `plan.fetches`; what an op computed is in memory of its own.
+            In the order of `plan.fetches`; results of ops are in memory of their own.
         """
         with self._lock:
             bound = self._externals
@@ -104,7 +104,7 @@ class StraightLine:
             raise
 
     def _explain(self, error: Exception, code: CodeType) -> None:
-        """Attach the op that failed, and the user's line that called it."""
+        """Add a note on the op that failed, and on the user's line that called it."""
         traceback = error.__traceback__
         while traceback is not None:
             if traceback.tb_frame.f_code is code:
@@ -181,12 +181,12 @@ class StraightLine:
         new = op.new_outputs
         if not new:
             if op.type == "copy_" and self.plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
-                return None  # it was computed there
+                return None  # it was computed in that place
             return call()
         out = None
         if len(new) == 1 and op.schema.out:
             taken = self.plan.in_place.get(new[0])
-            if op.type == "clone" and taken == op.inputs[0]:  # the copy of what dies: itself
+            if op.type == "clone" and taken == op.inputs[0]:  # of a variable that dies
                 if taken in fixed:
                     fixed[new[0]] = fixed[taken]
                     return None
@@ -205,7 +205,7 @@ class StraightLine:
                 return call(out if is_ufunc else f"out={out}")
         writer.assigned.update(new)
 
-        def is_0d(name: str) -> bool:  # NumPy answers with a scalar
+        def is_0d(name: str) -> bool:  # NumPy returns a scalar
             desc = self.plan.block.var(name)
             return xp is np and not desc.shape and desc.device.type == "cpu"
 
@@ -269,6 +269,6 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
 
 
 def described(op: OpDesc) -> str:
-    """Return what is attached to an exception."""
+    """Return the note for an exception in an op."""
     where = "" if op.location is None else f", captured at {op.location}"
     return f"in op {op.type!r}{where}"

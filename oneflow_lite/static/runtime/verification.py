@@ -1,4 +1,4 @@
-"""A second, slow opinion on an analysis: every pair of instructions, by the rules and nothing else.
+"""A second, slow check of an analysis: every pair of instructions, by the rules alone.
 
 `InterpreterCore.check` calls it; a run does not.
 """
@@ -69,7 +69,7 @@ def _reachable(downstream: list[list[int]]) -> list[set[int]]:
 
 @attrs.frozen
 class _Effect:
-    """What an instruction does: to arrays, to memory, and in an order that must be kept."""
+    """The effects of an instruction: on arrays, on memory, and in an order that must be kept."""
 
     reads: frozenset[str]
     makes: frozenset[str]
@@ -78,7 +78,7 @@ class _Effect:
     kept: str
 
     def conflicts(self, then: _Effect) -> bool:
-        """Whether a later instruction may not come first."""
+        """Whether a later instruction must not come first."""
         return bool(
             (self.kept and self.kept == then.kept)
             or self.makes & (then.reads | then.makes)

@@ -1,23 +1,23 @@
-"""Dead code: ops whose results reach neither a fetched variable nor memory from outside go."""
+"""Dead code: removes ops whose results reach neither a fetched variable nor outside memory."""
 
 from __future__ import annotations
 
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_library
-from oneflow_lite.static.runtime.passes.storage import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 
 def run(plan: ExecutionPlan) -> PassReport:
-    """Remove ops that nobody needs; `saved` counts them and the bytes of their outputs.
+    """Remove ops that are not needed; `saved` counts them and the bytes of their outputs.
 
-    An op that draws random numbers stays, for the numbers after it would be others. A write stays
-    while its memory is read later under any name.
+    An op that draws random numbers stays, since later numbers would change. A write stays while its
+    memory is read later under any name.
     """
     block = plan.block
     memory = MemoryGroups(plan)
     needed = set(plan.fetches)
-    read: set[str] = set()  # memory that is looked at later
+    read: set[str] = set()  # memory that is read later
     kept: list[OpDesc] = []
     nbytes = 0
     for op in reversed(block.ops):

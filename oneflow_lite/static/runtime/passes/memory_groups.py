@@ -6,11 +6,11 @@ from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
-_GIVEN = "<given>"  # stands for all memory that a run is given; no variable has such a name
+_GIVEN = "<given>"  # stands for all memory that a run is given; no variable has this name
 
 
 class MemoryGroups:
-    """Variables by the memory in which they may lie; where in doubt, they lie in the same.
+    """Groups variables by the memory in which they may lie; where in doubt, they are one group.
 
     All variables that a run is given (feeds and persistable ones) are taken to share memory, as a
     parameter and a view of it do when both are captured.
@@ -76,7 +76,7 @@ class MemoryGroups:
 
 
 def _sharing(op: OpDesc) -> list[str]:
-    """Return the variables of an op of which one may lie in the memory of another."""
+    """Return the variables of an op that may share memory."""
     if is_control_flow(op) or not is_library(op):
         return [*op.reads, *op.outputs]
     if op.viewed is not None:
