@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Annotated
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.declare import functor, unary

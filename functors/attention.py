@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.declare import functor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
 from oneflow_lite.functors.checks import dimension_error
 from oneflow_lite.functors.declare import functor

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, IndexRangeError, arg_error
 from oneflow_lite.functors.checks import cast, check_int
 from oneflow_lite.functors.declare import copy_of, functor

@@ -10,7 +10,7 @@ import functools
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_matrix
 from oneflow_lite.functors.declare import functor

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, FlowError, ShapeError, arg_error
 from oneflow_lite.functors import checks, domains as D
 from oneflow_lite.functors.checks import check_broadcast, check_dims, check_ndim

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
 from oneflow_lite.functors.declare import functor

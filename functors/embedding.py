@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import check_int, check_ndim

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite import errors
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.device import CPU, to_device
 from oneflow_lite.errors import (
     ArgumentTypeError,
@@ -31,6 +31,7 @@ from oneflow_lite.functors.masking import check_same_dtype
 from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
+from oneflow_lite.size import fits
 from oneflow_lite.spellings import byte_mask
 from oneflow_lite.tensor import Tensor, make_constant, to_array
 

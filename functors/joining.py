@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors import checks
 from oneflow_lite.functors.checks import check_dim, check_int, check_tensor, check_tensors

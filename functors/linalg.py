@@ -7,7 +7,7 @@ import math
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import arg_error
 from oneflow_lite.functors import checks, domains as D

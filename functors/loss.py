@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors import checks, domains
 from oneflow_lite.functors.checks import check_broadcast, check_number, check_tensor

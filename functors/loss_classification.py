@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors import checks
 from oneflow_lite.functors.checks import check_tensor, real_floating

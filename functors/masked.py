@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, get_args
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import cast, check_dims, floating
 from oneflow_lite.functors.declare import Function, Options, keyword, with_options

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, arg_error
 from oneflow_lite.functors.checks import cast, dtype_check
 from oneflow_lite.functors.declare import functor

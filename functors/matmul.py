@@ -14,13 +14,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, FlowError, arg_error
 from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import Domain, Int, Square, Tensors, Vector
 from oneflow_lite.interpreter import dispatch1, dispatch2
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.size import fits
 from oneflow_lite.tensor import Tensor
 
 MATMUL = op_expr("matmul")

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import arg_error
 from oneflow_lite.functors import spatial as S
 from oneflow_lite.functors.checks import check_int, check_ndim

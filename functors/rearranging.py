@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DimError, ShapeError, arg_error
 from oneflow_lite.functors import checks, domains
 from oneflow_lite.functors.checks import check_dim, check_dims, check_ndim, check_shape

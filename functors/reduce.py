@@ -7,7 +7,7 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, DimError, arg_error
 from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import cast, check_dim, check_dims, real, require_integer

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, arg_error
 from oneflow_lite.functors import domains
 from oneflow_lite.functors.checks import check_tensor, numeric, real, require_integer

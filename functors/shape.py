@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F, fits
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import SCALAR_TYPES, DType, as_dtype, is_dtype, result_dtype
 from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError, arg_error
@@ -19,6 +19,7 @@ from oneflow_lite.interpreter import dispatch, dispatch1
 from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_functor
+from oneflow_lite.size import fits
 from oneflow_lite.tensor import Tensor
 
 _RESHAPE, _TRANSPOSE, _PERMUTE = op_expr("reshape"), op_expr("transpose"), op_expr("permute")

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import check_number
 from oneflow_lite.functors.declare import binary, functor, unary

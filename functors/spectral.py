@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.dtype import to_complex
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
 from oneflow_lite.functors import checks, domains

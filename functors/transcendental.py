@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.functors import domains as D
 from oneflow_lite.functors.checks import real_floating_pair
 from oneflow_lite.functors.declare import binary, functor, unary

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.function_node import next_sequence_nr
 from oneflow_lite.autograd.mode import enable_grad, local, with_grad_mode
+from oneflow_lite.autograd.node import next_sequence_nr
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.dtype import can_cast
 from oneflow_lite.errors import DTypeError, InplaceError, arg_error

@@ -6,7 +6,7 @@ and var as arguments of its own, so that its partial derivatives, and with them 
 
 from math import prod
 
-from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.autograd.gradient_rules import register_grad_func
 
 
 def _dx(F, ctx, dz, dvariance, z, variance, centred=True):

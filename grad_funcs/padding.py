@@ -1,6 +1,6 @@
 """Gradient of pad: what was added is cut off, or added to what it was copied from."""
 
-from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.autograd.gradient_rules import register_grad_func
 
 
 @register_grad_func("pad")

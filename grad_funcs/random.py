@@ -1,6 +1,6 @@
 """Gradients of random ops: what was drawn does not depend on the input."""
 
-from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.autograd.gradient_rules import register_grad_func
 
 
 @register_grad_func("dropout_mask")

@@ -5,7 +5,7 @@ ops that have derivatives of any order, and that is what the gradient is taken o
 """
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.autograd.gradient_rules import register_grad_func
 from oneflow_lite.autograd.mode import is_grad_enabled
 
 

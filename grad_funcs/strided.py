@@ -1,6 +1,6 @@
 """Gradients of views by size and strides: what was read more than once adds up."""
 
-from oneflow_lite.autograd.grad_function import OpExprGradFunction, register_grad_func
+from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
 
 
 @register_grad_func("as_strided")

@@ -9,7 +9,7 @@ from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import autograd as autograd, errors as errors
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState as AutoGradCaptureState,
     OpExprGradFunction as OpExprGradFunction,
     register_grad_func as register_grad_func,
@@ -22,6 +22,7 @@ from oneflow_lite.autograd.mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
+from oneflow_lite.autograd.node import FunctionNode as _FunctionNode
 from oneflow_lite.device import Device, make_cuda_module
 from oneflow_lite.dtype import (
     as_dtype as _as_dtype,
@@ -108,6 +109,7 @@ is_conj = is_neg = _never
 newaxis = None
 
 _attach_methods(Tensor)
+_attach_methods(_FunctionNode)
 _ = autograd.gradcheck  # the function, before its module takes the name
 cuda = make_cuda_module()
 cuda.__getattr__ = _old_names(cuda.__name__)  # type: ignore[method-assign]
@@ -182,7 +184,7 @@ if TYPE_CHECKING:
         sparse_coo_tensor as sparse_coo_tensor,
         spmm as spmm,
     )
-    from oneflow_lite.static.capture import compile as compile
+    from oneflow_lite.static.compile.face import compile as compile, explain as explain
 else:
     _MODULES = """
         distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim random
@@ -201,7 +203,7 @@ else:
         "norm_except_dim range scalar_tensor unsafe_split_with_sizes",
         "serialization": "load save",
         "sparse": "sparse_coo sparse_coo_tensor spmm",
-        "static.capture": "compile",
+        "static.compile.face": "compile explain",
     }
     _ELSEWHERE = {name: module for module, names in _MEMBERS.items() for name in names.split()}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -59,20 +60,26 @@ def load_all(room: str) -> None:
         importlib.import_module(f"oneflow_lite.{room}.{family.name}")
 
 
-# Methods of Tensor that are plain functions, and the modules that have them. Those of older PyTorch
-# are here, too: a fallback for absent names would make every look-up of an attribute slower.
-PLAIN_METHODS = {
-    name: module
-    for module, names in {
+# Methods that stand above their class, by class: modules, and what they have for it ("name=other"
+# where the method is called differently there). Tensor's old names are here, too: a fallback for
+# absent names would make every look-up of an attribute slower.
+METHODS: dict[str, dict[str, str]] = {
+    "Tensor": {
+        "functors.methods": index.METHODS,
         "compatibility.tensors": """
             new pin_memory share_memory_ storage storage_type untyped_storage volatile
         """,
         "plain_functions": "fill_diagonal_ nonzero_static unsafe_split_with_sizes",
         "sparse": "to_sparse",
-    }.items()
-    for name in names.split()
+    },
+    "FunctionNode": {
+        "autograd.node_access": "__call__=call __dir__=attribute_names _look_up=saved_attribute",
+    },
+    "Module": {"static.compile.face": "compile=compile_in_place"},
+    "Optimizer": {"static.lazy.minimize": "minimize"},
 }
 _namespaces: list[tuple[str, dict[str, Any]]] = []
+_methods: list[LazyMethod] = []
 
 
 def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], Any]]:
@@ -96,7 +103,7 @@ def old_names(module: str) -> Callable[[str], Any]:
     """Return `__getattr__` of a module whose names of older PyTorch are in `compatibility`."""
 
     def __getattr__(name: str) -> Any:
-        return importlib.import_module("oneflow_lite.compatibility").find(module, name)
+        return _of_module("compatibility", "find")(module, name)
 
     return __getattr__
 
@@ -104,20 +111,14 @@ def old_names(module: str) -> Callable[[str], Any]:
 class LazyMethod:
     """A method or property that takes its own place on a class when it is first looked up."""
 
-    def __init__(self, owner: type, name: str) -> None:
-        self._owner, self._name = owner, name
+    def __init__(self, owner: type, name: str, find: Callable[[], Any]) -> None:
+        self._owner, self._name, self._find = owner, name, find
+        setattr(owner, name, self)
 
     def resolve(self) -> None:
         """Put what the name stands for on the class."""
-        functor = names("Tensor").get(self._name)
-        if self._name in PLAIN_METHODS:
-            module = importlib.import_module(f"oneflow_lite.{PLAIN_METHODS[self._name]}")
-            found = getattr(module, self._name)
-        elif functor is None:
-            found = importlib.import_module("oneflow_lite.functors.methods").METHODS[self._name]
-        else:
-            found = FUNCTORS.get(functor)
-        setattr(self._owner, self._name, found)
+        if vars(self._owner)[self._name] is self:
+            setattr(self._owner, self._name, self._find())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         self.resolve()
@@ -128,27 +129,35 @@ class LazyMethod:
         setattr(instance, self._name, value)
 
 
+def _of_module(module: str, name: str) -> Any:
+    found = vars(importlib.import_module(f"oneflow_lite.{module}"))
+    return found.get("METHODS", found)[name]
+
+
 def attach_methods(cls: type) -> None:
-    """Give Tensor its methods and operators."""
-    for name in (*names("Tensor"), *index.METHODS.split(), *PLAIN_METHODS):
-        setattr(cls, name, LazyMethod(cls, name))
-    setattr(cls, "__hash__", object.__hash__)  # noqa: B010  (__eq__ would take it away)
+    """Give a class the methods that stand above it: `METHODS`, and what functors are exposed as."""
+    for module, listed in METHODS[cls.__name__].items():
+        for word in listed.split():
+            name, _, other = word.partition("=")
+            find = functools.partial(_of_module, module, other or name)
+            _methods.append(LazyMethod(cls, name, find))
+    for name, functor in names(cls.__name__).items():
+        _methods.append(LazyMethod(cls, name, functools.partial(FUNCTORS.get, functor)))
+    if "__eq__" in vars(cls):  # which would take it away
+        setattr(cls, "__hash__", object.__hash__)  # noqa: B010
 
 
 def load_everything() -> None:
     """Import every family, and let namespaces and methods be what they are."""
-    import oneflow_lite
-    from oneflow_lite.tensor import Tensor
-
     for room in ROOMS:
         load_all(room)
-    for name in dir(oneflow_lite):
-        getattr(oneflow_lite, name)
+    package = sys.modules["oneflow_lite"]
+    for name in dir(package):
+        getattr(package, name)
     for place, module in _namespaces:
         module.update({name: FUNCTORS.get(functor) for name, functor in names(place).items()})
-    for method in list(vars(Tensor).values()):
-        if isinstance(method, LazyMethod):
-            method.resolve()
+    while _methods:
+        _methods.pop().resolve()
     for registry in ROOMS.values():
         registry.missing = None  # what is not there now is nowhere
 

@@ -7,8 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.grad_function import register_grad_func
+from oneflow_lite.autograd.gradient_rules import register_grad_func
 from oneflow_lite.dtype import SCALAR_TYPES
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.functors.declare import Declaration, declare
 from oneflow_lite.functors.domains import Domain
 from oneflow_lite.interpreter import dispatch, promote
@@ -86,9 +87,8 @@ def _author(name: str, kernel: Callable[..., Any], schema: Schema) -> Callable[.
     if not plain:
         given = "".join(f"{text.partition('=')[0]}, " for text in listed)
         body = f"return CALL(({given}), {{{', '.join(f'{p.name!r}: {p.name}' for p in attrs)}}})"
-    scope: dict[str, Any] = {"CALL": functools.partial(_dispatch_any, op_expr(name))}
-    exec(f"def author({', '.join(listed + star + named)}): {body}", scope)
-    author: Any = scope["author"]
+    writer = FunctionWriter({"CALL": functools.partial(_dispatch_any, op_expr(name))}, [body])
+    author = writer.function(f"author({', '.join(listed + star + named)})", "<string>")
     author.__name__ = author.__qualname__ = name
     author.__doc__, author.__module__ = kernel.__doc__, kernel.__module__
     author.__defaults__ = tuple(p.default for p in inputs if p.default is not p.empty) or None

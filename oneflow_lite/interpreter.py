@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.annotations import annotate
-from oneflow_lite.autograd.function_node import (
+from oneflow_lite.autograd.gradient_rules import MissingGradFunction, OpExprGradFunction
+from oneflow_lite.autograd.mode import StateChange, local, with_grad_mode
+from oneflow_lite.autograd.node import (
     NO_EDGE,
     Edge,
     FunctionNode,
     make_node,
     tensor_info,
 )
-from oneflow_lite.autograd.grad_function import MissingGradFunction, OpExprGradFunction
-from oneflow_lite.autograd.mode import StateChange, local, with_grad_mode
 from oneflow_lite.bfloat16_arrays import CHAR, BFloat16Array, adopted, bfloat16
 from oneflow_lite.device import CPU, Device, on_device
 from oneflow_lite.dtype import SCALAR_TYPES, float16, float32, result_dtype

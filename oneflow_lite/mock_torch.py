@@ -153,7 +153,6 @@ def enable() -> Iterator[None]:
     (True, True, '2.13.0')
     """
     global _depth
-    importlib.import_module(_OWN)
     back = set() if _depth else set(_put_aside)
     if not _depth:
         _change_world({name for name in sys.modules if _is_torch(name)})

@@ -123,7 +123,7 @@ class Schema:
         Shape and dtype of the outputs without running the kernel; see `static/ir/infer.py`.
     dynamic_shape : bool or callable
         Whether the shape of an output depends on the values of the inputs; a callable is asked with
-        the inputs and attributes of a call (`static.infer.has_dynamic_shape` does).
+        the inputs and attributes of a call (`static/ir/infer.py` does).
     out : bool
         Whether the kernel takes `out=`, an array to write its one result to: of the result's shape
         and dtype, laid out as the result would be, overlapping no input that is not in `reuses`.

@@ -73,3 +73,9 @@ class Sizes(dict[tuple[int, ...], Size]):
 _KEPT = 4096
 _entry, _make = tuple.__getitem__, tuple.__new__
 SIZES = Sizes()
+
+
+def fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Return whether `want` broadcasts to `have`."""
+    extra = len(have) - len(want)
+    return extra >= 0 and all(w in (1, h) for w, h in zip(want, have[extra:], strict=True))

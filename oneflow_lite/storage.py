@@ -41,7 +41,7 @@ SEVERAL_INPUTS = Origin("by an op of several inputs", "clone() it")
 # What was done in place to the shape of a base, newest first: (what was done before, the op that
 # undoes it, its attributes).
 Layout = tuple[Any, Any, dict[str, Any]]
-Step = tuple[Any, dict[str, Any]]  # a view op and its attributes
+ViewStep = tuple[Any, dict[str, Any]]  # a view op and its attributes
 
 
 @attrs.define(eq=False)
@@ -72,14 +72,14 @@ class ViewInfo:
     attrs: dict[str, Any]
     origin: Origin | None
 
-    def chain(self) -> tuple[Step, ...]:
+    def chain(self) -> tuple[ViewStep, ...]:
         """Return the view ops that lead from the base, in its present shape, to the view."""
-        undone: list[Step] = []
+        undone: list[ViewStep] = []
         layout = self.base._layout
         while layout is not self.layout:
             layout, op, attrs = layout
             undone.append((op, attrs))
-        steps: list[Step] = []
+        steps: list[ViewStep] = []
         link: ViewInfo | None = self
         while link is not None:
             steps.append((link.op_expr, link.attrs))

@@ -14,18 +14,18 @@ import numpy as np
 
 from oneflow_lite.array_spec import address, owner
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.autograd.function_node import (
-    AccumulateGrad,
-    Edge,
-    FunctionNode,
-    make_accumulate_grad,
-)
 from oneflow_lite.autograd.hooks import (
     RemovableHandle,
     register_post_accumulate_hook,
     register_tensor_hook,
 )
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import (
+    AccumulateGrad,
+    Edge,
+    FunctionNode,
+    make_accumulate_grad,
+)
 from oneflow_lite.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.dtype import (

@@ -17,8 +17,8 @@ import numpy as np
 from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.finite_differences import reals
-from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.device import as_device, to_device
 from oneflow_lite.errors import FlowError, GradcheckError
 from oneflow_lite.registry import FUNCTORS, KERNELS

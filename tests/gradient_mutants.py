@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from oneflow_lite.autograd.grad_function import DeclaredGradFunction, OpExprGradFunction
+from oneflow_lite.autograd.gradient_rules import DeclaredGradFunction, OpExprGradFunction
 from oneflow_lite.registry import GRAD_FUNCS
 
 FunctionTree = ast.FunctionDef

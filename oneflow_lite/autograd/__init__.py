@@ -1,7 +1,7 @@
 """The autograd API: `backward`, `grad`, grad modes.
 
 The names are looked up when first used: the core modules of this package stand below Tensor, the
-API above it, and importing the API here would close a circle.
+API above it, so importing the API here would be circular.
 """
 
 from importlib import import_module

@@ -1,16 +1,16 @@
-"""What modes of the thread add to a new node: packed tensors, checksums, a traceback."""
+"""What a thread's modes add to a new node: packed saved tensors, checksums, a traceback."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.autograd.function_node import FunctionNode
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState,
     OpExprGradFunction,
     WrappedGradFunction,
 )
 from oneflow_lite.autograd.mode import StateChange, ThreadState
+from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.autograd.saved_tensor import (
     SavedTensor,
     checksum,

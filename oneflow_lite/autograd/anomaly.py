@@ -1,4 +1,4 @@
-"""Anomaly mode and debug mode: what finds a wrong gradient while it is computed."""
+"""Anomaly mode and debug mode, which find a wrong gradient while it is computed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode, GraphRoot
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.node import FunctionNode, GraphRoot
 from oneflow_lite.errors import AnomalyError
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class ForwardTraceback:
-    """Where an op was called. Holds code and positions; the text is made when someone reads it."""
+    """The place where an op was called, as code and positions; its text is made when it is read."""
 
     __slots__ = ("_calls",)
 
@@ -38,7 +38,7 @@ class ForwardTraceback:
         stack = [
             (code.co_filename, _line(code, position), code.co_name, None)
             for code, position in zip(self._calls[::2], self._calls[1::2], strict=True)
-            if not code.co_filename.startswith(_PACKAGE)  # what says nothing to the user
+            if not code.co_filename.startswith(_PACKAGE)  # the user's code only
         ]
         return "".join(traceback.StackSummary.from_list(stack[::-1]).format())
 
@@ -51,13 +51,13 @@ def _line(code: CodeType, position: int) -> int:
 
 
 class AnomalyMode:
-    """What the thread's state holds while anomaly mode is on."""
+    """Anomaly mode, as the thread's state holds it while it is on."""
 
     def __init__(self, check_nan: bool) -> None:
         self.check_nan = check_nan
 
     def remember(self, node: FunctionNode) -> None:
-        """Keep on a new node where its op was called, and in the backward pass of which node."""
+        """Note on a new node where its op was called, and which node's backward pass called it."""
         node._metadata = {"traceback_": ForwardTraceback()}
         if local.task is not None:
             parent = local.task.evaluating.get(threading.get_ident())
@@ -74,12 +74,12 @@ class AnomalyMode:
             if _has_nan(getattr(grad, "_data", grad)):
                 raise AnomalyError(
                     f"{node.name()} returned NaN in the gradient of input {i} (shape "
-                    f"{tuple(grad.shape)})\n{told(node)}"
+                    f"{tuple(grad.shape)})\n{forward_traceback(node)}"
                 )
 
 
-def told(node: FunctionNode) -> str:
-    """Return where the forward op of a node was called, and the node that it came from."""
+def forward_traceback(node: FunctionNode) -> str:
+    """Say where the forward op of a node was called; in a backward pass, for which node."""
     text = ""
     what = f"{node.name()}: the forward op was called here"
     while True:

@@ -1,4 +1,4 @@
-"""AutogradMeta: what autograd knows of one value of a tensor (a leaf, or one output of a node)."""
+"""AutogradMeta: autograd's record of one value of a tensor (a leaf, or one output of a node)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oneflow_lite.autograd.mode import local
 
 
 class AutogradMeta:
-    """Made when someone looks; references neither node nor tensor, or a cycle would be born.
+    """Made on first use. It references neither node nor tensor, which would be a reference cycle.
 
     Attributes
     ----------

@@ -1,11 +1,11 @@
-"""The picture of a graph: Graphviz text."""
+"""A picture of a graph, as text for Graphviz."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
+from oneflow_lite.autograd.node import AccumulateGrad, FunctionNode
 from oneflow_lite.autograd.saved_tensor import Packed
 from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensor import Tensor

@@ -1,4 +1,4 @@
-"""`backward` and `grad`: what users call; each checks its arguments and runs one GraphTask."""
+"""`backward` and `grad`, which users call: each checks its arguments and runs one GraphTask."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy import ndarray
 
-from oneflow_lite.autograd.function_node import Edge
-from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.node import Edge
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -165,8 +165,8 @@ def backward(
     tensors : Tensor or sequence of Tensor
         What to differentiate.
     grad_tensors : Tensor or sequence, optional
-        Gradients of the tensors, of their shapes; another dtype is cast to that of the tensor, but
-        complex ones belong to complex tensors. May be None for one-element tensors.
+        Gradients of the tensors, of the same shapes. Each is cast to the dtype of its tensor,
+        except between real and complex dtypes. May be None for one-element tensors.
     retain_graph : bool, optional
         Keep the saved tensors for another backward; None means `create_graph`.
     create_graph : bool
@@ -234,7 +234,7 @@ def grad(
     create_graph : bool
         Record the backward pass, so that the result can be differentiated again.
     only_inputs : bool
-        True, which it always is: `backward` accumulates in all leaves.
+        Has no effect: only the gradients of the inputs are computed.
     allow_unused : bool, optional
         Return None for an input that the outputs do not depend on, instead of raising; None
         means `materialize_grads`.

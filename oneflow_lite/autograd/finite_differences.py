@@ -1,4 +1,4 @@
-"""Derivatives from differences of values, to hold those of the gradient rules against.
+"""Derivatives from differences of values, with which those of the gradient rules are compared.
 
 A complex number counts as two reals here: the derivative by z = x + iy of a real s is the pair
 ds/dx, ds/dy, which is the gradient ds/dx + i ds/dy of PyTorch's convention.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.jacobian_products import FunctionCall, filled
+from oneflow_lite.autograd.jacobian_products import JacobianProducts, with_zeros
 from oneflow_lite.autograd.mode import enable_grad
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.tensor import Tensor
@@ -65,10 +65,10 @@ def vjp(
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with enable_grad():
-        call = FunctionCall("vjp", inputs, create_graph, strict)
+        call = JacobianProducts("vjp", inputs, create_graph, strict)
         call.run(func)
         product = call.pull(call.outputs, call.vector(v, "outputs"))
-        return call.like_outputs(call.outputs), call.like_inputs(filled(product, call.inputs))
+        return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
 def jvp(
@@ -115,11 +115,11 @@ def jvp(
     (tensor([3., 6.]), tensor([4., 2.]))
     """
     with enable_grad():
-        call = FunctionCall("jvp", inputs, create_graph, strict)
+        call = JacobianProducts("jvp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
         call.run(func)
         product = call.pusher(call.outputs)(vector)
-        return call.like_outputs(call.outputs), call.like_outputs(filled(product, call.outputs))
+        return call.like_outputs(call.outputs), call.like_outputs(with_zeros(product, call.outputs))
 
 
 def vhp(
@@ -167,11 +167,11 @@ def vhp(
     (tensor(9.), tensor([  6., 120.]))
     """
     with enable_grad():
-        call = FunctionCall("vhp", inputs, create_graph, strict)
+        call = JacobianProducts("vhp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
         call.run(func)
         product = call.pull(call.gradient(), vector)
-        return call.like_outputs(call.outputs), call.like_inputs(filled(product, call.inputs))
+        return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
 def hvp(
@@ -216,11 +216,11 @@ def hvp(
     (tensor(4.), tensor([8., 8.]))
     """
     with enable_grad():
-        call = FunctionCall("hvp", inputs, create_graph, strict)
+        call = JacobianProducts("hvp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
         call.run(func)
         product = call.pusher(call.gradient())(vector)
-        return call.like_outputs(call.outputs), call.like_inputs(filled(product, call.inputs))
+        return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
 def jacobian(
@@ -322,9 +322,9 @@ def hessian(
     one_input = isinstance(inputs, Tensor)
 
     def gradient(*given: Tensor) -> tuple[Tensor, ...]:
-        call = FunctionCall("hessian", given, create_graph=True, strict=strict)
+        call = JacobianProducts("hessian", given, create_graph=True, strict=strict)
         call.run(func)
-        return filled(call.gradient(), call.inputs)
+        return with_zeros(call.gradient(), call.inputs)
 
     blocks = _jacobian(
         "hessian",
@@ -366,7 +366,7 @@ def _jacobian(
             kind=OptionError,
         )
     with enable_grad():
-        call = FunctionCall(name, inputs, create_graph, strict)
+        call = JacobianProducts(name, inputs, create_graph, strict)
         call.run(func)
         if strategy == "reverse-mode":
             blocks = [call.rows(output, vectorize) for output in call.outputs]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from oneflow_lite.autograd.dot import to_dot
-from oneflow_lite.autograd.function_node import FunctionNode
 from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.device import on_device, to_host
 from oneflow_lite.errors import (
     ArgumentError,
@@ -52,7 +52,7 @@ class GradientEdge(NamedTuple):
     output_nr: int
 
     def stand_in(self) -> Tensor:
-        """Return a tensor of that shape, dtype, device and history, which has hardly any memory."""
+        """Return a tensor of the same shape, dtype, device and history, almost without memory."""
         info = self.node.output_tensor_infos[self.output_nr]
         assert info is not None
         with on_device(info.device) as xp:
@@ -294,7 +294,7 @@ class disable_saved_tensors_hooks(StateChange):
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Count a write that went past the library, as one through `numpy()`, into the version.
+    """Add 1 to the version, for a write that the library did not see, as one through `numpy()`.
 
     Parameters
     ----------
@@ -335,13 +335,13 @@ class _MultiGradHook:
         self._gathered: weakref.WeakKeyDictionary[Any, _Gathered] = weakref.WeakKeyDictionary()
 
     def receive(self, position: int, grad: Tensor) -> None:
-        """Take in the gradient of one tensor: a hook on it."""
+        """Take in the gradient of one tensor; this is the hook on that tensor."""
         task = local.task
         with self._lock:
             gathered = self._gathered.get(task)
             if gathered is None:
                 gathered = self._gathered[task] = _Gathered(self._nodes, task.nodes)
-                # A gradient that is zero does not arrive: the task's end decides then.
+                # Zero gradients do not arrive; the hook is called without them when the task ends.
                 finish = functools.partial(self._call, gathered)
                 task.callbacks = (*task.callbacks, finish)
             gathered.grads[position] = grad

@@ -1,60 +1,76 @@
-"""GraphTask: one backward call. `task_graph.py` finds and orders the nodes; here they run.
-
-Gradients are raw arrays while nothing is recorded, and tensors while the backward pass is itself
-recorded; `gradients.py` holds the few operations that differ, `gradient_sums.py` sums them up.
+"""GraphTask: one backward call. It finds what has to run, runs it, and sums gradients.
 
 Every edge points to a smaller sequence number, so on one thread the ready queue is known
-beforehand: it is the list of nodes, the latest created first. `_run_in_order` walks that list,
-`_run_nodes` does so with every call spelled out, for the CPU. `_run_queued` counts dependencies
-down and pushes to the `ReadyQueue`s: it serves tasks with nodes on CUDA devices, each run by the
-device's own thread, and tasks that are traced. docs/engine.md tells how they work together.
+beforehand: it is the list of nodes, the latest created first. `_run_nodes` walks that list with
+every call spelled out, for the CPU; `_run_in_order` walks it under anomaly mode. A task with nodes
+on CUDA devices, and one that is traced, goes through ready queues: `queued_run.py`. What differs
+between gradients that are arrays and gradients that are tensors is in `gradient_modes.py`.
+docs/engine.md tells how all of them work together.
 """
 
 from __future__ import annotations
 
-import contextlib
+import operator
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from sys import modules
 from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.anomaly import told
-from oneflow_lite.autograd.function_node import (
-    Edge,
-    FunctionNode,
-    make_graph_root,
-)
-from oneflow_lite.autograd.grad_function import (
-    AutoGradCaptureState,
-    OpExprGradFunction,
-)
-from oneflow_lite.autograd.gradient_sums import GradientSums
-from oneflow_lite.autograd.gradients import (
-    FUNCTORS_F,
+from oneflow_lite.autograd.anomaly import forward_traceback
+from oneflow_lite.autograd.autograd_meta import AutogradMeta
+from oneflow_lite.autograd.gradient_modes import (
     RAW,
     RECORDED,
+    GradientMode,
     is_fresh,
+    wrong_count_error,
 )
-from oneflow_lite.autograd.mode import GRAD, NO_GRAD, local, with_grad_mode
-from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
-from oneflow_lite.autograd.task_graph import freed_error
-from oneflow_lite.autograd.workers import call_in_new_thread, is_deep, ready_queue_of
-from oneflow_lite.device import (
-    CPU,
-    Device,
-    current_stream,
-    device_of,
-    on_stream,
-    wait_for_stream,
+from oneflow_lite.autograd.gradient_rules import (
+    AutoGradCaptureState,
+    OpExprGradFunction,
+    as_given,
+    as_tensors,
 )
+from oneflow_lite.autograd.hooks import check_replacement
+from oneflow_lite.autograd.mode import GRAD, NO_GRAD, call_users, local, with_grad_mode
+from oneflow_lite.autograd.node import AccumulateGrad, Edge, FunctionNode, make_graph_root
+from oneflow_lite.autograd.queued_run import QueuedRun
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.autograd.saved_tensor import freed_error
+from oneflow_lite.autograd.workers import call_in_new_thread, is_deep
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.errors import AnomalyError
 from oneflow_lite.interpreter import AutogradInterpreter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.locks import make_lock
+from oneflow_lite.tensor import Tensor, make_tensor
 
 ndarray = np.ndarray
 _NOTHING_SAVED = AutoGradCaptureState()
+_accumulate_lock = make_lock()
+_by_sequence = operator.attrgetter("sequence_nr")
+
+
+class ExecInfo:
+    """The work of a task with inputs at one node. Nodes that lead to no input have no ExecInfo.
+
+    Attributes
+    ----------
+    needed : bool
+        Whether the node's gradient function runs, because it leads to an input.
+    captures : tuple of (output index, position in `captured_grads`)
+        Which of the gradients that arrive are wanted.
+    """
+
+    __slots__ = ("captures", "needed")
+
+    def __init__(self, needed: bool, captures: tuple[tuple[int, int], ...]) -> None:
+        self.needed = needed
+        self.captures = captures
+
+
+_NEEDED = ExecInfo(True, ())
 
 
 class RootGradFunction(OpExprGradFunction):
@@ -72,7 +88,7 @@ class RootGradFunction(OpExprGradFunction):
         return tuple(self.grads)
 
 
-class GraphTask(GradientSums):
+class GraphTask:
     """One backward call.
 
     Attributes
@@ -84,6 +100,10 @@ class GraphTask(GradientSums):
         How many nodes of the task send a gradient to each node.
     not_ready : dict of node to gradient
         Partial sums; a list with one place per output for nodes with several outputs.
+    owned : set of FunctionNode
+        Those whose partial sum is memory of the task's own.
+    gradients : GradientMode
+        How gradients are represented.
     exec_info : dict of node to ExecInfo, or None
         The nodes that lead to an input, when inputs were given.
     captured_grads : list
@@ -92,22 +112,23 @@ class GraphTask(GradientSums):
         What runs, the latest created first.
     callbacks : list of callable
         Called once, after the last node.
-    outstanding_tasks : int
-        How many NodeTasks wait or run.
     depth : int
         How many backward calls the task is inside of.
     evaluating : dict of thread to FunctionNode
         The node that each thread runs, while anomaly mode is on.
     """
 
-    _kept: list[Any] | None = None  # what nodes saved, perhaps on other streams than they read it
+    exec_info: dict[FunctionNode, ExecInfo] | None = None
+    captured_grads: list[Any] = []  # noqa: RUF012  (empty until a task sets its own)
+    nodes: Sequence[FunctionNode] = ()
     callbacks: Sequence[Callable[[], None]] = ()
     depth = 0
-    outstanding_tasks = 0
     evaluating: dict[int, FunctionNode] = {}  # noqa: RUF012  (empty unless a task sets its own)
-    dead = False  # an exception ended it: what is queued is skipped
-    error: BaseException | None = None  # that exception, until the caller raises it
+    stops_at_inputs = False  # whether the walk ends at inputs that lead to other inputs
+    hooks_at_inputs = True  # whether a captured gradient is the one after the hooks of its tensor
     always_queued = False  # tests run everything through the ready queues
+    _targets: Container[FunctionNode] = ()  # the nodes of the inputs
+    _seen: dict[FunctionNode, list[Any]] | None = None  # complete gradients, for hooks to look at
 
     def __init__(self, retain_graph: bool, create_graph: bool, accumulate: bool) -> None:
         self.retain_graph = retain_graph
@@ -115,7 +136,7 @@ class GraphTask(GradientSums):
         self.accumulate = accumulate  # backward() writes `.grad`, grad() does not
         self.dependencies: dict[FunctionNode, int] = {}
         self.not_ready: dict[FunctionNode, Any] = {}
-        self.owned: set[FunctionNode] = set()  # nodes whose partial sum is the task's own memory
+        self.owned: set[FunctionNode] = set()
         state = local.state
         if state.general:
             state = with_grad_mode(create_graph)
@@ -123,17 +144,15 @@ class GraphTask(GradientSums):
             state = GRAD if create_graph else NO_GRAD
         self.state = state
         # A pushed interpreter sees the backward ops too, so they go through the functors then.
-        self.recorded = create_graph or state.interpreter is not None
-        # While a Program is captured nobody else sees them, so what is new belongs to the task.
-        self.captured = type(state.interpreter) is AutogradInterpreter and not create_graph
-        self.gradients: Any = RECORDED if self.recorded else RAW
+        recorded = create_graph or state.interpreter is not None
+        self.gradients: GradientMode = RECORDED if recorded else RAW
 
     def set_roots(self, roots: Sequence[Edge], root_grads: Sequence[Tensor]) -> FunctionNode:
         """Take in the gradients of the roots; return the one node to start from.
 
         Several roots get a GraphRoot above them, one root none.
         """
-        recorded = self.recorded
+        recorded = self.gradients.recorded
         if len(roots) != 1:
             grads = root_grads if recorded else [grad._data for grad in root_grads]
             root = make_graph_root(RootGradFunction(grads), tuple(roots))
@@ -147,6 +166,102 @@ class GraphTask(GradientSums):
             buffers = self.not_ready[node] = [None] * len(node.infos)
             buffers[index] = grad
         return node  # type: ignore[no-any-return]
+
+    # What runs, and in which order
+
+    def compute_dependencies(self, root: FunctionNode, lowest: int = 0) -> None:
+        """Walk the graph depth first, and count for each node how many send it a gradient.
+
+        Nodes with a smaller topological number than `lowest` cannot lead to an input; the walk
+        leaves them out.
+        """
+        dependencies = self.dependencies
+        dependencies.setdefault(root, 0)
+        stops = self._targets if self.stops_at_inputs else ()
+        stack = [root]
+        while stack:
+            for node, _ in stack.pop().edges:
+                if node is None or node.topological_nr < lowest:
+                    continue
+                if node in dependencies:
+                    dependencies[node] += 1
+                else:
+                    dependencies[node] = 1
+                    if node.edges and node not in stops:
+                        stack.append(node)
+
+    def compute_dependencies_and_prune_node(
+        self, root: FunctionNode, inputs: Sequence[Edge]
+    ) -> None:
+        """Count dependencies, and keep in `exec_info` the nodes that lead to an input."""
+        captures: dict[FunctionNode, ExecInfo] = {}
+        for position, (node, index) in enumerate(inputs):
+            if node in captures:
+                captures[node].captures += ((index, position),)
+            else:
+                captures[node] = ExecInfo(False, ((index, position),))
+        self._targets = captures
+        self.captured_grads = [None] * len(inputs)
+        self.compute_dependencies(root, min([node.topological_nr for node in captures]))
+        exec_info = {node: info for node, info in captures.items() if node in self.dependencies}
+        ordered = sorted(self.dependencies, key=_by_sequence)
+        for node in ordered:  # inputs before outputs
+            if self.stops_at_inputs and node in captures:
+                continue
+            for next_node, _ in node.edges:
+                if next_node in exec_info:
+                    if node in exec_info:
+                        exec_info[node].needed = True
+                    else:
+                        exec_info[node] = _NEEDED
+                    break
+        self.exec_info = exec_info
+        self.nodes = [node for node in reversed(ordered) if node in exec_info]
+
+    def compute_dependencies_of_chain(self, root: FunctionNode) -> list[FunctionNode]:
+        """Take the straight-line prefix of a graph, then count the rest.
+
+        While a node sends its gradient to one node that is no leaf, that node waits for nobody
+        else: the walk needs neither counts nor sorting. Returns the nodes of the prefix; the rest,
+        and all leaves, go into `dependencies`.
+        """
+        chain: list[FunctionNode] = []
+        dependencies = self.dependencies
+        node: FunctionNode | None = root
+        while node is not None:
+            following = None
+            for next_node, _ in node.edges:
+                if next_node is not None and next_node.edges and next_node is not following:
+                    if following is not None:  # a branch: the prefix ends before it
+                        self.compute_dependencies(node)
+                        return chain
+                    following = next_node
+            for next_node, _ in node.edges:
+                if next_node is not None and not next_node.edges:
+                    dependencies[next_node] = dependencies.get(next_node, 0) + 1
+            if node.edges:
+                chain.append(node)
+            else:
+                dependencies[node] = 0
+            node = following
+        return chain
+
+    def order(self, prefix: list[FunctionNode]) -> Sequence[FunctionNode]:
+        """Return the nodes to run, the latest created first; raise when one was freed."""
+        nodes = self.nodes
+        if self.exec_info is None:
+            rest = list(self.dependencies)
+            if len(rest) > 1:
+                rest.sort(key=_by_sequence, reverse=True)
+            nodes = self.nodes = prefix + rest if prefix else rest
+        for node in nodes:
+            if node.saved is None and self._is_needed(node):
+                raise freed_error(node)
+        return nodes
+
+    def _is_needed(self, node: FunctionNode) -> bool:
+        """Return whether the node's gradient function runs, and not only its gradient arrives."""
+        return self.exec_info is None or self.exec_info[node].needed
 
     # Running
 
@@ -186,19 +301,23 @@ class GraphTask(GradientSums):
             (node.device, node.stream) for node in nodes if node.infos and node.stream is not None
         }
         if streams or self.always_queued or self.state.trace is not None:
-            self._run_queued(root, streams)
+            self._seen = {}
+            QueuedRun(self, streams).run(root)
         elif self.state.anomaly is not None:
             self._run_in_order(nodes)
         else:
             self._run_nodes(nodes)
 
     def _run_nodes(self, nodes: Sequence[FunctionNode]) -> None:
-        """Run nodes that are all on the CPU. What `_evaluate` does, without its calls."""
+        """Do what `evaluate` and `receive` do, without their calls: all nodes are on the CPU."""
         not_ready, owned = self.not_ready, self.owned
         exec_info, targets = self.exec_info, self._targets
-        recorded, retain_graph = self.recorded, self.retain_graph
-        owns = not recorded or self.captured
-        F: Any = self.gradients.F
+        gradients, retain_graph = self.gradients, self.retain_graph
+        recorded, F = gradients.recorded, gradients.F
+        # While a Program is captured nobody else sees gradients, so new ones belong to the task.
+        owns = not recorded or (
+            type(self.state.interpreter) is AutogradInterpreter and not self.create_graph
+        )
         node = None
         try:
             for node in nodes:
@@ -216,17 +335,17 @@ class GraphTask(GradientSums):
                 if saved:
                     state = function.open(node, saved, recorded)
                 elif saved is None:
-                    raise freed_error(node)  # by a hook or by another thread, while the task runs
+                    raise freed_error(node)  # by a hook or another thread, since order()
                 elif node.attrs or function.many:
                     state = function.open(node, saved, recorded)
                 else:
                     state = _NOTHING_SAVED
                 in_grads = None
                 if node.infos is not None:  # several outputs
-                    out_grad = self._materialize(node, function, out_grad)
-                    in_grads = self._apply_all(node, function, F, state, out_grad)
+                    out_grad = gradients.materialize(node, function, out_grad)
+                    in_grads = self.apply_all(node, function, F, state, out_grad)
                 elif function.whole:
-                    in_grads = self._apply_all(node, function, F, state, (out_grad,))
+                    in_grads = self.apply_all(node, function, F, state, (out_grad,))
                 else:
                     rules = function.rules
                 for i, (next_node, index) in enumerate(node.edges):
@@ -236,7 +355,7 @@ class GraphTask(GradientSums):
                     if in_grad is None:
                         continue
                     # The short way for what is most common: an array of the right shape and dtype
-                    # on the CPU. Everything else, and every error, goes through _receive.
+                    # on the CPU. Everything else, and every error, goes through receive().
                     data = getattr(in_grad, "_data", None) if recorded else in_grad
                     if (
                         type(data) is ndarray
@@ -262,27 +381,27 @@ class GraphTask(GradientSums):
                             not_ready[next_node] = np.asarray(not_ready[next_node] + in_grad)
                             owned.add(next_node)
                     else:
-                        self._receive(next_node, index, in_grad, node)
+                        self.receive(next_node, index, in_grad, node)
                 state = saved = in_grads = None  # saved arrays go as soon as their node ran
                 if not retain_graph and node.saved:
                     node.saved = None
         except Exception as error:
             if node is not None:
-                self._explain(error, node)
+                self.explain(error, node)
             raise
 
     def _run_in_order(self, nodes: Sequence[FunctionNode]) -> None:
         """Run nodes, watched by anomaly mode."""
         for node in nodes:
             try:
-                for next_node, index, in_grad in self._evaluate(node):
+                for next_node, index, in_grad in self.evaluate(node):
                     if in_grad is not None:
-                        self._receive(next_node, index, in_grad, node)
+                        self.receive(next_node, index, in_grad, node)
             except Exception as error:
-                self._explain(error, node)
+                self.explain(error, node)
                 raise
 
-    def _evaluate(self, node: FunctionNode) -> list[tuple[FunctionNode, int, Any]]:
+    def evaluate(self, node: FunctionNode) -> list[tuple[FunctionNode, int, Any]]:
         """Run one node; return what it sends: node, output index and gradient, or None for zero."""
         in_grads = self._in_grads(node, self.not_ready.pop(node, None))
         wanted = self.exec_info
@@ -305,34 +424,33 @@ class GraphTask(GradientSums):
         anomaly = self.state.anomaly
         if anomaly is not None:
             self.evaluating[threading.get_ident()] = node
-        F = self.gradients.F if node.infos is None else self._namespace(node.device)
+        gradients = self.gradients
+        F = gradients.F if node.infos is None else gradients.namespace(node.device)
         saved = node.saved
         if saved is None:
             raise freed_error(node)
-        function = node.grad_function  # read once: a hook that comes now comes too late
-        state = function.open(node, saved, self.recorded)
+        function = node.grad_function  # read once: hooks registered from here on come too late
+        state = function.open(node, saved, gradients.recorded)
         out_grads = (
-            (out_grad,) if node.infos is None else self._materialize(node, function, out_grad)
+            (out_grad,) if node.infos is None else gradients.materialize(node, function, out_grad)
         )
-        in_grads = self._apply_all(node, function, F, state, out_grads)
+        in_grads = self.apply_all(node, function, F, state, out_grads)
         if anomaly is not None:
             anomaly.check(node, in_grads)
-        if self._kept is not None:
-            self._kept.append(saved)
         if not self.retain_graph:
             node.release()
         return in_grads
 
-    def _explain(self, error: Exception, node: FunctionNode) -> None:
+    def explain(self, error: Exception, node: FunctionNode) -> None:
         """Attach to an exception the op whose gradient was being taken."""
         notes = [f"in the backward pass, at {node.name()}"]
         if self.state.anomaly is not None and not isinstance(error, AnomalyError):
-            notes.append(told(node))
+            notes.append(forward_traceback(node))
         for note in notes:
-            if note not in getattr(error, "__notes__", ()):  # as nested backward calls repeat it
+            if note not in getattr(error, "__notes__", ()):  # nested backward calls would repeat it
                 error.add_note(note)
 
-    def _apply_all(
+    def apply_all(
         self, node: FunctionNode, function: Any, F: Any, state: Any, out_grads: tuple[Any, ...]
     ) -> Sequence[Any]:
         """Take the gradients of all inputs of a node that the task needs."""
@@ -348,118 +466,129 @@ class GraphTask(GradientSums):
         if type(in_grads) is not tuple:
             in_grads = tuple(in_grads) if type(in_grads) is list else (in_grads,)
         if len(in_grads) != len(node.edges):
-            raise self._wrong_count_error(node, in_grads)
+            raise wrong_count_error(node, in_grads)
         return in_grads
 
-    # Running through ready queues
+    # What arrives at a node
 
-    def _run_queued(self, root: FunctionNode, streams: set[tuple[Device, Any]]) -> None:
-        """Run nodes when their dependencies are at 0, each on the thread of its device.
+    def receive(self, node: FunctionNode, index: int, grad: Any, sender: Any) -> None:
+        """Check a gradient and add it to the partial sum of one output of a node."""
+        grad = self.gradients.conform(grad, node, index, sender)
+        buffers = self.not_ready.get(node)
+        if node.infos is not None:
+            if buffers is None:
+                buffers = self.not_ready[node] = [None] * len(node.infos)
+            before = buffers[index]
+            buffers[index] = grad if before is None else self.gradients.add(before, grad)
+        elif buffers is None:
+            self.not_ready[node] = grad
+        else:
+            self.owned.discard(node)
+            self.not_ready[node] = self.gradients.add(buffers, grad)
 
-        To the caller's streams the task is like any op: it sees what they were given before, and
-        what they are given afterwards sees its results.
-        """
-        self._lock = threading.RLock()
-        self._seen = {}
-        self._lent: dict[FunctionNode, list[tuple[Device, Any, Any]]] = {}
-        self._owner = threading.get_ident()
-        self.ready_queue = local.ready_queue or ReadyQueue()
-        for device, stream in streams:
-            wait_for_stream(device, stream, device)
-            if stream != current_stream(device):
-                self._kept = []
-        if self.state.trace is not None:
-            self.state.trace.step(self, None)
-        try:
-            self._push(root)
-            while self._is_unfinished():
-                self.ready_queue.pop().run()
-        except BaseException:  # such as KeyboardInterrupt, while it waits
-            self.dead = True
-            raise
-        finally:
-            for device, stream in streams:
-                wait_for_stream(device, current_stream(device), device, stream)
-            if self._kept is not None:
-                for device, stream in streams:
-                    wait_for_stream(device, stream, device)
-                self._kept = None
-        if self.error is not None:
-            error, self.error = self.error, None
-            try:
-                raise error
-            finally:
-                del error  # or the traceback would hold this frame, and this frame the traceback
+    # What happens to a gradient that is complete
 
-    def _is_unfinished(self) -> bool:
-        with self._lock:
-            return self.outstanding_tasks > 0
+    def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
+        """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
+        captures = () if self.exec_info is None else self.exec_info[node].captures
+        metas: Any = node.metas
+        if not (node.edges or captures or node.infos or metas[0].hooks):
+            if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
+                self._accumulate(node, metas[0], out_grad)
+            else:
+                self._add(node, metas[0], out_grad)
+            return None
+        if not self.accumulate and not node.infos and not (metas and metas[0] and metas[0].hooks):
+            self._capture(node, captures, out_grad)
+            return out_grad
+        grads = [out_grad] if node.infos is None else out_grad
+        if self._seen is None:
+            self._seen = {}
+        self._seen[node] = grads
+        for index, grad in enumerate(grads):
+            if grad is None:
+                continue
+            meta = metas[index] if metas else None
+            captured = [each for each in captures if each[0] == index]
+            if meta is not None and meta.hooks and (self.hooks_at_inputs or not captured):
+                grad = grads[index] = self._run_hooks(node, index, meta, grad)
+            if not self.accumulate:
+                self._capture(node, captured, grad)
+            elif type(node) is AccumulateGrad or captured or (meta and meta.retain_grad):
+                self._accumulate(node, meta or node.output_meta(index), grad)
+        del self._seen[node]
+        return grads[0] if node.infos is None else grads
 
-    def _push(self, node: FunctionNode) -> None:
-        """Queue a node that has all of its gradient."""
-        with self._lock:
-            self.outstanding_tasks += 1
-        device = node.device
-        ready_queue = self.ready_queue if device is CPU else ready_queue_of(device)
-        ready_queue.push(NodeTask(self, node, self.depth))
+    def _capture(self, node: FunctionNode, captures: Sequence[tuple[int, int]], grad: Any) -> None:
+        """Keep the complete gradient of one value for `autograd.grad`."""
+        ours = self.create_graph or (node in self.owned and len(captures) == 1)
+        for _, position in captures:
+            self.captured_grads[position] = grad if ours else self.gradients.copy(grad)
 
-    def execute(self, node: FunctionNode) -> None:
-        """Run one node on this thread, unless the task is dead, and push what became ready."""
-        outer_task, outer_state = local.task, local.state
-        local.task, local.state = self, self.state
-        try:
-            if not self.dead:
-                self._execute(node)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and threading.get_ident() == self._owner:
-                raise  # it came at any point, even while the task's books were being written
-            if isinstance(error, Exception):
-                self._explain(error, node)
-            with self._lock:
-                if not self.dead:
-                    self.dead, self.error = True, error
-        finally:
-            local.task, local.state = outer_task, outer_state
-        with self._lock:
-            self.outstanding_tasks -= 1
-            done = not self.outstanding_tasks
-        if done and threading.get_ident() != self._owner:
-            self.ready_queue.push(NodeTask(self, None, self.depth))
+    def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
+        self.owned.discard(node)  # a hook may keep what it sees
+        assert meta.hooks is not None
+        for hook in list(meta.hooks.values()):
+            replaced = call_users(hook, self.gradients.wrap(grad))
+            if replaced is None:
+                continue
+            info = node.output_tensor_infos[index]
+            check_replacement(f"a hook on the gradient of {node.name()}", replaced, info)
+            grad = self.gradients.unwrap(replaced)
+        return grad
 
-    def _execute(self, node: FunctionNode) -> None:
-        device, stream = node.device, node.stream
-        with on_stream(device, stream):
-            sent = self._evaluate(node)
-            ready = []
-            for next_node, index, in_grad in sent:
-                with self._lock:
-                    if in_grad is not None:
-                        with self._on_stream_of(next_node, in_grad):
-                            self._receive(next_node, index, in_grad, node)
-                    self.dependencies[next_node] -= 1
-                    if not self.dependencies[next_node]:
-                        ready.append(next_node)
-        # Freed memory goes back to the stream it came from: that one waits until it was read here.
-        for lender, other, _ in self._lent.get(node, ()):
-            wait_for_stream(lender, other, device, stream)
-        self._lent.pop(node, None)
-        for next_node in ready:
-            self._push(next_node)
-        if self.state.trace is not None:
-            self.state.trace.step(self, node)
+    def _accumulate(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
+        """Add a complete gradient to `.grad`, between the hooks that run before and after."""
+        hooks = node.hooks if type(node) is AccumulateGrad else None
+        if hooks is not None:
+            self.owned.discard(node)
+            (grad,) = as_given(hooks.run_pre(node, as_tensors((grad,))))
+            if grad is None:
+                return
+        self._add(node, meta, grad)
+        if meta.post_accumulate_hooks:
+            for hook in list(meta.post_accumulate_hooks.values()):
+                hook()
+        if hooks is not None:
+            hooks.run_post(node, (), as_tensors((grad,)))
 
-    @contextlib.contextmanager
-    def _on_stream_of(self, node: FunctionNode, grad: Any) -> Iterator[None]:
-        """Make the stream of a node current, after it waits for the one that made its gradient."""
-        device, stream = node.device, node.stream
-        if stream is None:
-            yield
-            return
-        source = device_of(getattr(grad, "_data", grad))
-        if source is not CPU:
-            produced = current_stream(source)
-            if (source, produced) != (device, stream):
-                wait_for_stream(device, stream, source, produced)
-                self._lent.setdefault(node, []).append((source, produced, grad))
-        with on_stream(device, stream):
-            yield
+    def _add(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
+        """Add a complete gradient to `acc_grad`, in memory that no other gradient shares."""
+        with _accumulate_lock:
+            before = meta.acc_grad
+            if self.gradients.recorded:
+                meta.acc_grad = self._recorded_sum(node, before, grad)
+            elif before is None:
+                if type(node) is not AccumulateGrad or node not in self.owned:
+                    grad = grad.copy()
+                meta.acc_grad = make_tensor(adopted(grad))
+            elif before._edge is not None:
+                meta.acc_grad = make_tensor(before._data + grad)
+            else:
+                try:
+                    before._data += grad
+                except ValueError:  # `.grad` was transposed or expanded: the op says so
+                    FUNCTORS_F.add_(before, make_tensor(grad))
+                    raise
+                (before._storage or before.memory).version += 1
+
+    def _recorded_sum(self, node: FunctionNode, before: Tensor | None, grad: Tensor) -> Any:
+        """Return the sum of two gradients, taken by ops, so that a pushed interpreter sees it."""
+        F = FUNCTORS_F
+        if before is None:
+            return grad.detach() if node in self.owned else F.clone(grad)
+        if self.create_graph or before._edge is not None:
+            return F.add(before, grad)
+        return F.add_(before, grad)
+
+    def current_grad(self, meta: AutogradMeta) -> Tensor | None:
+        """Return the partial sum for one value, while this task sums into it."""
+        sums = self.not_ready.copy()  # copy() is one step, whatever other threads do
+        for node, grads in (self._seen or {}).copy().items():
+            sums[node] = grads[0] if node.infos is None else grads
+        for node, grad in sums.items():
+            for index, candidate in enumerate(node.metas or ()):
+                if candidate is meta:
+                    found = grad if node.infos is None else grad[index]
+                    return None if found is None else self.gradients.wrap(found)
+        return None

@@ -16,7 +16,7 @@ from oneflow_lite.errors import ArgumentTypeError, HookError, arg_error
 from oneflow_lite.locks import make_lock
 
 _ids = itertools.count()
-_first_lock = make_lock()  # the first hooks of two threads go into one dict
+_first_lock = make_lock()  # two threads that register the first hook must share one dict
 Hook = Callable[..., Any]
 
 
@@ -94,7 +94,7 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
 
 
 class NodeHooks:
-    """The hooks of one node: `pre` take the gradients that come in, `post` also those it sends."""
+    """The hooks of one node: `pre` get the gradients that arrive, `post` also those it sends."""
 
     def __init__(self) -> None:
         self.pre: dict[int, Hook] = {}
@@ -120,7 +120,7 @@ class NodeHooks:
 def _replaced(
     node: Any, hook: Hook, result: Any, before: tuple[Any, ...], infos: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """Return what a hook of a node wants instead of `before`."""
+    """Return the gradients that a hook returned, or `before` when it returned None."""
     if result is None:
         return before
     text = f"a hook on {node.name()} ({getattr(hook, '__name__', hook)!r})"
@@ -138,9 +138,9 @@ def _replaced(
 
 
 def check_replacement(hook: str, grad: Any, info: Any) -> None:
-    """Raise when what a hook returned cannot stand for a gradient.
+    """Raise when a hook returned something that cannot replace the gradient.
 
-    `info` has the shape, dtype and device of the value; None where no gradient goes.
+    `info` has the shape, dtype and device of the value; None where no gradient flows.
     """
     if not hasattr(grad, "requires_grad"):
         raise ArgumentTypeError(f"{hook} returned {type(grad).__name__}; return a Tensor or None")

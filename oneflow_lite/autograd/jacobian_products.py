@@ -23,12 +23,12 @@ Gradients = tuple[Tensor | None, ...]  # None where nothing flows
 Vectors = Sequence[Tensor | None] | None
 
 
-class FunctionCall:
+class JacobianProducts:
     """One call of the user's function, and products with the derivatives of what it computed.
 
-    Its inputs are cut off from the graph. With `create_graph` they stay joined to it, but are
-    tensors of their own: what the function takes from elsewhere, be it the same tensor, counts as
-    a constant.
+    Its inputs are cut off from the graph. With `create_graph` they stay joined to it, but are new
+    tensors: what the function uses beside its arguments, even the same tensor, counts as a
+    constant.
     """
 
     outputs: Tensors
@@ -105,7 +105,7 @@ class FunctionCall:
         create_graph: bool,
         is_grads_batched: bool = False,
     ) -> Gradients:
-        """Call `grad` for the values and vectors that are there; the graph stays."""
+        """Call `grad` for the values that have a vector, and retain the graph."""
         given = [None] * len(values) if vectors is None else vectors
         kept = [
             (y, v)
@@ -222,7 +222,7 @@ class FunctionCall:
         return found if several else found[0]
 
 
-def filled(found: Gradients, like: Tensors) -> Tensors:
+def with_zeros(found: Gradients, like: Tensors) -> Tensors:
     """Put zeros where nothing flows."""
     return tuple(zeros_like(x) if g is None else g for g, x in zip(found, like, strict=True))
 

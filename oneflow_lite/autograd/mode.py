@@ -1,7 +1,7 @@
-"""What a thread carries from call to call: grad mode, the top interpreter and more, in one object.
+"""The state of a thread: grad mode, the top interpreter and more, in one object.
 
 Dispatch reads `local.state` once per op; all fields change together with that object. A GraphTask
-carries the state of the thread that called it, and every thread that works for it runs under it.
+keeps the state of the thread that called it, and every thread that works for it runs under it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class ThreadState:
     debug : bool
         Whether saved arrays are checksummed.
     trace : Trace or None
-        What writes down the steps of a backward pass.
+        Writes down the steps of a backward pass.
     inference : bool
         Whether `inference_mode` is on: tensors that are made then are marked.
     general : bool
-        Whether any of these but the two modes is set: the quick ways of dispatch and of the
-        GraphTask ask this one question.
+        Whether anything but the two modes is set. The fast paths of dispatch and of the GraphTask
+        check this field alone.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ _MODES = {
 class _Local(threading.local):
     state: ThreadState = GRAD
     task: Any = None  # the GraphTask that runs on this thread
-    depth: int = 0  # of the first backward call on this thread: above 0 where it took over
+    depth: int = 0  # of this thread's first backward call; above 0 on threads for nested ones
     ready_queue: Any = None  # of the device that this thread works for
     observer: Any = None  # of the call that flow.compile records on this thread
 
@@ -122,7 +122,7 @@ def with_grad_mode(enabled: bool) -> ThreadState:
 class StateChange:
     """Base of context managers that change fields of the thread's state and put them back.
 
-    What else changed in the state during the block stays changed.
+    Other fields that change during the block stay changed.
     """
 
     def __init__(self, **changes: Any) -> None:
@@ -145,7 +145,7 @@ def is_grad_enabled() -> bool:
 
 
 class _GradMode:
-    """A context manager, usable again and nested, and a decorator for functions."""
+    """A grad mode as a context manager, which can be reused and nested, and as a decorator."""
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
@@ -168,7 +168,7 @@ class _GradMode:
 
 
 def in_mode(function: F, mode: Callable[[], Any]) -> F:
-    """Return the function, or the generator function, run in a mode: a new context for each run."""
+    """Return a function or generator function that runs in a mode, each time in a new context."""
     if inspect.isgeneratorfunction(function):
         return _generator_in_mode(function, mode)  # type: ignore[return-value]
 

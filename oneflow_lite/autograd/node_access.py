@@ -1,4 +1,4 @@
-"""Nodes from outside: `node(grad)` takes its gradient alone, `node._saved_self` shows what it kept.
+"""Access to one node: `node(grad)` takes its op's gradient, `node._saved_self` is what it saved.
 
 PyTorch's names for what is saved: `self` and `other` for the first two inputs of the op, `result`
 for its output, the kernel's own names for everything else.
@@ -10,18 +10,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from oneflow_lite.autograd.engine import backward
-from oneflow_lite.autograd.function_node import AccumulateGrad, FunctionNode
-from oneflow_lite.autograd.grad_function import (
+from oneflow_lite.autograd.gradient_modes import RECORDED
+from oneflow_lite.autograd.gradient_rules import (
     DeclaredGradFunction,
     HookedGradFunction,
     WrappedGradFunction,
 )
-from oneflow_lite.autograd.gradients import RECORDED
 from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import is_grad_enabled, local
-from oneflow_lite.autograd.saved_tensor import stale_error, unpack, unpack_packed
-from oneflow_lite.autograd.task_graph import freed_error
+from oneflow_lite.autograd.node import AccumulateGrad, FunctionNode
+from oneflow_lite.autograd.saved_tensor import freed_error, stale_error, unpack, unpack_packed
 from oneflow_lite.errors import ArgumentTypeError, GradientError, ShapeError, arg_error
 from oneflow_lite.tensor import Tensor
 
@@ -72,20 +71,20 @@ def call(self: FunctionNode, *grads: Tensor | None) -> Any:
     if self.saved is None:
         raise freed_error(self)
     task = GraphTask(retain_graph=True, create_graph=is_grad_enabled(), accumulate=False)
-    task.recorded, task.gradients = True, RECORDED
+    task.gradients = RECORDED
     function = self.grad_function
     if isinstance(function, HookedGradFunction):
         function = function.inner
     outer, local.task = local.task, task
     try:
         state = function.open(self, self.saved, True)
-        full = task._materialize(self, function, grads)
-        found = task._apply_all(self, function, task._namespace(self.device), state, full)
+        full = RECORDED.materialize(self, function, grads)
+        found = task.apply_all(self, function, RECORDED.F, state, full)
     finally:
         local.task = outer
     in_grads = tuple(
         [
-            None if grad is None or node is None else task._conform(grad, node, index, self)
+            None if grad is None or node is None else RECORDED.conform(grad, node, index, self)
             for grad, (node, index) in zip(found, self.edges, strict=True)
         ]
     )

@@ -10,25 +10,26 @@ import attrs
 
 @attrs.frozen(order=False, eq=False)
 class NodeTask:
-    """A node that may run, for one GraphTask.
+    """A node of a backward call that may run.
 
     Attributes
     ----------
-    graph_task : GraphTask
+    queued_run : QueuedRun
+        Runs the node.
     node : FunctionNode or None
-        None does nothing but wake the thread that waits for the task.
+        None does nothing but wake the thread that waits for the call to end.
     reentrant_depth : int
-        How many backward calls the GraphTask is inside of.
+        How many other backward calls the call is inside of.
     """
 
-    graph_task: Any
+    queued_run: Any
     node: Any
     reentrant_depth: int
 
     def run(self) -> None:
         """Run the node on this thread."""
         if self.node is not None:
-            self.graph_task.execute(self.node)
+            self.queued_run.execute(self.node)
 
     def __lt__(self, other: NodeTask) -> bool:
         """Order by depth, the innermost first, then by sequence number, the latest first."""
@@ -40,7 +41,7 @@ class NodeTask:
 
 
 class ReadyQueue:
-    """The NodeTasks of one thread, the latest created node first, so that the order is settled."""
+    """The NodeTasks of one thread, the latest created node first: the order is deterministic."""
 
     def __init__(self) -> None:
         self._queue: queue.PriorityQueue[NodeTask] = queue.PriorityQueue()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, KERNELS
@@ -46,3 +48,7 @@ class FunctorNamespace:
 
 def _pass_through(op: Any, *inputs: Any, **attrs: Any) -> Any:
     return dispatch(op, inputs, attrs)
+
+
+FUNCTORS_F = FunctorNamespace()
+NUMPY_F = KernelNamespace(np)

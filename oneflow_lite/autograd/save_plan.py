@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.function_node import Edge
+from oneflow_lite.autograd.node import Edge
 from oneflow_lite.autograd.saved_tensor import SavedTensor, save_tensor
 from oneflow_lite.errors import RegistrationError
 from oneflow_lite.tensor import Tensor
@@ -15,10 +15,10 @@ Saver = Callable[..., Saved]  # (inputs, outputs, attrs) -> Saved
 
 
 class SavePlan:
-    """What to keep for one set of inputs that need gradients, as positions.
+    """The positions of what a node keeps, for one set of inputs that need gradients.
 
-    `saver()` turns it into a function `(inputs, outputs, attrs) -> (saved, attrs)`; the few shapes
-    that most ops have are written out, the rest is one loop.
+    `saver()` turns it into a function `(inputs, outputs, attrs) -> (saved, attrs)`; the few forms
+    that most ops have are written out, and a loop serves all others.
     """
 
     def __init__(self, op_type_name: str) -> None:

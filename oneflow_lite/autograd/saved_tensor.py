@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.function_node import Edge, FunctionNode
+from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.device import device_of
-from oneflow_lite.errors import ArgumentTypeError, HookError, StaleTensorError
+from oneflow_lite.errors import ArgumentTypeError, FreedGraphError, HookError, StaleTensorError
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
@@ -119,4 +119,12 @@ def stale_error(saved: SavedTensor, node: FunctionNode) -> StaleTensorError:
         f"{node.name()}: the saved tensor {name!r} of shape {tuple(data.shape)} was modified in "
         f"place: it is at version {storage.version}, the gradient needs version {version}; use "
         "the out-of-place op, or clone() the tensor before writing to it"
+    )
+
+
+def freed_error(node: FunctionNode) -> FreedGraphError:
+    """Build the error for a node whose saved tensors are gone."""
+    return FreedGraphError(
+        f"backward(): the saved tensors of {node.name()} were released by an earlier "
+        "backward; pass retain_graph=True to that one to go through the graph twice"
     )

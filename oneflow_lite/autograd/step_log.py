@@ -13,19 +13,19 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.autograd.function_node import FunctionNode
 from oneflow_lite.autograd.mode import StateChange
+from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _HEAD = ("step", "node", "ready queue", "dependencies", "current_grad")
-_LINES = 8  # of a cell that are printed
-_WIDTH = 40  # of a sum
+_LINES = 8  # printed of one cell
+_WIDTH = 40  # characters printed of one sum
 
 
 @attrs.frozen(eq=False)
 class Step:
-    """What a backward call looks like after one of its nodes ran.
+    """The state of a backward call after one of its nodes ran.
 
     Attributes
     ----------
@@ -83,8 +83,8 @@ class StepLog:
         return self._names[node]
 
     def step(self, task: Any, node: FunctionNode | None) -> None:
-        """Write down a GraphTask, which calls this at its start and after each node."""
-        with self._lock, task._lock:
+        """Write down how a GraphTask stands, at its start and after each node."""
+        with self._lock:
             progress = self._progress.get(task)
             if progress is None:
                 progress = self._progress[task] = _Progress(next(self._task_numbers))

@@ -20,8 +20,8 @@ from oneflow_lite.device import Device, cuda_place
 from oneflow_lite.errors import NestedBackwardError
 from oneflow_lite.locks import make_lock
 
-MAX_DEPTH = 60  # backward calls inside one another on one thread
-MAX_NESTED = 20_000  # and on all threads that do the work of one
+MAX_DEPTH = 60  # nested backward calls on one thread
+MAX_NESTED = 20_000  # nested backward calls on all threads that work for one
 _queues: dict[Device, ReadyQueue] = {}
 _start_lock = make_lock()
 
@@ -110,7 +110,7 @@ def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
 def _wait(thread: threading.Thread, ended: threading.Event) -> None:
     while True:
         try:
-            while not ended.wait(0.1):  # wakes up, for what another thread passes on to this one
+            while not ended.wait(0.1):  # wakes up to receive what another thread passes on
                 pass
             thread.join()
             return

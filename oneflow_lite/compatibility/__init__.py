@@ -61,7 +61,7 @@ MODULES = {
     "autograd": "variable=tensors grad_mode=.autograd.mode anomaly_mode=.autograd.anomaly",
     "nn": "parallel",
     "nn.modules": """
-        container=.nn.containers
+        container=.nn.containers module=.nn.modules.module
         batchnorm=.nn.modules.normalization instancenorm=.nn.modules.normalization
         sparse=.nn.modules.embedding
     """,

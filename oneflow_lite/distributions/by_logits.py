@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, parameters
 from oneflow_lite.distributions.utils import (

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.counts import Binomial
 from oneflow_lite.distributions.distribution import Distribution
 from oneflow_lite.distributions.utils import broadcast_all
+from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.nn.functional import one_hot
 from oneflow_lite.tensor import Tensor
@@ -69,7 +70,7 @@ class Categorical(ByLogits):
         return logits.gather(-1, value[..., :1]).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        least = float(flow.finfo(self.logits.dtype).min)
+        least = float(finfo(self.logits.dtype).min)
         return -(self.logits.clamp(least) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import oneflow_lite as flow
+from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.categories import Categorical
 from oneflow_lite.distributions.constraints import dependent_property
@@ -143,7 +143,7 @@ class TransformedDistribution(Distribution):
         return value
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with flow.no_grad():
+        with no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
@@ -257,7 +257,7 @@ class MixtureSameFamily(Distribution):
         return (self._component_distribution.log_prob(x) + weights).logsumexp(-1)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with flow.no_grad():
+        with no_grad():
             mixture = self._mixture_distribution.expand(self.batch_shape)
             chosen = mixture.sample(sample_shape)
             drawn = self._component_distribution.sample(sample_shape)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow, linalg
+from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentError, OptionError
 from oneflow_lite.tensor import Tensor
 
@@ -302,7 +303,7 @@ class _CorrCholesky(_LowerCholesky):
 
     def check(self, value: Tensor) -> Tensor:
         error = (value.detach().square().sum(-1).sqrt() - 1).abs()
-        tolerance = 10 * float(flow.finfo(value.dtype).eps) * value.shape[-1]
+        tolerance = 10 * float(finfo(value.dtype).eps) * value.shape[-1]
         return super().check(value) & (error <= tolerance).all(-1)
 
 
@@ -330,7 +331,7 @@ class _PositiveSemidefinite(_Symmetric):
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return symmetric
-        return symmetric & (flow.linalg.eigvalsh(value.detach()) >= 0).all(-1)
+        return symmetric & (linalg.eigvalsh(value.detach()) >= 0).all(-1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -340,7 +341,7 @@ class _PositiveDefinite(_Symmetric):
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return symmetric
-        return symmetric & (flow.linalg.cholesky_ex(value.detach()).info == 0)
+        return symmetric & (linalg.cholesky_ex(value.detach()).info == 0)
 
 
 class _Several(Constraint):

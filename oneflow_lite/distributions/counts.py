@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow, special
+from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
@@ -48,7 +49,7 @@ class Bernoulli(ByLogits, ExponentialFamily):
         return flow.where(probs == 0.5, math.nan, (probs >= 0.5).to(probs.dtype))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with flow.no_grad():
+        with no_grad():
             return flow.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -101,7 +102,7 @@ class Binomial(ByLogits):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        with flow.no_grad():
+        with no_grad():
             return flow.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -148,13 +149,13 @@ class Geometric(ByLogits):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         probs = self.probs
         shape = self._extended_shape(sample_shape)
-        with flow.no_grad():
+        with no_grad():
             u = flow.rand(shape, dtype=probs.dtype, device=probs.device).clamp(tiny(probs))
             return (u.log() / (-probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
         value, probs = broadcast_all(self._checked(value), self.probs)
-        return flow.special.xlog1py(value, -probs) + probs.log()
+        return special.xlog1py(value, -probs) + probs.log()
 
     def entropy(self) -> Tensor:
         return _cross_entropy(self.logits, self.probs) / self.probs
@@ -194,7 +195,7 @@ class NegativeBinomial(ByLogits):
     )
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with flow.no_grad():
+        with no_grad():
             return flow.poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -223,7 +224,7 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor())
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with flow.no_grad():
+        with no_grad():
             return flow.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import oneflow_lite as flow
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.mode import enable_grad, no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError
@@ -129,7 +130,7 @@ class Distribution:
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Return draws of shape `sample_shape + batch_shape + event_shape`, without gradient."""
-        with flow.no_grad():
+        with no_grad():
             return self.rsample(sample_shape)
 
     def sample_n(self, n: int) -> Tensor:
@@ -187,11 +188,11 @@ class ExponentialFamily(Distribution):
 
     def _at_natural(self) -> tuple[Tensor, list[Tensor], Any]:
         """Return F(θ), θ and ∇F(θ)."""
-        with flow.enable_grad():
+        with enable_grad():
             given = self._natural_params
             natural = [p if p.requires_grad else p.detach().requires_grad_() for p in given]
             normalizer = self._log_normalizer(*natural)
-        slopes = flow.autograd.grad(normalizer.sum(), natural, create_graph=True)
+        slopes = grad(normalizer.sum(), natural, create_graph=True)
         return normalizer, natural, slopes
 
     def entropy(self) -> Tensor:

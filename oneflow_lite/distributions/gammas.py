@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import oneflow_lite as flow
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite import functions as flow
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, tiny
 from oneflow_lite.errors import ArgumentError
+from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import one_hot
 from oneflow_lite.tensor import Tensor
 
@@ -45,7 +46,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Tensor:
         c, rate = self.concentration, self.rate
-        value = self._checked(flow.as_tensor(value, dtype=rate.dtype, device=rate.device))
+        value = self._checked(as_tensor(value, dtype=rate.dtype, device=rate.device))
         return flow.xlogy(c, rate) + flow.xlogy(c - 1, value) - rate * value - c.lgamma()
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow, linalg
 from oneflow_lite.distributions import (
     categories,
     composed,
@@ -189,7 +189,7 @@ def _multivariate_normal(p: Any, q: Any) -> Tensor:
         shapes = f"{p.event_shape} and {q.event_shape}"
         raise ArgumentError(f"kl_divergence(): expected one event_shape, got {shapes}")
     of_p, of_q = flow.broadcast_tensors(p.scale_tril, q.scale_tril)
-    square = flow.linalg.solve_triangular(of_q, of_p, upper=False).square().sum((-2, -1))
+    square = linalg.solve_triangular(of_q, of_p, upper=False).square().sum((-2, -1))
     square = square + multivariate.mahalanobis(q.scale_tril, q.loc - p.loc)
     log_ratio = multivariate.log_diagonal(q.scale_tril) - multivariate.log_diagonal(p.scale_tril)
     return log_ratio + (square - p.event_shape[0]) / 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import oneflow_lite as flow
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite import functions as flow, special
+from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
@@ -62,10 +63,10 @@ class Normal(_LocationScale, ExponentialFamily):
         return -self._z(value).square() / 2 - self.scale.log() - math.log(2 * math.pi) / 2
 
     def cdf(self, value: Tensor) -> Tensor:
-        return flow.special.ndtr(self._z(value))
+        return special.ndtr(self._z(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * flow.special.ndtri(value)
+        return self.loc + self.scale * special.ndtri(value)
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (1 + math.log(2 * math.pi)) / 2
@@ -274,7 +275,7 @@ class GeneralizedPareto(_LocationScale):
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._z(value)
         return -self.scale.log() - self._or_series(
-            lambda c: flow.special.xlog1py(1 / c + 1, c * z),
+            lambda c: special.xlog1py(1 / c + 1, c * z),
             lambda c: z + c * (z - z.square() / 2 + c * (z.pow(3) / 3 - z.square() / 2)),
         )
 
@@ -325,15 +326,15 @@ class VonMises(Distribution):
     def variance(self) -> Tensor:
         """The circular variance 1 - I₁(κ) / I₀(κ)."""
         kappa = self.concentration
-        return 1 - flow.special.i1e(kappa) / flow.special.i0e(kappa)
+        return 1 - special.i1e(kappa) / special.i0e(kappa)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        with flow.no_grad():
+        with no_grad():
             kappa = self.concentration.expand(self._extended_shape(sample_shape))
             drawn = F._von_mises(kappa.contiguous(), generator=default_generator)
             return (drawn + math.pi + self.loc) % (2 * math.pi) - math.pi
 
     def log_prob(self, value: Tensor) -> Tensor:
         kappa, angle = self.concentration, self._checked(value) - self.loc
-        scaled = flow.special.i0e(kappa).log()  # of I₀(κ) exp(-κ)
+        scaled = special.i0e(kappa).log()  # of I₀(κ) exp(-κ)
         return kappa * (angle.cos() - 1) - math.log(2 * math.pi) - scaled

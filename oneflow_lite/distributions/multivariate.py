@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow, linalg
+from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.gammas import Beta, Chi2
@@ -20,6 +21,7 @@ from oneflow_lite.distributions.utils import (
     vec_to_tril_matrix,
 )
 from oneflow_lite.errors import ArgumentError, OptionError
+from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.tensor import Tensor
 
 __all__ = ["LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
@@ -42,15 +44,15 @@ def mahalanobis(tril: Tensor, diff: Tensor) -> Tensor:
     batch = tuple(np.broadcast_shapes(batch, tril.shape[:-2]))
     n = diff.shape[-1]
     columns = diff.expand((*more, *batch, n)).reshape((-1, *batch, n)).movedim(0, -1)
-    solved = flow.linalg.solve_triangular(tril.expand((*batch, n, n)), columns, upper=False)
+    solved = linalg.solve_triangular(tril.expand((*batch, n, n)), columns, upper=False)
     return solved.square().sum(-2).movedim(-1, 0).reshape((*more, *batch))
 
 
 def _scale_tril_of_precision(precision: Tensor) -> Tensor:
     """Return L with L L^T = P⁻¹: of the Cholesky factor of P in reverse order."""
-    factor = flow.linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
+    factor = linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     one = flow.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
-    return flow.linalg.solve_triangular(factor, one.expand(factor.shape), upper=False)
+    return linalg.solve_triangular(factor, one.expand(factor.shape), upper=False)
 
 
 class _OfCovariance(Distribution):
@@ -79,7 +81,7 @@ class _OfCovariance(Distribution):
         if "scale_tril" in given:
             self._scale_tril = self.scale_tril
         elif "covariance_matrix" in given:
-            self._scale_tril = flow.linalg.cholesky(self.covariance_matrix)
+            self._scale_tril = linalg.cholesky(self.covariance_matrix)
         else:
             self._scale_tril = _scale_tril_of_precision(self.precision_matrix)
 
@@ -200,7 +202,7 @@ class LowRankMultivariateNormal(Distribution):
         """The Cholesky factor of C."""
         inner = self._scaled @ self.cov_factor
         one = flow.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device)
-        return flow.linalg.cholesky(inner + one)
+        return linalg.cholesky(inner + one)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -208,7 +210,7 @@ class LowRankMultivariateNormal(Distribution):
         root = self.cov_diag.sqrt().unsqueeze(-1)
         scaled = self.cov_factor / root
         one = flow.eye(root.shape[-2], dtype=root.dtype, device=root.device)
-        return root * flow.linalg.cholesky(scaled @ scaled.mT + one)
+        return root * linalg.cholesky(scaled @ scaled.mT + one)
 
     covariance_matrix = lazy_property(
         lambda self: self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()
@@ -217,7 +219,7 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """D⁻¹ - D⁻¹ W C⁻¹ W^T D⁻¹."""
-        a = flow.linalg.solve_triangular(self._capacitance_tril, self._scaled, upper=False)
+        a = linalg.solve_triangular(self._capacitance_tril, self._scaled, upper=False)
         return (1 / self.cov_diag).diag_embed() - a.mT @ a
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
@@ -277,7 +279,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
             scale_tril=scale_tril,
         )
         (matrix,) = vars(self).values()
-        self.df = flow.as_tensor(df, dtype=matrix.dtype, device=matrix.device).expand(shape)
+        self.df = as_tensor(df, dtype=matrix.dtype, device=matrix.device).expand(shape)
         n = matrix.shape[-1]
         if (self.df <= n - 1).any():
             raise ArgumentError(f"df: expected more than {n - 1}, got {df}")
@@ -339,7 +341,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         value, df, n = self._checked(value), self.df, self._n
         trace = (self.precision_matrix * value).sum((-2, -1))
-        log_det = flow.linalg.slogdet(value)[1]
+        log_det = linalg.slogdet(value)[1]
         return (df - n - 1) / 2 * log_det - trace / 2 - self._log_normalizer_of_density()
 
     def entropy(self) -> Tensor:
@@ -377,7 +379,7 @@ class LKJCholesky(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Return draws by the onion method: what is left of the diagonal has the length √Beta."""
-        with flow.no_grad():
+        with no_grad():
             c, n = self.concentration, self.dim
             rows = self._steps(0, n - 1)
             length = Beta(rows + 0.5, (c + (n - 2) / 2).unsqueeze(-1) - rows / 2, False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.categories import Categorical, OfCategorical
@@ -14,6 +14,7 @@ from oneflow_lite.distributions.composed import TransformedDistribution
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily
 from oneflow_lite.distributions.transforms import ExpTransform, SigmoidTransform
 from oneflow_lite.distributions.utils import broadcast_all, clamp_probs, lazy_property
+from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import binary_cross_entropy_with_logits, softplus
 from oneflow_lite.tensor import Tensor
 
@@ -116,7 +117,7 @@ class _Relaxed(Distribution):
 
     def _warm(self, temperature: Any) -> None:
         param: Tensor = self._param  # type: ignore[attr-defined]
-        self.temperature = flow.as_tensor(temperature, dtype=param.dtype, device=param.device)
+        self.temperature = as_tensor(temperature, dtype=param.dtype, device=param.device)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)

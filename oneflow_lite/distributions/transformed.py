@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.composed import TransformedDistribution
 from oneflow_lite.distributions.constraints import dependent_property
@@ -20,6 +20,7 @@ from oneflow_lite.distributions.transforms import (
     StickBreakingTransform,
 )
 from oneflow_lite.distributions.utils import broadcast_all, eps, euler_constant, tiny
+from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.tensor import Tensor
 
 __all__ = """
@@ -91,7 +92,7 @@ class _Half(TransformedDistribution):
 
     def log_prob(self, value: Any) -> Tensor:
         scale = self.scale
-        value = self._checked(flow.as_tensor(value, dtype=scale.dtype, device=scale.device))
+        value = self._checked(as_tensor(value, dtype=scale.dtype, device=scale.device))
         return flow.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow, linalg
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import check_dim_of, dependent_property
 from oneflow_lite.distributions.utils import (
@@ -24,6 +24,7 @@ from oneflow_lite.distributions.utils import (
     vec_to_tril_matrix,
 )
 from oneflow_lite.errors import ArgumentError, MissingMethodError, OptionError
+from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import logsigmoid, pad, softplus
 from oneflow_lite.tensor import Tensor
 
@@ -145,7 +146,7 @@ class Transform:
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, Tensor) or isinstance(b, Tensor):
-        return bool(flow.as_tensor(a == b).all())
+        return bool(as_tensor(a == b).all())
     return bool(a == b)
 
 
@@ -655,7 +656,7 @@ class PositiveDefiniteTransform(Transform):
         return factor @ factor.mT
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return LowerCholeskyTransform().inv(flow.linalg.cholesky(y))
+        return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
 class _Parts(Transform):

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
-import oneflow_lite as flow
+from oneflow_lite import functions as flow
+from oneflow_lite.autograd.mode import enable_grad
+from oneflow_lite.dtype import finfo, get_default_dtype
 from oneflow_lite.errors import ArgumentError, MissingMethodError
+from oneflow_lite.functors.creation import tensor
 from oneflow_lite.nn.functional import softmax
 from oneflow_lite.tensor import Tensor
 
@@ -37,11 +40,9 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
             kind = type(value).__name__
             raise ArgumentError(f"parameters: expected Tensors or numbers, got {kind}; convert it")
     tensors = [value for value in values if isinstance(value, Tensor)]
-    dtype = tensors[0].dtype if tensors else flow.get_default_dtype()
+    dtype = tensors[0].dtype if tensors else get_default_dtype()
     device = tensors[0].device if tensors else None
-    made = (
-        v if isinstance(v, Tensor) else flow.tensor(v, dtype=dtype, device=device) for v in values
-    )
+    made = (v if isinstance(v, Tensor) else tensor(v, dtype=dtype, device=device) for v in values)
     return tuple(flow.broadcast_tensors(*made))
 
 
@@ -56,12 +57,12 @@ def missing(name: str) -> Any:
 
 def eps(value: Tensor) -> float:
     """Return the distance from 1 to the next number of the dtype."""
-    return float(flow.finfo(value.dtype).eps)
+    return float(finfo(value.dtype).eps)
 
 
 def tiny(value: Tensor) -> float:
     """Return the smallest positive normal number of the dtype."""
-    return float(flow.finfo(value.dtype).tiny)
+    return float(finfo(value.dtype).tiny)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
@@ -105,7 +106,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with flow.enable_grad():  # it may be asked for again, with gradients
+        with enable_grad():  # it may be asked for again, with gradients
             value = self.wrapped(instance)
         instance.__dict__[self.name] = value
         return value
@@ -145,7 +146,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         rows, columns = _below_diagonal(n, diag)
         if len(rows) == count and n:
             mat = vec.new_zeros((*vec.shape[:-1], n * n))
-            places = flow.tensor((rows * n + columns).tolist(), device=vec.device)
+            places = tensor((rows * n + columns).tolist(), device=vec.device)
             index = places.expand(vec.shape)
             return mat.scatter(-1, index, vec).unflatten(-1, (n, n))
     raise ArgumentError(f"vec: no square matrix has {count} places from diagonal {diag} on")

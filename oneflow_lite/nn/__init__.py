@@ -1,6 +1,6 @@
 """Networks: modules, parameters, containers, initialisation, and functions without state."""
 
-from oneflow_lite.exposure import old_names as _old_names
+from oneflow_lite.exposure import attach_methods as _attach_methods, old_names as _old_names
 from oneflow_lite.nn import functional, init, modules, parameter, utils
 from oneflow_lite.nn.containers import (
     ModuleDict,
@@ -15,6 +15,7 @@ from oneflow_lite.nn.modules import __all__ as _layers
 from oneflow_lite.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __getattr__ = _old_names(__name__)
+_attach_methods(Module)
 
 __all__ = [
     "Buffer",

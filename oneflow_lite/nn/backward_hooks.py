@@ -5,25 +5,25 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from oneflow_lite.autograd.function import Function
-from oneflow_lite.autograd.function_node import TensorInfo, tensor_info
-from oneflow_lite.autograd.gradients import RECORDED
+from oneflow_lite.autograd.gradient_modes import RECORDED
+from oneflow_lite.autograd.hooks import Hook
 from oneflow_lite.autograd.mode import is_grad_enabled, local
+from oneflow_lite.autograd.node import TensorInfo, tensor_info
 from oneflow_lite.errors import HookError
 from oneflow_lite.storage import Origin
 from oneflow_lite.tensor import Tensor
 
-Hook = Callable[..., Any]
 Gradients = tuple[Tensor | None, ...]
 _HOOKED = Origin("for the backward hooks of a module", "use the out-of-place op, or clone() it")
 
 
 class BackwardHookFunction(Function):
-    """Returns its arguments; its node stands where hooks are called."""
+    """Returns its arguments; its node is where hooks are called."""
 
     @staticmethod
     def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -40,8 +40,8 @@ class BackwardHookFunction(Function):
 class BackwardHook:
     """The backward hooks of one call of a module.
 
-    The node behind the outputs runs first: it calls the prehooks and keeps what they leave, until
-    the node before the inputs calls the hooks.
+    The node at the outputs runs first: it calls the prehooks and keeps the gradients that they
+    leave, until the node at the inputs calls the hooks.
     """
 
     def __init__(self, module: Any, pre_hooks: Iterable[Hook], hooks: Iterable[Hook]) -> None:
@@ -52,11 +52,11 @@ class BackwardHook:
         self.input_places: list[int] | None = None  # None where no input requires a gradient
         self.output_places: list[int] = []
         self.constants: list[tuple[int, TensorInfo]] = []  # inputs that require no gradient
-        # By backward call: several may go through one graph at a time.
+        # By backward call, as several may run over one graph at a time.
         self.grad_outputs: WeakKeyDictionary[Any, Gradients] = WeakKeyDictionary()
 
     def wrap_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments, the tensors among them behind a node that calls the hooks."""
+        """Return the arguments, with tensors replaced by outputs of a node that calls the hooks."""
         self.n_inputs = len(args)
         if not self.hooks or not _require_grad(args):
             return args
@@ -67,7 +67,7 @@ class BackwardHook:
         return _join(args, self.input_places, self._at_inputs)
 
     def wrap_output(self, output: Any) -> Any:
-        """Return the output, the tensors in it before a node that calls the prehooks."""
+        """Return the output, with tensors replaced by outputs of a node that calls the prehooks."""
         if not isinstance(output, (Tensor, tuple)):
             warnings.warn(
                 f"backward hooks of {type(self.module).__name__} are not called: its output is a "
@@ -87,7 +87,7 @@ class BackwardHook:
         return make(joined)
 
     def _at_outputs(self, in_grads: Gradients, out_grads: Gradients) -> Gradients | None:
-        """Call the prehooks on the gradients of the outputs, which the node hands through."""
+        """Call the prehooks on the gradients of the outputs, which the node hands on."""
         places = self.output_places
         received = grads = _spread(out_grads, places, self.n_outputs)
         for hook in self.pre_hooks:
@@ -100,12 +100,12 @@ class BackwardHook:
         return None if grads is received else tuple([grads[i] for i in places])
 
     def _at_inputs(self, in_grads: Gradients, out_grads: Gradients) -> Gradients | None:
-        """Call the hooks, unless the gradient came another way than through the outputs."""
+        """Call the hooks, unless the gradient did not come through the outputs."""
         grad_outputs = self.grad_outputs.pop(local.task, None)
         if grad_outputs is None or self.input_places is None:
             return None
         spread = list(_spread(in_grads, self.input_places, self.n_inputs))
-        for i, info in self.constants:  # as PyTorch does; None stands for what is no tensor
+        for i, info in self.constants:  # zeros, as in PyTorch; None stands for what is no tensor
             spread[i] = RECORDED.zeros(info)
         received = grads = tuple(spread)
         for hook in self.hooks:
@@ -130,7 +130,7 @@ class BackwardHook:
                 )
 
     def _replaced(self, kind: str, result: Any, before: Gradients) -> Gradients:
-        """Return what a hook wants instead of `before`."""
+        """Return the gradients that a hook returned, or `before` when it returned None."""
         if result is None:
             return before
         is_sequence = isinstance(result, (tuple, list))
@@ -144,7 +144,7 @@ class BackwardHook:
 
 
 def add_plain_hooks(module: Any, hooks: Iterable[Hook], args: Any, output: Any) -> None:
-    """Have the hooks called at the node that made the output, with the gradients of that node."""
+    """Register hooks on the node that made the output; they get the gradients of that node."""
     found = output
     while not isinstance(found, Tensor):
         found = next(iter(found.values())) if isinstance(found, dict) else found[0]
@@ -174,7 +174,7 @@ def _places(values: tuple[Any, ...]) -> list[int]:
 
 
 def _join(values: tuple[Any, ...], places: list[int], hook: Hook) -> tuple[Any, ...]:
-    """Return the values with the tensors among them behind one node, which calls the hook."""
+    """Return the values, with tensors replaced by outputs of one node, which calls the hook."""
     tensors = BackwardHookFunction.apply(*[values[i] for i in places])
     node = next(x.grad_fn for x in tensors if x.requires_grad)
     node.register_hook(hook)
@@ -191,7 +191,7 @@ def _spread(grads: Gradients, places: list[int], count: int) -> Gradients:
 
 
 def _level_of_caller() -> int:
-    """Return the stacklevel with which a warning addresses whoever called the library."""
+    """Return the stacklevel with which a warning points at the caller of the library."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("oneflow_lite."):

@@ -40,7 +40,7 @@ def _position(owner: object, index: Any, length: int, insert: bool = False) -> i
 
 
 class _Numbered(Module):
-    """Submodules named '0', '1', ...: what Sequential and ModuleList have in common."""
+    """The common base of Sequential and ModuleList: submodules named '0', '1', ..."""
 
     def _name_at(self, index: Any) -> str:
         position = _position(self, index, len(self))
@@ -75,7 +75,7 @@ class _Numbered(Module):
         """Add modules at the end."""
         given = _listed(self, "modules", modules)
         wrong = [each for each in given if each is not None and not isinstance(each, Module)]
-        for module in wrong + given:  # a wrong one raises before anything changes
+        for module in wrong + given:  # a wrong one raises before anything has changed
             self.append(module)
         return self
 
@@ -276,7 +276,7 @@ class ModuleDict(Module):
 
 
 class _Values(Module):
-    """What ParameterList and ParameterDict have in common: values that are kept as attributes."""
+    """The common base of ParameterList and ParameterDict: values that are kept as attributes."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise MissingMethodError(f"{type(self).__name__} is not called; use what it holds")
@@ -291,7 +291,7 @@ class _Values(Module):
 
 
 def _stored(value: Any) -> Any:
-    """Return what is kept of a value: of a tensor a parameter."""
+    """Return a value as it is kept: a tensor as a parameter."""
     plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
     return Parameter(value) if plain else value
 
@@ -305,7 +305,7 @@ def _described(value: Any) -> str:
 
 
 class ParameterList(_Values):
-    """A list of values: tensors become parameters on the way in, and parameters are registered.
+    """A list of values, in which tensors become parameters and parameters are registered.
 
     Examples
     --------
@@ -355,7 +355,7 @@ class ParameterList(_Values):
 
 
 class ParameterDict(_Values):
-    """Values by name: tensors become parameters on the way in, and parameters are registered.
+    """A dict of values, in which tensors become parameters and parameters are registered.
 
     A plain dict is taken in the order of its sorted names, other things in their own order.
 

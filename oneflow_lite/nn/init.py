@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int, check_number, check_tensor
@@ -147,7 +147,7 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str, op: str = "fan_in_and_fan_out") -> int:
-    """Return the one of the two numbers that `mode` names, 'fan_in' or 'fan_out'."""
+    """Return the number that `mode` names, 'fan_in' or 'fan_out'."""
     fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(tensor), strict=True))
     if str(mode).lower() not in fans:
         raise arg_error(
@@ -233,7 +233,7 @@ def _kaiming_std(op: str, tensor: Tensor, a: float, mode: str, nonlinearity: str
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill with a (semi-)orthogonal matrix times `gain` (Saxe et al., 2013).
 
-    Dimensions behind the first are taken as one.
+    The dimensions after the first are taken as one.
 
     >>> import oneflow_lite as flow
     >>> q = flow.nn.init.orthogonal_(flow.empty(2, 3))
@@ -248,7 +248,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill filters of a convolution so that it hands on its first channels, in each group.
+    """Fill the filters of a convolution so that it returns its first channels, in each group.
 
     The filters are of 3, 4 or 5 dimensions.
 

@@ -1,36 +1,51 @@
-"""Module: keeps parameters, buffers and submodules, and calls `forward`, where functors begin."""
+"""Module: keeps parameters, buffers and submodules, and calls `forward`, where functors begin.
+
+`hooks.py` runs the hooks around `forward`. `state_loading.py` and `conversion.py` hold what happens
+to one tensor when a state dict is loaded and when a module moves.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, ClassVar, Self, TypeVar
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
-from oneflow_lite.autograd.hooks import RemovableHandle
+from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
+from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.device import CPU, as_device
+from oneflow_lite.dtype import as_dtype, float16, float32, float64
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    DeviceError,
     FlowError,
+    HookError,
     MissingMethodError,
     ModuleAttributeError,
     ModuleNameError,
+    OptionError,
+    StateDictError,
     arg_error,
 )
-from oneflow_lite.nn.conversion import Conversion
-from oneflow_lite.nn.hooks import EVERYWHERE, Hook, ModuleHooks, register
+from oneflow_lite.functors.creation import empty_like
+from oneflow_lite.nn.conversion import convert_parameter, parse_target, shared
+from oneflow_lite.nn.hooks import EVERYWHERE, call_with_hooks, mixed_hooks_error, register
 from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
-from oneflow_lite.nn.state import ModuleState
-from oneflow_lite.nn.traversal import Traversal
+from oneflow_lite.nn.state_loading import Problems, Undo, as_dimensionless, mismatch, restorer
 from oneflow_lite.tensor import Tensor
 
-_FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what makes an empty one
+if TYPE_CHECKING:
+    from oneflow_lite.static.compile.face import CompiledCall
+
+_FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and what makes an empty one
     "_parameters": dict,
     "_buffers": dict,
     "_non_persistent_buffers_set": set,
     "_backward_pre_hooks": dict,
     "_backward_hooks": dict,
-    "_is_full_backward_hook": type(None),  # whether they are full ones; None where there are none
+    "_is_full_backward_hook": type(None),  # whether these are full ones; None where there are none
     "_forward_hooks": dict,
     "_forward_hooks_with_kwargs": dict,
     "_forward_hooks_always_called": dict,
@@ -43,11 +58,32 @@ _FIELDS: dict[str, Callable[[], Any]] = {  # what every module has, and what mak
     "_load_state_dict_post_hooks": dict,
     "_modules": dict,
 }
-# Functions of the user that see, and may replace, what any module registers; by kind.
+_EXTRA = "_extra_state"  # the key of what get_extra_state returns
+# Empty until a module is compiled in place: asking this first makes the others' calls no slower.
+IN_PLACE: list[bool] = []
+# By kind of member: functions of the user that see what any module registers, and may replace it.
 _REGISTRATION_HOOKS: dict[str, dict[int, Hook]] = {"parameters": {}, "buffers": {}, "modules": {}}
 
 
-class Module(Traversal, ModuleHooks, ModuleState, Conversion):
+class _Keys(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class _IncompatibleKeys(_Keys):
+    """The keys that a state dict lacks, and those that the module lacks."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class Module:
     """Base class of every network and layer.
 
     A subclass calls `super().__init__()`, assigns parameters and submodules as attributes, and
@@ -74,14 +110,32 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
     """
 
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
-    dump_patches: ClassVar[bool] = False  # PyTorch's, without effect there as well
+    dump_patches: ClassVar[bool] = False  # has no effect, as in PyTorch
     call_super_init: ClassVar[bool] = False
     """Whether `Module.__init__` hands its arguments to the next class of the MRO."""
 
     training: bool
+    _version: ClassVar[int] = 1  # of the layout of a class's state; stands in the metadata
+    _compiled_call_impl: CompiledCall | None = None  # set by `compile`
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
+    _non_persistent_buffers_set: set[str]
     _modules: dict[str, Module | None]
+    # Hooks are the values of these dicts. Other dicts say, under the same keys, how the hooks on
+    # `forward` are called.
+    _forward_hooks: dict[int, Hook]
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
+    _forward_pre_hooks: dict[int, Hook]
+    _forward_pre_hooks_with_kwargs: dict[int, bool]
+    _backward_hooks: dict[int, Hook]
+    _backward_pre_hooks: dict[int, Hook]
+    _is_full_backward_hook: bool | None
+    _state_dict_pre_hooks: dict[int, Hook]
+    _state_dict_hooks: dict[int, Hook]
+    _load_state_dict_pre_hooks: dict[int, Hook]
+    _load_state_dict_pre_hooks_with_module: dict[int, bool]
+    _load_state_dict_post_hooks: dict[int, Hook]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -100,9 +154,12 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Any) -> None:
+        state, slots = state if isinstance(state, tuple) else (state, {})  # of a class with slots
         self.__dict__.update(state)
-        for name, empty in _FIELDS.items():  # that an older version of the package did not have
+        for name, value in slots.items():
+            setattr(self, name, value)
+        for name, empty in _FIELDS.items():  # an older version of the package lacked some
             if name not in self.__dict__:
                 self.__dict__[name] = empty()
 
@@ -114,6 +171,8 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if IN_PLACE and self._compiled_call_impl is not None:
+            return self._compiled_call_impl.of(self)(*args, **kwargs)
         if (
             self._forward_hooks
             or self._forward_pre_hooks
@@ -121,13 +180,16 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
             or self._backward_pre_hooks
             or EVERYWHERE
         ):
-            return self._call_with_hooks(args, kwargs)
+            return call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return call_with_hooks(self, args, kwargs)
 
     # Registration
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Register a parameter, or with None a name that may hold one later.
+        """Register a parameter, or, with None, a name for a parameter to come.
 
         Raises
         ------
@@ -239,12 +301,14 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
     # Attributes
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only for names that are no ordinary attribute.
+        # Python asks only for names that are no ordinary attributes.
         fields = self.__dict__
         for kind in ("_parameters", "_modules", "_buffers"):
             members = fields.get(kind)  # missing while a copy or a subclass is half built
             if members is not None and name in members:
                 return members[name]
+        if name == "explain" and self._compiled_call_impl is not None:
+            return self._compiled_call_impl.of(self).explain
         raise ModuleAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -286,7 +350,7 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         super().__delattr__(name)
 
     def _forget(self, name: str, except_in: str) -> None:
-        """Make way for a member: drop what the name means now; its place among its kind stays."""
+        """Drop what a name means now, except in one dict, where the member keeps its position."""
         fields = self.__dict__
         fields.pop(name, None)
         for kind in ("_parameters", "_modules", "_buffers"):
@@ -297,6 +361,180 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
     def __dir__(self) -> list[str]:
         names = {*super().__dir__(), *self._parameters, *self._modules, *self._buffers}
         return sorted(name for name in names if name.isidentifier())
+
+    # Submodules, parameters and buffers, in order and by name
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yield this module and all below it, with dotted names; each once by default."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, child in self._modules.items():
+            if child is not None:
+                below = f"{prefix}.{name}" if prefix else name
+                yield from child.named_modules(memo, below, remove_duplicate)
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yield this module and all below it, each once by default."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield the direct submodules with their names, each once."""
+        seen: set[Module] = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """Yield the direct submodules, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yield the parameters with their dotted names; a shared one once by default."""
+        return self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yield the parameters, each once, as an optimizer takes them."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield the buffers with their dotted names; a shared one once by default."""
+        return self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield the buffers, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        owners = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for owner_name, owner in owners:
+            for name, member in get_members_fn(owner):
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield (f"{owner_name}.{name}" if owner_name else name), member
+
+    def get_submodule(self, target: str) -> Module:
+        """Return the submodule of this dotted name; '' is the module itself.
+
+        Raises
+        ------
+        ModuleAttributeError
+            When a part of the name is no attribute, or no module.
+        """
+        module = self
+        for name in target.split(".") if target else ():
+            module = module._get_module(name)
+        return module
+
+    def _get_module(self, name: str) -> Module:
+        found = self._get_member(name)
+        if not isinstance(found, Module):
+            raise ModuleAttributeError(f"`{name}` is not an nn.Module")
+        return found
+
+    def _get_member(self, name: str) -> Any:
+        if not hasattr(self, name):
+            raise ModuleAttributeError(f"{type(self).__name__} has no attribute `{name}`")
+        return getattr(self, name)
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Set the submodule of this dotted name; the module before the last dot must exist.
+
+        Parameters
+        ----------
+        target : str
+            Such as "encoder.layer.0".
+        module : Module
+            The new submodule.
+        strict : bool
+            Whether there must be a submodule of this name already.
+
+        Raises
+        ------
+        ModuleAttributeError
+            When a part of the name is missing, or is no module.
+        ArgumentError
+            When the name is empty or `module` is none.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> net = flow.nn.Sequential(flow.nn.Sequential(flow.nn.ReLU()))
+        >>> net.set_submodule("0.0", flow.nn.Tanh())
+        >>> net[0][0]
+        Tanh()
+        """
+        if not target:
+            raise arg_error(
+                "set_submodule",
+                "target",
+                expected="the name of a submodule",
+                got="''",
+                hint="pass its path",
+                kind=ArgumentError,
+            )
+        if not isinstance(module, Module):
+            raise arg_error(
+                "set_submodule",
+                "module",
+                expected="an nn.Module",
+                got=type(module).__name__,
+                hint="pass an instance",
+                kind=ArgumentError,
+            )
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent._get_module(name)
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter of this dotted name."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._get_member(name)
+        if not isinstance(found, Parameter):
+            raise ModuleAttributeError(f"`{name}` is not an nn.Parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Return the buffer of this dotted name."""
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        found: Tensor = owner._get_member(name)
+        if name not in owner._buffers:
+            raise ModuleAttributeError(f"`{name}` is not a buffer")
+        return found
 
     # Modes and gradients
 
@@ -338,24 +576,576 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Have calls of this module compiled, with the options of `flow.compile`."""
-        module = self._uncompiled()
-        compile = import_module("oneflow_lite.static.capture").compile  # it stands on modules
-        self.__class__ = type(compile(module, *args, **kwargs))
+    compile: Callable[..., None]  # from where flow.compile is: `exposure.METHODS`
 
-    def _uncompiled(self) -> Self:
-        """Return a module of the same content that is called eagerly."""
-        kind = type(self)
-        plain: Any = kind.__bases__[0] if "explain" in vars(kind) else kind
-        module: Self = plain.__new__(plain)
-        module.__dict__ = self.__dict__
-        return module
+    # Moving and converting, in place: the Parameter objects stay the same
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device and convert floating point and complex tensors to a dtype.
+
+        Called as `to(device)`, `to(dtype)`, `to(device, dtype)` or `to(tensor)`, positionally or
+        by keyword. Integer and bool buffers keep their dtype. The module is changed and returned.
+
+        Raises
+        ------
+        ArgumentTypeError
+            When the dtype is neither floating point nor complex, and for any other argument.
+        DeviceError
+            When the device is not there.
+        """
+        device, dtype = parse_target(args, kwargs)
+
+        def convert(tensor: Tensor) -> Tensor:
+            inexact = tensor.is_floating_point() or tensor.is_complex()
+            converted: Tensor = tensor.to(
+                device=tensor.device if device is None else device,
+                dtype=dtype if inexact and dtype is not None else tensor.dtype,
+            )
+            return converted
+
+        return self._apply(convert)
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a CUDA device, by default the current one."""
+        return self.to(device=as_device("cuda" if device is None else device))
+
+    def cpu(self) -> Self:
+        """Move to the CPU."""
+        return self.to(device=CPU)
+
+    def xpu(self, device: Any = None) -> Self:
+        """Raise `DeviceError`, as `mtia` and `ipu` do: the CPU and CUDA are all there is."""
+        return self._absent("xpu", device)
+
+    def mtia(self, device: Any = None) -> Self:
+        """Raise `DeviceError`."""
+        return self._absent("mtia", device)
+
+    def ipu(self, device: Any = None) -> Self:
+        """Raise `DeviceError`."""
+        return self._absent("ipu", device)
+
+    def _absent(self, kind: str, device: Any) -> Self:
+        where = kind if device is None else f"{kind}:{device}"
+        raise DeviceError(f"{kind}(): device '{where}' is not there; use cpu() or cuda()")
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert every parameter and buffer to a dtype, or one named 'torch.FloatTensor'."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def float(self) -> Self:
+        """Convert floating point parameters and buffers to float32."""
+        return self._convert_floating(float32)
+
+    def double(self) -> Self:
+        """Convert floating point parameters and buffers to float64."""
+        return self._convert_floating(float64)
+
+    def half(self) -> Self:
+        """Convert floating point parameters and buffers to float16."""
+        return self._convert_floating(float16)
+
+    def bfloat16(self) -> Self:
+        """Convert floating point parameters and buffers to bfloat16, which needs ml_dtypes."""
+        return self._convert_floating(as_dtype("bfloat16", "bfloat16"))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without copying; parameters and buffers then hold undefined values."""
+        target = as_device(device)
+        return self._apply(lambda tensor: empty_like(tensor, device=target), recurse)
+
+    def share_memory(self) -> Self:
+        """Put parameters and buffers on the CPU into memory that processes forked later share.
+
+        All of these processes see what one of them writes. A process that is spawned, or gets the
+        module through a pickle, has a copy of its own.
+        """
+        return self._apply(shared)
+
+    def _convert_floating(self, dtype: Any) -> Self:
+        return self._apply(lambda t: t.to(dtype=dtype) if t.is_floating_point() else t)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the data of every parameter, its gradient and every buffer by `fn` of it."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        with no_grad():
+            for parameter in self._parameters.values():
+                if parameter is not None:
+                    convert_parameter(parameter, fn)
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
+        return self
+
+    # State dicts
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
+        """Return parameters and persistent buffers by dotted name.
+
+        The tensors share memory with the module; they are detached unless `keep_vars`.
+        `flow.save` writes what is returned.
+
+        Parameters
+        ----------
+        *args
+            The three below in this order, as older scripts pass them.
+        destination : dict, optional
+            The dict to fill and return; a new one by default, whose `_metadata` holds the
+            `_version` of every module.
+        prefix : str
+            Put before every name.
+        keep_vars : bool
+            Whether the parameters themselves are returned rather than detached tensors.
+
+        Raises
+        ------
+        HookError
+            When a hook of `register_state_dict_post_hook` returns something.
+        """
+        if args:
+            warnings.warn(
+                "state_dict(): pass destination, prefix and keep_vars by keyword",
+                FutureWarning,
+                stacklevel=2,
+            )
+            given = (*args, *(destination, prefix, keep_vars)[len(args) :])
+            destination, prefix, keep_vars = given
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        local_metadata: dict[str, Any] = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local_metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                below = f"{prefix}{name}."
+                module.state_dict(destination=destination, prefix=below, keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, local_metadata)
+            if result is not None and getattr(hook, "_from_public_api", False):
+                raise HookError(
+                    "state_dict(): a hook of register_state_dict_post_hook returned "
+                    f"{type(result).__name__}; change the dict that it is given and return None"
+                )
+            destination = destination if result is None else result
+        return destination
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Put the state of this module alone into `destination`; a class may override it."""
+        for name, tensor in self._own_state():
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+        if type(self).get_extra_state is not Module.get_extra_state:
+            destination[prefix + _EXTRA] = self.get_extra_state()
+
+    def _own_state(self) -> Iterator[tuple[str, Tensor]]:
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                yield name, parameter
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                yield name, buffer
+
+    def get_extra_state(self) -> Any:
+        """Return what else belongs in the state dict, beside tensors; see `set_extra_state`.
+
+        `flow.save` writes numbers, strings, None, tensors, and lists, tuples and dicts of these.
+        """
+        raise _missing_error(self, "get_extra_state", "set_extra_state")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take what `get_extra_state` returned; a class defines both of them or none."""
+        raise _missing_error(self, "set_extra_state", "get_extra_state")
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
+        """Copy the tensors of a state dict into parameters and persistent buffers.
+
+        Parameters
+        ----------
+        state_dict : mapping of str to Tensor
+            As `state_dict` returns it, or `flow.load`.
+        strict : bool
+            Whether missing and unexpected keys are an error.
+        assign : bool
+            Whether the tensors of `state_dict` take the places of the module's own, keeping their
+            dtype and device, instead of being copied into them.
+
+        Returns
+        -------
+        NamedTuple
+            Lists `missing_keys` and `unexpected_keys`.
+
+        Raises
+        ------
+        StateDictError
+            Names every missing, unexpected and mis-shaped key; the tensors hold what they held.
+        HookError
+            When a hook of `register_load_state_dict_post_hook` returns something.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise arg_error(
+                "load_state_dict",
+                "state_dict",
+                expected="a dict of tensors by name",
+                got=type(state_dict).__name__,
+                hint="pass what state_dict() or flow.load() returned",
+                kind=ArgumentTypeError,
+            )
+        missing: list[str] = []
+        unexpected: list[str] = []
+        problems = Problems()
+        metadata = getattr(state_dict, "_metadata", None)
+        own: Any = OrderedDict(state_dict)  # hooks may change it
+        if metadata is not None:
+            own._metadata = metadata
+        keys = _IncompatibleKeys(missing, unexpected)
+
+        def load(module: Any, state: Any, prefix: str) -> None:
+            local_metadata = dict((metadata or {}).get(prefix[:-1], {}))
+            if assign:
+                local_metadata["assign_to_params_buffers"] = assign
+            lists = (missing, unexpected, problems)
+            module._load_from_state_dict(state, prefix, local_metadata, True, *lists)
+            for name, child in module._modules.items():
+                if child is not None:
+                    below = f"{prefix}{name}."
+                    load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
+            for hook in module._load_state_dict_post_hooks.values():
+                result = hook(module, keys)
+                if result is not None:
+                    raise OptionError(
+                        "load_state_dict(): a hook of register_load_state_dict_post_hook returned "
+                        f"{type(result).__name__}; change the lists that it is given, and return "
+                        "None"
+                    )
+
+        try:
+            load(self, own, "")
+            if strict:
+                for what, names in (("Unexpected", unexpected), ("Missing", missing)):
+                    if names:
+                        listed = ", ".join(f'"{name}"' for name in names)
+                        problems.insert(0, f"{what} key(s) in state_dict: {listed}. ")
+            if problems:
+                raise StateDictError(
+                    f"Error(s) in loading state_dict for {type(self).__name__}:\n\t"
+                    + "\n\t".join(problems)
+                    + "\nload it into the network it was saved from"
+                    + (", or pass strict=False to skip keys" if missing or unexpected else "")
+                )
+        except BaseException:
+            with no_grad():
+                for step in reversed(problems.undo):
+                    step()
+            raise
+        return keys
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take the state of this module alone from `state_dict`; a class may override it.
+
+        `local_metadata` holds the `version` that the module had when it was saved, if the state
+        dict says so. Mistakes are added to the three lists.
+        """
+        for number, hook in self._load_state_dict_pre_hooks.items():
+            first = (self,) if number in self._load_state_dict_pre_hooks_with_module else ()
+            lists = (missing_keys, unexpected_keys, error_msgs)
+            hook(*first, state_dict, prefix, local_metadata, strict, *lists)
+        own = dict(self._own_state())
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        undo = error_msgs.undo if isinstance(error_msgs, Problems) else []
+        for name, tensor in own.items():
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            value = state_dict[key]
+            value = as_dimensionless(value, tensor)
+            problem = mismatch(key, value, tensor, assign)
+            if problem:
+                error_msgs.append(problem)
+            elif assign:
+                self._assign(name, value, undo)
+            else:
+                with no_grad():
+                    undo.append(restorer(tensor))
+                    tensor.copy_(value)
+        extra = prefix + _EXTRA
+        if type(self).set_extra_state is not Module.set_extra_state:
+            if extra in state_dict:
+                self.set_extra_state(state_dict[extra])
+            elif strict:
+                missing_keys.append(extra)
+        elif strict and extra in state_dict:
+            unexpected_keys.append(extra)
+        if strict:
+            for key in state_dict:
+                if key.startswith(prefix) and key != extra:
+                    first_name, dot, _ = key[len(prefix) :].partition(".")
+                    if first_name not in (self._modules if dot else own):
+                        unexpected_keys.append(key)
+
+    def _assign(self, name: str, value: Tensor, undo: list[Undo]) -> None:
+        """Let a tensor of a state dict take the place of a parameter or buffer."""
+        members: dict[str, Any] = self._parameters if name in self._parameters else self._buffers
+        before = members[name]
+        if isinstance(before, Parameter):
+            if not isinstance(value, Parameter):
+                value = Parameter(value, requires_grad=before.requires_grad)
+            value.requires_grad_(before.requires_grad)
+        undo.append(lambda: members.__setitem__(name, before))
+        setattr(self, name, value)
+
+    # Hooks around state dicts
+
+    def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Call `hook(module, prefix, keep_vars)` before the module's state is collected."""
+        return register("register_state_dict_pre_hook", self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` after the state is collected.
+
+        It may change the dict, and returns None.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> layer = flow.nn.Linear(1, 1)
+        >>> def drop_bias(module, state_dict, prefix, local_metadata):
+        ...     del state_dict[prefix + "bias"]
+        >>> handle = layer.register_state_dict_post_hook(drop_bias)
+        >>> list(layer.state_dict())
+        ['weight']
+        """
+        op = "register_state_dict_post_hook"
+        check_callable(op, hook)
+        function: Any = getattr(hook, "__func__", hook)  # a method takes no attributes
+        function._from_public_api = True
+        return register(op, self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Hook) -> RemovableHandle:
+        """Do the same for a hook whose result, if any, takes the place of the dict."""
+        if getattr(hook, "_from_public_api", False):
+            raise HookError(
+                "_register_state_dict_hook(): the function was registered with "
+                "register_state_dict_post_hook before; define another one"
+            )
+        return register("_register_state_dict_hook", self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Call a hook before the module takes its part of a state dict.
+
+        It is called as `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)` and may change the dict and the lists.
+        """
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Hook, with_module: bool = False
+    ) -> RemovableHandle:
+        """Do the same for a hook that is called, by default, without the module."""
+        flags = (self._load_state_dict_pre_hooks_with_module,) if with_module else ()
+        hooks = self._load_state_dict_pre_hooks
+        return register("register_load_state_dict_pre_hook", hooks, hook, flags=flags)
+
+    def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
+        """Call `hook(module, incompatible_keys)` after the module and those below it were loaded.
+
+        It may change the two lists, and returns None.
+        """
+        hooks = self._load_state_dict_post_hooks
+        return register("register_load_state_dict_post_hook", hooks, hook)
+
+    # Hooks around forward and in the backward pass
+
+    def register_forward_pre_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before every `forward`.
+
+        Parameters
+        ----------
+        hook : callable
+            Returns None, or the positional arguments to use instead (a single value need not be
+            wrapped in a tuple). With `with_kwargs` it is called as `hook(module, args, kwargs)`
+            and returns None or the pair `(args, kwargs)`.
+        prepend : bool
+            Whether it runs before the hooks that are registered already.
+        with_kwargs : bool
+            Whether it is given the keyword arguments.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` unregisters the hook.
+        """
+        flags = (self._forward_pre_hooks_with_kwargs,) if with_kwargs else ()
+        return register("register_forward_pre_hook", self._forward_pre_hooks, hook, prepend, flags)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after every `forward`.
+
+        Parameters
+        ----------
+        hook : callable
+            Returns None, or the output to use instead. With `with_kwargs` it is called as
+            `hook(module, args, kwargs, output)`.
+        prepend : bool
+            Whether it runs before the hooks that are registered already.
+        with_kwargs : bool
+            Whether it is given the keyword arguments.
+        always_call : bool
+            Whether it also runs (with output None) when `forward` or a hook raised.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` unregisters the hook.
+        """
+        flags = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        flags += [self._forward_hooks_always_called] if always_call else []
+        return register("register_forward_hook", self._forward_hooks, hook, prepend, flags)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the gradients of the outputs are there.
+
+        Parameters
+        ----------
+        hook : callable
+            Gets a tuple with one place per output of `forward`: a tensor, or None for an output
+            that is no tensor or got no gradient. Returns None, or the tuple to go on with.
+        prepend : bool
+            Whether it runs before the hooks that are registered already.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` unregisters the hook, for calls of the module that follow.
+
+        Raises
+        ------
+        HookError
+            In the backward pass, when the hook returned anything else.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> layer = flow.nn.ReLU()
+        >>> handle = layer.register_full_backward_pre_hook(lambda module, dy: (dy[0] * 10,))
+        >>> x = flow.tensor([-1.0, 2.0], requires_grad=True)
+        >>> layer(x).sum().backward()
+        >>> x.grad
+        tensor([ 0., 10.])
+        """
+        op = "register_full_backward_pre_hook"
+        return register(op, self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are there.
+
+        Parameters
+        ----------
+        hook : callable
+            Gets two tuples. `grad_input` has one place per positional argument of `forward`: a
+            tensor (zeros where it requires no gradient or had no influence), or None for what is no
+            tensor, and for an input that `autograd.grad` or `backward(inputs=)` did not ask for.
+            `grad_output` is as the prehooks left it. Returns None, or a tuple in the place of
+            `grad_input`.
+        prepend : bool
+            Whether it runs before the hooks that are registered already.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` unregisters the hook, for calls of the module that follow.
+
+        Raises
+        ------
+        HookError
+            In the backward pass, when the hook returned anything else.
+
+        Warns
+        -----
+        UserWarning
+            When `forward` returns neither a tensor nor a tuple: the hook is not called. When no
+            input requires a gradient: it is called with the gradients of the outputs alone.
+
+        Notes
+        -----
+        Inputs and outputs of the module become views, which may not be written in place.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> layer = flow.nn.ReLU()
+        >>> handle = layer.register_full_backward_hook(lambda module, dx, dy: print(dx, dy))
+        >>> x = flow.tensor([-1.0, 2.0], requires_grad=True)
+        >>> layer(x).sum().backward()
+        (tensor([0., 1.]),) (tensor([1., 1.]),)
+        """
+        op = "register_full_backward_hook"
+        check_callable(op, hook)
+        self._take_backward_hooks(op, full=True)
+        return register(op, self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Hook) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` at the node that made the output.
+
+        PyTorch had this before `register_full_backward_hook`: the gradients are those of the last
+        op in `forward`, which need not be those of the module's inputs. A module has hooks of one
+        of the two kinds only.
+
+        Raises
+        ------
+        HookError
+            When the module has full backward hooks.
+        """
+        op = "register_backward_hook"
+        check_callable(op, hook)
+        self._take_backward_hooks(op, full=False)
+        return register(op, self._backward_hooks, hook)
+
+    def _take_backward_hooks(self, op: str, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise mixed_hooks_error(op, "on one module")
+        self._is_full_backward_hook = full
 
     # Text
 
     def extra_repr(self) -> str:
-        """Return what stands between the parentheses of the module's repr."""
+        """Return the text between the parentheses of the module's repr."""
         return ""
 
     def _get_name(self) -> str:
@@ -372,7 +1162,7 @@ class Module(Traversal, ModuleHooks, ModuleState, Conversion):
 
 
 def _registered(kind: str, module: Module, name: str, value: Any) -> Any:
-    """Return what is to be registered: hooks on all modules may replace it."""
+    """Return the value to register, which hooks on all modules may replace."""
     for hook in list(_REGISTRATION_HOOKS[kind].values()):
         result = hook(module, name, value)
         value = value if result is None else result
@@ -404,6 +1194,13 @@ def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
     """
     op = "register_module_module_registration_hook"
     return register(op, _REGISTRATION_HOOKS["modules"], hook)
+
+
+def _missing_error(module: Module, method: str, other: str) -> StateDictError:
+    name = type(module).__name__
+    return StateDictError(
+        f"{method}(): {name} does not define it; a class that has {other}() defines both"
+    )
 
 
 def _uninitialized_error(what: str) -> ModuleAttributeError:

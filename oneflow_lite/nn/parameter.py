@@ -1,4 +1,4 @@
-"""Parameter and Buffer: tensors that a Module finds by itself, some of a shape not yet known."""
+"""Parameter and Buffer, which a Module registers by itself, and those of a shape not yet known."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class Buffer(Tensor):
 
 
 class UninitializedTensorMixin(Tensor):
-    """A tensor whose shape is not known yet; until `materialize` it can be moved and converted.
+    """A tensor whose shape is not known yet; before `materialize` it can be moved and converted.
 
-    Whatever asks for its shape or values raises an `ArgumentError`, a ValueError and RuntimeError.
+    Reading its shape or values raises an `ArgumentError`, a ValueError and RuntimeError.
     """
 
     cls_to_become: ClassVar[type[Tensor]] = Tensor
@@ -107,7 +107,7 @@ class UninitializedTensorMixin(Tensor):
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter or buffer of this shape, filled with zeros.
 
-        device, dtype: by default those that it was made with, or moved and converted to.
+        `device` and `dtype` are by default those that it was made with, or moved and converted to.
         """
         given = shape if isinstance(shape, (tuple, list)) else (shape,)
         sizes = tuple(check_int("materialize", "shape", size, 0) for size in given)
@@ -131,7 +131,7 @@ class UninitializedTensorMixin(Tensor):
 
     @property
     def device(self) -> Device:
-        """Where it will live."""
+        """The device that it will be on."""
         return self._stub.device
 
     @property
@@ -161,7 +161,7 @@ class UninitializedTensorMixin(Tensor):
         return self._stub.is_complex()
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move or convert what it will be, in place."""
+        """Set the device and the dtype that it will have, in place."""
         self._stub.data = self._stub.data.to(*args, **kwargs)
         return self
 
@@ -174,7 +174,7 @@ class UninitializedTensorMixin(Tensor):
         if is_lazy(value):
             return self
         self.materialize(value.shape)
-        return self.copy_(value)  # that of its new class
+        return self.copy_(value)  # the method of its new class
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -232,7 +232,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
-    """Drop a gradient, or fill it with zeros where it is, out of any graph it belonged to."""
+    """Drop a gradient, or fill it with zeros in place and detach it from any graph."""
     grad = parameter.grad
     if grad is None:
         return

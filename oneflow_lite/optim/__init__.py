@@ -1,6 +1,6 @@
 """Optimizers and learning rate schedulers."""
 
-from oneflow_lite.exposure import old_names as _old_names
+from oneflow_lite.exposure import attach_methods as _attach_methods, old_names as _old_names
 from oneflow_lite.optim import lr_scheduler, swa_utils
 from oneflow_lite.optim.adagrad import Adadelta, Adagrad, RMSprop
 from oneflow_lite.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
@@ -10,6 +10,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.optim.sgd import ASGD, SGD, Rprop
 
 __getattr__ = _old_names(__name__)
+_attach_methods(Optimizer)
 
 __all__ = [
     "ASGD",

@@ -29,76 +29,17 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return add_hook("register_optimizer_step_post_hook", _of_all["all_step_post"], hook)
 
 
-class OptimizerHooks:
-    """What an optimizer knows of hooks; `step` of each subclass runs those of steps.
+def run_hooks(hooks: dict[int, Callable[..., Any]], *values: Any) -> Any:
+    """Call hooks with an optimizer, or with an optimizer and a state dict.
 
-    Attributes
-    ----------
-    _noted : dict
-        Under "stepped", whether a step was taken since there is a scheduler, which asks.
+    A hook that gets a state dict may return another one; the last one is returned.
     """
-
-    _hooks: Hooks
-    _noted: dict[str, bool]
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "step" in vars(cls):
-            cls.step = with_hooks(vars(cls)["step"])  # type: ignore[attr-defined]
-
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have `hook(optimizer, args, kwargs)` called before each step.
-
-        `args` begins with the optimizer. The hook may return new (args, kwargs).
-        """
-        return self._add_hook("step_pre", hook)
-
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have `hook(optimizer, args, kwargs)` called after each step."""
-        return self._add_hook("step_post", hook)
-
-    def register_state_dict_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Have `hook(optimizer)` called before `state_dict`; with `prepend` before other hooks."""
-        return self._add_hook("state_dict_pre", hook, prepend)
-
-    def register_state_dict_post_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Have `hook(optimizer, state_dict)` called after `state_dict`; it may return another."""
-        return self._add_hook("state_dict_post", hook, prepend)
-
-    def register_load_state_dict_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Have `hook(optimizer, state_dict)` called before loading; it may return another."""
-        return self._add_hook("load_state_dict_pre", hook, prepend)
-
-    def register_load_state_dict_post_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Have `hook(optimizer)` called after `load_state_dict`."""
-        return self._add_hook("load_state_dict_post", hook, prepend)
-
-    def _add_hook(
-        self, kind: str, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        hooks = self._hooks[kind]
-        others = dict(hooks) if prepend else {}
-        handle = add_hook(f"{type(self).__name__}.register_{kind}_hook", hooks, hook)
-        for key in others:  # what goes out and in again stands at the end
-            hooks[key] = hooks.pop(key)
-        return handle
-
-    def _run_hooks(self, kind: str, *values: Any) -> Any:
-        """Call the hooks of a kind; one that gets a state dict may return another."""
-        *others, last = values
-        for hook in _each(self._hooks[kind]):
-            result = hook(*others, last)
-            if others and result is not None:
-                last = result
-        return last
+    *others, last = values
+    for hook in _each(hooks):
+        result = hook(*others, last)
+        if others and result is not None:
+            last = result
+    return last
 
 
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,9 +12,9 @@ import copy
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, ClassVar
 
+from oneflow_lite.autograd.hooks import RemovableHandle, add_hook
 from oneflow_lite.autograd.mode import enable_grad, local, no_grad
 from oneflow_lite.device import Device, on_device
 from oneflow_lite.dtype import float32, float64
@@ -28,10 +28,11 @@ from oneflow_lite.errors import (
 from oneflow_lite.nn.parameter import clear_grad
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.optim.hooks import (
-    OptimizerHooks,
+    Hooks,
     no_hooks,
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
+    run_hooks,
     with_hooks,
 )
 from oneflow_lite.registry import FUNCTORS
@@ -75,7 +76,7 @@ _OFF_AT_0 = ("momentum", "dampening", "weight_decay")
 _NUMBERS = ("step", "mu_product", "eta", "mu")  # state that is one number for each parameter
 
 
-class Optimizer(OptimizerHooks):
+class Optimizer:
     """Base class of the optimizers: a subclass defines `step`, or names its update op.
 
     Parameters
@@ -110,13 +111,19 @@ class Optimizer(OptimizerHooks):
     _limits: ClassVar[dict[str, Limit]] = {}
     _takes_complex: ClassVar[bool] = True
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            cls.step = with_hooks(vars(cls)["step"])  # type: ignore[method-assign]
+
     def __init__(self, params: Any, defaults: Group) -> None:
         self.defaults = defaults
         self.param_groups: list[Group] = []
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
-        self._hooks = no_hooks()
-        self._noted = {}
+        self._hooks: Hooks = no_hooks()
+        # Under "stepped", whether a step was taken since there is a scheduler, which asks.
+        self._noted: dict[str, bool] = {}
         self._check_options(defaults)
         self._takes_program = params is None
         if params is None:
@@ -386,10 +393,8 @@ class Optimizer(OptimizerHooks):
         self._scalars[position, device] = (values, fresh)
         return fresh
 
-    def minimize(self, *args: Any, **kwargs: Any) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
-        """Take gradients and update: `static.minimize.minimize`, which takes this one's place."""
-        import_module("oneflow_lite.static")
-        return type(self).minimize(self, *args, **kwargs)
+    # From where Programs are: `exposure.METHODS`.
+    minimize: Callable[..., tuple[list[Any], list[tuple[Tensor, Tensor]]]]
 
     # State
 
@@ -399,7 +404,7 @@ class Optimizer(OptimizerHooks):
         Parameters are numbered through all groups. The tensors are those of the optimizer, not
         copies; `flow.save` writes them.
         """
-        self._run_hooks("state_dict_pre", self)
+        run_hooks(self._hooks["state_dict_pre"], self)
         params = [param for group in self.param_groups for param in group["params"]]
         numbers = {id(param): number for number, param in enumerate(params)}
         groups = [
@@ -413,7 +418,7 @@ class Optimizer(OptimizerHooks):
             if kept
         }
         found = {"state": state, "param_groups": groups}
-        return dict(self._run_hooks("state_dict_post", self, found))
+        return dict(run_hooks(self._hooks["state_dict_post"], self, found))
 
     def load_state_dict(self, state_dict: Any) -> None:
         """Take over copies of the state and options that `state_dict` returned.
@@ -430,7 +435,7 @@ class Optimizer(OptimizerHooks):
             raise self._misfit_error(
                 "a dict with the keys 'state' and 'param_groups'", "another object"
             )
-        state_dict = self._run_hooks("load_state_dict_pre", self, dict(state_dict))
+        state_dict = run_hooks(self._hooks["load_state_dict_pre"], self, dict(state_dict))
         loaded, groups = state_dict["param_groups"], self.param_groups
         if len(loaded) != len(groups):
             raise self._misfit_error(f"{len(groups)} parameter groups", len(loaded))
@@ -460,7 +465,7 @@ class Optimizer(OptimizerHooks):
         for own, new in zip(groups, new_groups, strict=True):
             own.update(new)
         self.__setstate__({"state": state, "param_groups": groups})
-        self._run_hooks("load_state_dict_post", self)
+        run_hooks(self._hooks["load_state_dict_post"], self)
 
     def _adopt(self, param: Tensor, key: str, value: Any) -> Any:
         """Return a copy of one state value that fits the parameter."""
@@ -492,6 +497,55 @@ class Optimizer(OptimizerHooks):
             hint="load the state of an optimizer of the same parameters",
             kind=ArgumentError,
         )
+
+    # Hooks
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Have `hook(optimizer, args, kwargs)` called before each step.
+
+        `args` begins with the optimizer. The hook may return new (args, kwargs).
+        """
+        return self._add_hook("step_pre", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Have `hook(optimizer, args, kwargs)` called after each step."""
+        return self._add_hook("step_post", hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer)` called before `state_dict`; with `prepend` before other hooks."""
+        return self._add_hook("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer, state_dict)` called after `state_dict`; it may return another."""
+        return self._add_hook("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer, state_dict)` called before loading; it may return another."""
+        return self._add_hook("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(optimizer)` called after `load_state_dict`."""
+        return self._add_hook("load_state_dict_post", hook, prepend)
+
+    def _add_hook(
+        self, kind: str, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        hooks = self._hooks[kind]
+        others = dict(hooks) if prepend else {}
+        handle = add_hook(f"{type(self).__name__}.register_{kind}_hook", hooks, hook)
+        for key in others:  # what goes out and in again stands at the end
+            hooks[key] = hooks.pop(key)
+        return handle
+
+    # Checks and text
 
     def _listed(self, params: Any) -> tuple[list[str] | None, list[Tensor]]:
         """Return the names, when there are any, and the tensors of a group."""

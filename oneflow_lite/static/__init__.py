@@ -1,4 +1,4 @@
-"""Programs that are captured once, analysed, and run by an Executor: Paddle's names."""
+"""Programs that are captured once, analysed, and run by an Executor, under Paddle's names."""
 
 from oneflow_lite.static import nn as nn
 from oneflow_lite.static.ir.program import (
@@ -13,7 +13,6 @@ from oneflow_lite.static.ir.scope import (
     global_scope as global_scope,
     scope_guard as scope_guard,
 )
-from oneflow_lite.static.lazy import minimize as minimize  # attaches Optimizer.minimize
 from oneflow_lite.static.lazy.backward import (
     append_backward as append_backward,
     gradients as gradients,

@@ -1,4 +1,4 @@
-"""Control flow under the names that Paddle gives it: `flow.static.nn.cond` and others."""
+"""Control flow under Paddle's names: `flow.static.nn.cond` and others."""
 
 from oneflow_lite.static.control_flow import (
     cond as cond,

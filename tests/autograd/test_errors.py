@@ -10,9 +10,9 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import errors
-from oneflow_lite.autograd.function_node import AccumulateGrad
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.autograd.ready_queue import ReadyQueue
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from tests.autograd.leaves import leaf

@@ -6,11 +6,11 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.autograd import graph_task
-from oneflow_lite.autograd.function_node import AccumulateGrad, GraphRoot, next_sequence_nr
-from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.graph_task import ExecInfo, GraphTask
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import AccumulateGrad, GraphRoot, next_sequence_nr
+from oneflow_lite.autograd.queued_run import QueuedRun
 from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
-from oneflow_lite.autograd.task_graph import ExecInfo
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from tests.autograd.leaves import leaf
 
@@ -59,6 +59,21 @@ def tasks(monkeypatch):
         run(self, root)
 
     monkeypatch.setattr(GraphTask, "run", watched)
+    return started
+
+
+@pytest.fixture
+def queued_runs(monkeypatch):
+    """Every run through ready queues that starts, in order; all tasks go through them."""
+    started = []
+    run = QueuedRun.run
+
+    def watched(self, root):
+        started.append(self)
+        run(self, root)
+
+    monkeypatch.setattr(GraphTask, "always_queued", True)
+    monkeypatch.setattr(QueuedRun, "run", watched)
     return started
 
 
@@ -185,16 +200,16 @@ class TestDependencies:
             c.grad_fn: 0, a.grad_fn: 1, b.grad_fn: 1, node_of(x): 2,
         }  # fmt: skip
 
-    def test_sums_wait_in_not_ready(self, monkeypatch):
+    def test_sums_wait_in_not_ready(self, queued_runs):
         x = leaf([1.0])
         a, b = x * 2, x * 3
         c = a + b
         seen = []
-        monkeypatch.setattr(GraphTask, "always_queued", True)
 
         def hook(grad):
             sums = {node: grad.tolist() for node, grad in local.task.not_ready.items()}
-            seen.append((sums, dict(local.task.dependencies), local.task.outstanding_tasks))
+            (run,) = queued_runs
+            seen.append((sums, dict(local.task.dependencies), run.outstanding_tasks))
 
         b.register_hook(hook)
         a.register_hook(hook)
@@ -373,17 +388,16 @@ class TestOrder:
         monkeypatch.setattr(GraphTask, "always_queued", True)
         assert run() == in_order and len(in_order[0]) == 7
 
-    def test_outstanding_tasks_are_none_at_the_end(self, tasks, monkeypatch):
-        monkeypatch.setattr(GraphTask, "always_queued", True)
+    def test_outstanding_tasks_are_none_at_the_end(self, queued_runs):
         x = leaf([1.0])
         (x * x).backward()
         y = x * 2
         y.register_hook(lambda g: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             y.backward()
-        assert [task.outstanding_tasks for task, _ in tasks] == [0, 0]
-        assert [task.dead for task, _ in tasks] == [False, True]
-        assert tasks[1][0].error is None
+        assert [run.outstanding_tasks for run in queued_runs] == [0, 0]
+        assert [run.dead for run in queued_runs] == [False, True]
+        assert queued_runs[1].error is None
 
 
 def test_a_leaf_alone_is_a_graph(tasks):
@@ -395,7 +409,7 @@ def test_a_leaf_alone_is_a_graph(tasks):
 
 def test_the_short_way_needs_no_locks(monkeypatch):
     """A task on the CPU alone takes no part in what threads need."""
-    monkeypatch.setattr(graph_task, "ReadyQueue", None)
+    monkeypatch.setattr(graph_task, "QueuedRun", None)
     x = leaf([2.0])
     (x * x).backward()
     assert x.grad.tolist() == [4.0]

@@ -17,7 +17,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.static.capture import Explanation
+from oneflow_lite.static.compile.function import Explanation
 from tests.static.capture.worlds import snapshot
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "compile.md").read_text("utf-8")

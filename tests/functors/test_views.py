@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.gradients import FUNCTORS_F as F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite.static.capture.compiled import CompiledFunction
+from oneflow_lite.static.compile.function import CompiledFunction
 from tests.fuzz.compiled_calls import HOW
 from tests.fuzz.compiled_programs import indented, write
 from tests.fuzz.compiled_world import STAYING, Refused

@@ -9,7 +9,7 @@ import pytest
 
 from oneflow_lite import Tensor, interpreter
 from oneflow_lite.autograd import save_plan
-from oneflow_lite.autograd.gradients import FUNCTORS_F, NUMPY_F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F, NUMPY_F
 from oneflow_lite.autograd.saved_tensor import save_tensor
 from oneflow_lite.functors import writes
 from oneflow_lite.storage import Storage

@@ -21,7 +21,7 @@ def test_every_name_of_pytorchs_module_is_there(torch):
     theirs = torch.nn.Module
     # Parts of its machinery that have no counterpart: what calls forward, tracing, replicas.
     internal = {
-        "_call_impl", "_compiled_call_impl", "_get_backward_hooks", "_get_backward_pre_hooks",
+        "_get_backward_hooks", "_get_backward_pre_hooks",
         "_maybe_warn_non_full_backward_hook", "_replicate_for_data_parallel", "_slow_forward",
         "_wrapped_call_impl",
     }  # fmt: skip

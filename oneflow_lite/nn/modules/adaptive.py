@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F as FUNCTORS
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as FUNCTORS
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.checks import check_int, check_ndim, check_number
 from oneflow_lite.nn import functional as F

@@ -14,7 +14,7 @@ from oneflow_lite.tensor import Tensor
 
 
 class _ConvNd(Weighted):
-    """What all convolutions have in common; `_spatial` is the number of spatial dimensions."""
+    """The common base of all convolutions; `_spatial` is the number of spatial dimensions."""
 
     _spatial: ClassVar[int]
     transposed: ClassVar[bool] = False
@@ -87,7 +87,7 @@ class _ConvNd(Weighted):
 
     @property
     def _reversed_padding_repeated_twice(self) -> list[int]:
-        """What F.pad needs to pad the input: (left, right) from the last dimension on."""
+        """The padding for F.pad: (left, right) from the last dimension on."""
         result: list[int] = []
         for d in reversed(range(self._spatial)):
             if not isinstance(self.padding, str):
@@ -190,7 +190,7 @@ class Conv3d(_ConvNd):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """What transposed convolutions have in common."""
+    """The common base of transposed convolutions."""
 
     transposed = True
     _padding_modes = ("zeros",)

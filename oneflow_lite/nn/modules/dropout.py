@@ -11,7 +11,7 @@ from oneflow_lite.tensor import Tensor
 
 @layer(shows="p={p}, inplace={inplace}")
 class _DropoutNd(Module):
-    """What they share: the probability to be dropped, and whether the input is overwritten."""
+    """The common base: the probability to be dropped, and whether the input is overwritten."""
 
     p: float = 0.5
     inplace: bool = False

@@ -14,7 +14,7 @@ from oneflow_lite.tensor import Tensor
 
 
 class _Table(Weighted):
-    """What Embedding and EmbeddingBag have in common: a table, and which of its rows is padding."""
+    """The common base of Embedding and EmbeddingBag: a table, and which of its rows is padding."""
 
     weight: Parameter
 

@@ -1,4 +1,4 @@
-"""What layers with parameters have in common: how they make, draw and show them."""
+"""The common part of layers with parameters: how they make, draw and show them."""
 
 from __future__ import annotations
 

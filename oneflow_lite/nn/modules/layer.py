@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
 
@@ -65,13 +66,10 @@ def layer(
 
         def write() -> dict[str, Any]:
             # The text can be found: for tracebacks, and for `flow.compile`.
-            methods = [f" def {text}\n" for text in lines.values()]
-            text = f"def bind(Module, F):\n{''.join(methods)} return locals()\n"
-            name = f"{file}:{line}"
-            linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-            made: dict[str, Any] = {}
-            exec(compile(text, name, "exec"), scope, made)
-            made = made["bind"](Module, functional)
+            methods = [f"def {text}" for text in lines.values()]
+            writer, name = FunctionWriter(scope, [*methods, "return locals()"]), f"{file}:{line}"
+            made: dict[str, Any] = writer.function("bind(Module, F)", name)(Module, functional)
+            linecache.cache[name] = (len(writer.source), None, writer.source.splitlines(True), name)
             for name in lines:
                 made[name].__qualname__ = f"{cls.__qualname__}.{name}"
                 setattr(cls, name, made[name])

@@ -46,7 +46,7 @@ class _Loss(Module):
 
     def _check_margin(self) -> None:
         if not self.margin > 0:
-            raise self._wrong("margin", "more than 0", "make it positive")
+            raise self._option_error("margin", "more than 0", "make it positive")
 
     def _option_error(
         self, name: str, expected: str, hint: str, kind: type[FlowError] = ArgumentError
@@ -134,7 +134,7 @@ class HuberLoss(_Loss):
 
     def _check(self) -> None:
         if not isinstance(self.delta, (int, float)):
-            raise self._wrong("delta", "a number", "pass a float", ArgumentTypeError)
+            raise self._option_error("delta", "a number", "pass a float", ArgumentTypeError)
 
 
 @layer("kl_div", _PAIR)
@@ -273,9 +273,13 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def __post_init__(self, in_features: int, bias: bool, device: Any, dtype: Any) -> None:
         if self.weight is not None and self.weight.shape != (self.num_classes,):
-            raise self._wrong("weight", f"shape ({self.num_classes},)", "give one for each class")
+            raise self._option_error(
+                "weight", f"shape ({self.num_classes},)", "give one for each class"
+            )
         if not 0 <= self.label_smoothing <= 1:
-            raise self._wrong("label_smoothing", "a share from 0 to 1", "pass the share to spread")
+            raise self._option_error(
+                "label_smoothing", "a share from 0 to 1", "pass the share to spread"
+            )
         rows = math.prod(self.out_features, start=self.num_classes)
         self.linear = Linear(in_features, rows, bias, device, dtype)
 
@@ -445,9 +449,9 @@ class MultiMarginLoss(_WeightedLoss):
 
     def _check(self) -> None:
         if self.p not in (1, 2):
-            raise self._wrong("p", "1 or 2", "take one of them")
+            raise self._option_error("p", "1 or 2", "take one of them")
         if self.weight is not None and self.weight.ndim != 1:
-            raise self._wrong("weight", "one dimension", "give one for each class")
+            raise self._option_error("weight", "one dimension", "give one for each class")
 
 
 @layer("multilabel_margin_loss", _PAIR)

@@ -1,4 +1,4 @@
-"""Where PyTorch keeps `Module` and the hooks on all modules; ours are in `oneflow_lite.nn`."""
+"""PyTorch's home of `Module` and of hooks on all modules; ours are in `oneflow_lite.nn`."""
 
 from oneflow_lite.nn.hooks import (
     register_module_backward_hook,

@@ -18,7 +18,7 @@ from oneflow_lite.tensor import Tensor
 
 
 class _Affine(Weighted):
-    """What normalizations have in common: a weight that starts as ones and a bias as zeros."""
+    """The common base of normalizations: a weight that starts as ones and a bias as zeros."""
 
     weight: Parameter | None
     bias: Parameter | None
@@ -31,7 +31,7 @@ class _Affine(Weighted):
 
 
 class _NormBase(_Affine):
-    """What batch and instance normalization have in common: running statistics of channels.
+    """The common base of batch and instance normalization: running statistics of channels.
 
     `_ndims` are the numbers of dimensions that an input may have.
     """
@@ -117,7 +117,7 @@ class _NormBase(_Affine):
 
 
 class _BatchNorm(_NormBase):
-    """What all batch normalizations have in common."""
+    """The common base of all batch normalizations."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input, normalized by the batch or in evaluation mode by what was tracked."""
@@ -270,7 +270,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _InstanceNorm(_NormBase):
-    """What all instance normalizations have in common."""
+    """The common base of all instance normalizations."""
 
     def __init__(
         self,
@@ -425,7 +425,7 @@ class GroupNorm(_Affine):
 
 
 class _OverLastDims(_Affine):
-    """What LayerNorm and RMSNorm have in common."""
+    """The common base of LayerNorm and RMSNorm."""
 
     eps: Any
 

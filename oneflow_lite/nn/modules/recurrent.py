@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.checks import check_choice, check_int, check_number
 from oneflow_lite.nn import init
@@ -21,7 +21,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share.
+    """The common base of RNN, LSTM and GRU.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class GRU(_Gated):
 
 
 class RNNCellBase(Module):
-    """What RNNCell, LSTMCell and GRUCell share.
+    """The common base of RNNCell, LSTMCell and GRUCell.
 
     `weight_ih`, `weight_hh`, `bias_ih` and `bias_hh` have `num_chunks` times `hidden_size` rows,
     and start uniformly between -1/sqrt(hidden_size) and 1/sqrt(hidden_size).

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.gradients import FUNCTORS_F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.containers import ModuleList
@@ -22,7 +22,7 @@ Activation = str | Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
-    """What the layers of encoders and decoders share: a feed-forward net, and how blocks join.
+    """The common base of encoder and decoder layers: a feed-forward net, and how blocks join.
 
     Each block is normalized before it, with `norm_first`, or behind the sum with its input.
     """

@@ -1,4 +1,4 @@
-"""Which layer a module is, by the name of its class or of one that it derives from."""
+"""Tells which layer a module is, by the name of its class or of one that it derives from."""
 
 from oneflow_lite.nn.module import Module
 
@@ -8,7 +8,7 @@ def is_one_of(module: Module, *names: str) -> bool:
     package = __name__.partition(".")[0]
     return any(
         cls.__name__ in names and cls.__module__.partition(".")[0] == package
-        for cls in type(module).__mro__
+        for cls in module.__class__.__mro__
     )
 
 

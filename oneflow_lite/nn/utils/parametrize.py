@@ -287,7 +287,7 @@ def remove_parametrizations(
 
 def type_before_parametrizations(module: Module) -> type:
     """Return the class that a module had before it was parametrized."""
-    kind = type(module)
+    kind = module.__class__
     return kind.__bases__[0] if is_parametrized(module) else kind
 
 

@@ -34,11 +34,11 @@ from oneflow_lite.autograd.function import Function
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.static.capture.trusted import has_own_effect, origin
 from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.native import Native
 from oneflow_lite.static.compile.rewrite import is_rewritten
 from oneflow_lite.static.compile.same import CONTAINERS, is_atom, told
+from oneflow_lite.static.compile.trusted import has_own_effect, origin
 from oneflow_lite.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -750,8 +750,10 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
         for x, prefix in ((a, "i" if inplace else ""), (a, ""), (b, "r"))
     ]
     simple = (Tensor, np.ndarray)
-    if not any(replaced) and (isinstance(a, simple) or is_atom(a) or type(a) in CONTAINERS) and (
-        isinstance(b, simple) or is_atom(b) or type(b) in CONTAINERS
+    if (
+        not any(replaced)
+        and (isinstance(a, simple) or is_atom(a) or type(a) in CONTAINERS)
+        and (isinstance(b, simple) or is_atom(b) or type(b) in CONTAINERS)
     ):
         if not o.settled(a) or not o.settled(b):
             o.refuse(f"it applies {op} to {told(a)} and {told(b)}")

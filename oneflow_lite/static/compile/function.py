@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import functools
-import warnings
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -15,13 +12,15 @@ from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
-from oneflow_lite.nn.parameter import is_lazy
-from oneflow_lite.static.capture.recorder import RecordingInterpreter
-from oneflow_lite.static.capture.recording import Recording
-from oneflow_lite.static.capture.results import NotReplayable
+from oneflow_lite.spellings import warn_caller
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
-from oneflow_lite.static.compile.same import MISSING, is_atom, same, told
+from oneflow_lite.static.compile.recorder import RecordingInterpreter
+from oneflow_lite.static.compile.recording import Recording
+from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.compile.same import MISSING, is_atom, told
+from oneflow_lite.static.compile.stand_ins import FunctionStandIn
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
@@ -73,16 +72,6 @@ class Guarded:
         return None if type(found) is tuple else self._match.why(found)
 
 
-class _Settled:
-    """Guards that stand in the match."""
-
-    def check(self) -> bool:
-        return True
-
-    def why(self) -> None:
-        return None
-
-
 @attrs.define(eq=False)
 class _Refusal:
     """Calls that were not kept."""
@@ -92,27 +81,11 @@ class _Refusal:
     attempts_left: int
 
 
-class CompiledFunction:
-    """What `flow.compile` returns for a function.
-
-    Attributes
-    ----------
-    fullgraph : bool
-        Whether `CaptureError` is raised where a call would run eagerly.
-    notes_of_calls : frozenset of str
-        The attributes that every call may change.
-    """
-
-    notes_of_calls = frozenset(
-        ("_recordings", "_refusals", "_recorded_in_vain", "_volatile", "_explanation", "_lock")
-    )
+class CompiledFunction(FunctionStandIn):
+    """What `flow.compile` returns for a function."""
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
-        functools.update_wrapper(self, function, updated=())
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
-        self.function = function
-        self.fullgraph = fullgraph
-        self.mode = mode
+        super().__init__(function, fullgraph, mode)
         self._recordings: list[Recording] = []
         self._refusals: list[_Refusal] = []
         self._recorded_in_vain = 0  # recordings since the last hit
@@ -120,23 +93,10 @@ class CompiledFunction:
         self._explanation = Explanation()
         self._lock = make_lock()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
-        """Return a function that calls a copy of what this one calls; most are no copies."""
-        function = copy.deepcopy(self.function, memo)
-        if function is self.function:
-            return self
-        made = CompiledFunction(function, self.fullgraph, self.mode)
-        users = {name: value for name, value in vars(self).items() if name not in vars(made)}
-        vars(made).update(copy.deepcopy(users, memo))
-        return made
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         state = local.state
         if state.general or local.task is not None:  # somebody looks at every op, or a hook runs
-            return self.function(*args, **kwargs)
+            return self.__wrapped__(*args, **kwargs)
         for position, recording in enumerate(self._recordings):
             tensors = recording.match(args, kwargs)
             if tensors is not None:
@@ -147,14 +107,14 @@ class CompiledFunction:
                 try:
                     return recording.replay(tensors)
                 except Exception:
-                    if self.fullgraph or not recording.can_begin_again:
+                    if self._fullgraph or not recording.can_begin_again:
                         raise
-                return self.function(*args, **kwargs)  # which may handle it
+                return self.__wrapped__(*args, **kwargs)  # which may handle it
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
         if self._recorded_in_vain >= 2 * RECORDINGS_KEPT:
-            return self._run_eagerly(self._note(_TOO_MANY, 1), args, kwargs)
+            return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
         return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
@@ -185,23 +145,19 @@ class CompiledFunction:
                 return refusal
         return None
 
-    def _note(self, reason: str, depth: int) -> str:
-        """Keep a reason for `explain`, and warn of it once, `depth` frames below the caller."""
+    def _note(self, reason: str) -> str:
+        """Keep a reason for `explain`, and warn of it once."""
         if reason not in self._explanation.reasons:
             self._explanation.reasons.append(reason)
-            if not self.fullgraph:
-                warnings.warn(
-                    f"flow.compile: {self.__name__}() runs eagerly: {reason}",
-                    UserWarning,
-                    stacklevel=depth + 2,
-                )
+            if not self._fullgraph:
+                warn_caller(f"flow.compile: {self.__name__}() runs eagerly: {reason}")
         return reason
 
     def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.fullgraph:
+        if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         self._explanation.fallbacks += 1
-        return self.function(*args, **kwargs)
+        return self.__wrapped__(*args, **kwargs)
 
     # Recording
 
@@ -209,13 +165,13 @@ class CompiledFunction:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: _Refusal | None
     ) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
-        recorder = RecordingInterpreter(self.fullgraph, {}, {})
+        recorder = RecordingInterpreter(self._fullgraph, {}, {})
         observer = Observer(recorder, self._volatile)
         stack = AutogradInterpreter(recorder)
-        _learn(observer, self.function, self.__name__)
+        _learn(observer, self.__wrapped__, self.__name__)
         observer.arguments(args, kwargs)
         tensors = observer.match.tensors
-        if self.mode == "cuda_graph" and not any(t.is_cuda for t in tensors):
+        if self._mode == "cuda_graph" and not any(t.is_cuda for t in tensors):
             raise arg_error(
                 "compile",
                 "mode",
@@ -227,7 +183,7 @@ class CompiledFunction:
         outer, local.observer = getattr(local, "observer", None), observer
         try:
             with StateChange(interpreter=stack):
-                value = observer.call(self.function, *args, **kwargs)
+                value = observer.call(self.__wrapped__, *args, **kwargs)
             stopped = recorder.stopped
             try:
                 if stopped is not None:
@@ -265,15 +221,14 @@ class CompiledFunction:
             return Recording(
                 self.__name__,
                 recorder,
-                Guarded(observer.match),  # type: ignore[arg-type]
+                Guarded(observer.match),
                 states,
                 frozenset(observer.captured),
                 late,
-                _Settled(),
                 value,
                 observer.reads_gradients or recorder.took_gradients,
                 recorder.took_gradients,
-                self.mode,
+                self._mode,
                 observer.read_out,
                 stores,
             )
@@ -300,7 +255,7 @@ class CompiledFunction:
         self, refusal: _Refusal | None, guarded: Guarded, reason: str, for_good: bool
     ) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
-        if self.fullgraph:
+        if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         if refusal is None:
             refusal = _Refusal(guarded, reason, ATTEMPTS)
@@ -311,7 +266,7 @@ class CompiledFunction:
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if not refusal.attempts_left:
             self._explanation.fallbacks += 1
-            self._note(reason, 3)
+            self._note(reason)
 
 
 def _learn(observer: Observer, function: Any, label: str) -> None:
@@ -365,6 +320,3 @@ def _optimizer_tensors(recorder: RecordingInterpreter, observer: Observer) -> li
             f"the option tensors of `{known.label}`",
         )
     return list(found.values())
-
-
-__all__ = ["CompiledFunction", "Explanation", "is_lazy"]

@@ -10,7 +10,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.static.compile.same import is_atom, same, told
+from oneflow_lite.static.compile.same import is_atom, told
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 _GONE = (AttributeError, KeyError, IndexError, NameError, ValueError, TypeError, StopIteration)
@@ -97,8 +98,11 @@ class Match:
             f"def match(args, kwargs):\n  try:\n{body}    return ({found})\n"
             "  except gone: return -1\n"
         )
-        try: compile(source,"a","exec")
-        except SyntaxError: print(source); raise
+        try:
+            compile(source, "a", "exec")
+        except SyntaxError:
+            print(source)
+            raise
         exec(compile(source, "<guards of a compiled function>", "exec"), self._scope)
         check: Callable[[Any, Any], Any] = self._scope["match"]
         return check

@@ -27,16 +27,15 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.size import Size
-from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, describe
-from oneflow_lite.static.capture.tensor_states import TensorState
 from oneflow_lite.static.compile import calls, lookup
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.native import Native
+from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
@@ -45,10 +44,11 @@ from oneflow_lite.static.compile.same import (
     SEQUENCES,
     SETS,
     is_atom,
-    same,
     told,
 )
 from oneflow_lite.static.compile.source import NoSource
+from oneflow_lite.static.compile.tensor_states import TensorState
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 # What a name or an argument stands for is one object, whatever it holds.
@@ -184,7 +184,10 @@ class Observer(Native):
             self.look_at(value)
         known = self._known.get(id(value))
         if known is None:
-            if type(value) in (tuple, Size):  # it cannot change, and its elements come by themselves
+            if type(value) in (
+                tuple,
+                Size,
+            ):  # it cannot change, and its elements come by themselves
                 self.local(value)
             elif not is_atom(value) and not (isinstance(value, Tensor) and self._made(value)):
                 self.refuse(f"it uses {told(value)} of unknown origin")

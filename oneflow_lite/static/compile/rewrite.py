@@ -7,7 +7,7 @@ Two cells are added to those of the function: `__recorder__`, and `__site__`, th
 
 import ast
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar
 

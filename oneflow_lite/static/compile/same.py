@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import enum
 import math
-import struct
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -58,41 +57,6 @@ def is_atom(value: Any) -> bool:
     if isinstance(value, np.generic):
         return value.dtype.kind in "biufcSU"
     return isinstance(value, (np.dtype, enum.Enum))
-
-
-def same(a: Any, b: Any) -> bool:
-    """Return whether two values are one object, or atoms of the same type and value.
-
-    >>> from oneflow_lite.static.compile.same import same
-    >>> same(1, True), same(0.0, -0.0), same(float("nan"), float("nan")), same((1, "a"), (1, "a"))
-    (False, False, True, True)
-    """
-    if a is b:
-        return True
-    kind = type(a)
-    if kind is not type(b):
-        return False
-    if kind is float:
-        return a == b if a and b and not math.isnan(a) else _bits(a) == _bits(b)
-    if kind is complex:
-        return same(a.real, b.real) and same(a.imag, b.imag)
-    if kind in _COMPARED:
-        return bool(a == b)
-    if kind in (tuple, Size):
-        return len(a) == len(b) and all(map(same, a, b))
-    if kind is frozenset:
-        return is_atom(a) and same(tuple(a), tuple(b))
-    if kind in (slice, range):  # ranges of the same numbers may end elsewhere
-        return same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
-    if isinstance(a, np.dtype):
-        return bool(a == b and a.metadata is None and b.metadata is None)
-    if isinstance(a, np.generic):
-        return a.dtype == b.dtype and a.dtype.kind in "biufcSU" and a.tobytes() == b.tobytes()
-    return kind is BuiltinFunctionType and a == b
-
-
-def _bits(value: float) -> bytes:
-    return struct.pack("d", value)
 
 
 def told(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Checks of what users give to `cond`, `switch_case` and `while_loop`."""
+"""Checks of the arguments of `cond`, `switch_case` and `while_loop`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Branch = Callable[[], Any]
 
 
 def as_list(found: Any, count: int) -> list[Any]:
-    """Return what the body of a loop returned, as many values as it takes."""
+    """Return the result of a loop's body as a list, with as many values as the body takes."""
     values = list(found) if isinstance(found, (list, tuple)) else [found]
     if count == 1 and len(values) != 1:
         values = [found]
@@ -55,7 +55,7 @@ def check_loop_vars(loop_vars: Any) -> None:
 
 
 def check_one_element(op: str, argument: str, value: Any) -> None:
-    """Check that a tensor that decides something has one element."""
+    """Check that a predicate or index has one element."""
     if isinstance(value, Tensor) and value.numel() != 1:
         raise arg_error(
             op,

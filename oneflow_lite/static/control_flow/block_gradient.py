@@ -1,7 +1,7 @@
 """Backward blocks: sub-blocks that compute the gradients of sub-blocks.
 
-A backward block gets the inputs of the forward block, what that kept, and the gradients of its
-results. It computes again what else it needs from the forward block.
+A backward block gets the inputs of the forward block, the variables that this kept, and the
+gradients of its results. Whatever else it needs from the forward block it computes again.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.gradients import FUNCTORS_F
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import CaptureError, NotDifferentiableError
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.control_flow.block_run import notes_of
+from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.static.lazy.block_capture import (
     BlockCapture,
@@ -28,22 +28,23 @@ from oneflow_lite.static.lazy.block_capture import (
 )
 from oneflow_lite.tensor import Tensor
 
-_lock = make_lock()  # two threads may take the gradients of one block
+_lock = make_lock()  # two threads may take gradients of one block at once
 
 
 @attrs.frozen(eq=False)
 class Backward:
-    """The backward blocks of some blocks that are called alike.
+    """The backward blocks of several blocks with the same signature.
 
     Attributes
     ----------
     blocks : tuple of Block
     names : tuple of str
-        Inputs of the blocks: those of the forward blocks, what they kept, gradients of results.
+        The inputs of every block: those of the forward blocks, what these kept, and the gradients
+        of their results.
     outputs : tuple of tuple of str or None
-        For each block the gradients, then what it keeps.
+        For each block: the gradients, then the variables that it keeps.
     wanted : tuple of int
-        Which inputs of the forward blocks the gradients belong to.
+        The positions of the inputs of the forward blocks whose gradients these are.
     """
 
     blocks: tuple[Block, ...]
@@ -53,7 +54,7 @@ class Backward:
 
 
 def trace_of(block: Block) -> Trace:
-    """Return how a block was captured."""
+    """Return the trace of a block."""
     trace: Trace | None = notes_of(block).trace
     if trace is None:
         raise NotDifferentiableError(
@@ -76,19 +77,19 @@ def backward_of(
     needs: tuple[bool, ...],
     always: int = 0,
 ) -> Backward:
-    """Return the backward blocks of some blocks; the same ones when they are asked for again.
+    """Return the backward blocks of some blocks, which are made once for each set of arguments.
 
     Parameters
     ----------
     op : str
-        What the user called.
+        The function that the user called.
     blocks : sequence of Block
     names, kept : tuple of str
-        The inputs of the blocks, and what they keep.
+        The inputs of the blocks, and the variables that they keep.
     needs : tuple of bool
         Whether the gradient of each input is wanted.
     always : int
-        So many inputs get a gradient in any case, be it zero.
+        How many of the first inputs get a gradient in any case, even if it is zero.
     """
     traces = [trace_of(block) for block in blocks]
     around = enclosing_block() or traces[0].scratch.global_block()
@@ -98,7 +99,7 @@ def backward_of(
         found = traces[0].gradients.get(key)
         if found is None:
             made = _Maker(op, around, traces, names, kept).make(needs, always, keeps)
-            # With the block around them, so that its id stays taken.
+            # The block around them is kept too, so that its id is not used again.
             found = traces[0].gradients[key] = (around, made)
     return found[1]
 
@@ -193,7 +194,7 @@ class _Maker:
 def with_kept(
     captures: Sequence[BlockCapture], visible: Sequence[tuple[str, ...]], keeps: bool
 ) -> tuple[tuple[str | None, ...], ...]:
-    """Return what each block gives: its results, then what every one keeps, None for the others."""
+    """Return the outputs of each block: its results, what it keeps, None for what others keep."""
     if not keeps:
         return tuple(visible)
     own = [c.kept(names) for c, names in zip(captures, visible, strict=True)]
@@ -205,13 +206,13 @@ def with_kept(
 
 
 def kept_names(outputs: Sequence[Sequence[str | None]], visible: int) -> tuple[str, ...]:
-    """Return the names of what blocks keep, in the order of the outputs."""
+    """Return the names of the variables that blocks keep, in the order of the outputs."""
     kept = zip(*[names[visible:] for names in outputs], strict=True)
     return tuple([next(name for name in column if name) for column in kept])
 
 
 def replayed(op: str, body: Block, kept: tuple[str, ...]) -> Block:
-    """Return a body that takes what it kept instead of making it anew."""
+    """Return a body that takes the variables it kept as inputs instead of making them again."""
     if not kept:
         return body
     trace = trace_of(body)

@@ -1,7 +1,7 @@
 """`cond`, `switch_case` and `while_loop`: Python control flow that a Program can hold.
 
-While ops just run they are plain Python. While a Program is captured, or `flow.compile` records,
-the functions are captured in sub-blocks and one op is dispatched that chooses among them.
+While ops run eagerly, they are plain Python. While a Program is captured, or `flow.compile`
+records, the functions are captured in sub-blocks and one op is dispatched that chooses among them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from oneflow_lite.autograd.mode import local
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.static.capture.tree import flatten, unflatten
 from oneflow_lite.static.control_flow.arguments import (
     Branch,
     as_list,
@@ -32,6 +31,7 @@ from oneflow_lite.static.control_flow.structures import (
     numbers_to_tensors,
 )
 from oneflow_lite.static.ir.program import Block
+from oneflow_lite.static.ir.tree import flatten, unflatten
 from oneflow_lite.static.lazy.block_capture import (
     BlockCapture,
     Captured,
@@ -174,7 +174,7 @@ def while_loop(
     Raises
     ------
     ArgumentError, ShapeError, DTypeError
-        When the body returns something else than it takes.
+        When the body returns something other than it takes.
     CaptureError
         As for `cond`.
 
@@ -314,7 +314,7 @@ def _loop(
 
 
 def _nothing() -> None:
-    """Stand for a function that was left out."""
+    """Take the place of a function that was left out."""
 
 
 def _no_tensor(position: int) -> Any:

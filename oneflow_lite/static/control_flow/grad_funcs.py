@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.autograd.grad_function import OpExprGradFunction, register_grad_func
+from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
 from oneflow_lite.static.control_flow.block_gradient import (
     backward_of,
     is_differentiable,
@@ -14,7 +14,7 @@ from oneflow_lite.static.control_flow.block_gradient import (
 
 
 class _ControlFlow(OpExprGradFunction):
-    """Base: the rules below are in terms of gradients, also where those are complex."""
+    """Base of the rules below, which are in terms of gradients, also for complex numbers."""
 
     def conjugated(self) -> OpExprGradFunction:
         """Return itself."""
@@ -60,12 +60,12 @@ class _Branches(_ControlFlow):
 
 @register_grad_func("cond")
 class CondGrad(_Branches):
-    """Of `cond`."""
+    """The gradient of `cond`."""
 
 
 @register_grad_func("switch_case")
 class SwitchCaseGrad(_Branches):
-    """Of `switch_case`."""
+    """The gradient of `switch_case`."""
 
 
 @register_grad_func("while_loop")
@@ -100,7 +100,7 @@ class WhileLoopGrad(_ControlFlow):
 
 @register_grad_func("while_loop_grad")
 class WhileLoopGradGrad(_ControlFlow):
-    """The gradient of a derivative of a loop is its derivative of the next order."""
+    """The gradient of a derivative of a loop is the derivative of the next order."""
 
     def capture(self, state: Any, inputs: Any, outputs: Any, attrs: Any) -> None:
         state.call = dict(attrs)
@@ -116,7 +116,7 @@ class WhileLoopGradGrad(_ControlFlow):
 
 
 def _by_input(found: Any, positions: Any, count: int) -> list[Any]:
-    """Return the first of what was found, gradients, by input; None where there is none."""
+    """Return the gradients, the first of the outputs, by input; None where there is none."""
     grads: list[Any] = [None] * count
     for i, dx in zip(positions, found if type(found) is tuple else (found,), strict=False):
         grads[i] = dx

@@ -1,7 +1,7 @@
 """The kernels of control flow: they choose sub-blocks among their attributes and run them.
 
-They live here and not with the other kernels because they run parts of a Program. All of them count
-as random, so that passes leave them where they are: a block may draw numbers.
+They are here and not with the other kernels because they run parts of a Program. All of them count
+as random, so that passes do not move them, since a block may draw numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _run_branch(xp: Any, chosen: int, arrays: Any, blocks: Any, names: Names, ou
     for k, name in enumerate(made):
         if name:
             found.append(next(results))
-        else:  # what only another branch keeps for its gradient
+        else:  # kept by another branch alone, for its gradient
             desc = _desc(blocks, outputs, k)
             found.append(xp.zeros(desc.shape, desc.dtype))
     return found[0] if len(found) == 1 else tuple(found)
@@ -65,7 +65,7 @@ def switch_case(
     visible: int,
     keys: tuple[int, ...],
 ) -> Any:
-    """Run the block whose key is the index, the last one if there is none."""
+    """Run the block whose key is the index, or the last one if there is none."""
     index = int(branch_index.item())
     chosen = keys.index(index) if index in keys else len(blocks) - 1
     return _run_branch(xp, chosen, inputs, blocks, names, outputs)
@@ -90,8 +90,8 @@ def while_loop(
 ) -> Any:
     """Run the body while the condition holds.
 
-    The first inputs are the loop variables. The tape has what each iteration began with, and what
-    it drew.
+    The first inputs are the loop variables. The tape holds, for each iteration, the values it began
+    with and the numbers it drew.
     """
     state, others = list(inputs[: len(outputs)]), inputs[len(outputs) :]
     fetches = outputs + kept if tape else outputs
@@ -129,11 +129,11 @@ def while_loop_grad(
 ) -> Any:
     """Run the gradient of a body once for each iteration, the last one first.
 
-    `inputs` are the loop variables before the first iteration, what the body captured, and the
-    gradients of the floating-point results; `sizes` counts the three. The first outputs are the
-    gradients of the floating-point loop variables, the others those of captured variables, summed
-    over the iterations. With more than one entry in `wanted` this is a derivative of that, of one
-    order more for each, and its inputs end with the gradients of the order below.
+    `inputs` are the loop variables before the first iteration, the variables that the body
+    captured, and the gradients of the floating-point results; `sizes` has the three counts. The
+    first outputs are the gradients of the floating-point loop variables, the others those of
+    captured variables, summed over the iterations. Each further entry in `wanted` makes this a
+    derivative of one order more, whose inputs end with the gradients of the order below.
     """
     entries = read_tape(tape)
     if len(wanted) > 1:

@@ -14,12 +14,12 @@ from oneflow_lite.errors import FlowError
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalars import scalar_tensor
-from oneflow_lite.static.control_flow.block_run import notes_of
 from oneflow_lite.static.control_flow.tapes import Entry
+from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.tensor import Tensor, make_tensor
 
-_CALL = op_expr("switch_case")  # with one block: the call of that block
+_CALL = op_expr("switch_case")  # it has one block, and calls it
 
 
 def derivatives(
@@ -52,7 +52,7 @@ def derivatives(
 
 
 class _Unrolled:
-    """A loop over the iterations that its tape tells of."""
+    """A loop over the iterations on its tape."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class _Unrolled:
         return [x for x in state if x.dtype.kind in "fc"]
 
     def derivatives(self, order: int) -> list[Tensor]:
-        """Return the derivatives of an order; of order 0 the results themselves."""
+        """Return the derivatives of an order; those of order 0 are the results themselves."""
         if not order:
             return self.results()
         ys = self.derivatives(order - 1)
@@ -101,7 +101,7 @@ class _Unrolled:
         if not pairs:
             return [make_tensor(x._data * 0) for x in inputs]
         roots, root_grads = zip(*pairs, strict=True)
-        # None of them is None: they are materialized.
+        # They are materialized, so none of them is None.
         found: Sequence[Any] = grad(
             roots, inputs, root_grads, create_graph=True, materialize_grads=True
         )

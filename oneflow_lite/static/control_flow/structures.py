@@ -1,4 +1,4 @@
-"""The results of branches and bodies: nested containers of tensors, compared with each other."""
+"""The results of branches and bodies: nested containers of tensors, and their comparison."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import attrs
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.static.capture.guards import same
-from oneflow_lite.static.capture.tree import Fixed, Leaf, Node, flatten, is_plain, unflatten
+from oneflow_lite.static.ir.tree import Fixed, Leaf, Node, flatten, is_plain, same, unflatten
 from oneflow_lite.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
@@ -18,7 +17,7 @@ _NUMBERS = (bool, int, float, complex)
 
 @attrs.define(eq=False)
 class Result:
-    """What a function returned, taken apart: its structure, and the tensors in order."""
+    """The result of a function, taken apart: its structure, and the tensors in order."""
 
     spec: Any
     tensors: list[Tensor]
@@ -31,9 +30,9 @@ class Result:
 
 
 def numbers_to_tensors(results: Sequence[Result], which: int) -> None:
-    """Make tensors of the numbers in one result that are something else in another one.
+    """Make tensors of the numbers in one result that are not the same in all others.
 
-    The others must be as they were returned, or have gone through this before.
+    The others must be as returned, or have gone through this function before.
     """
     result = results[which]
     tensors: list[Tensor] = []
@@ -66,7 +65,7 @@ def _converted(spec: Any, others: list[Any], before: list[Tensor], tensors: list
 
 
 def numbers_as_tensors(value: Any) -> Any:
-    """Return a loop variable with tensors in the place of numbers."""
+    """Return a loop variable with tensors in place of numbers."""
     leaves: list[Tensor] = []
     spec = flatten(value, leaves)
     return _with_tensors(spec, leaves)

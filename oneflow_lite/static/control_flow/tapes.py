@@ -1,8 +1,8 @@
-"""Tapes: what a loop keeps of its iterations for its gradient.
+"""Tapes: the arrays of its iterations that a loop keeps for its gradient.
 
-To a Program a tape is an empty array, a variable like any other: it is made by `while_loop`, is
-taken by `while_loop_grad`, and goes when nobody holds it any more. Its entries are found by the
-identity of that array, because no array could hold them: their number is known at a run only.
+To a Program a tape is an empty array, a variable like any other: `while_loop` makes it,
+`while_loop_grad` takes it, and it is freed when nothing holds it any more. Its entries are found by
+the identity of that array, because no array could hold them: their number is known only in a run.
 """
 
 from __future__ import annotations

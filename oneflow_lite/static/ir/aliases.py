@@ -1,19 +1,17 @@
-"""Which variables may share memory: views with what they are views of."""
+"""Finds the variables that may share memory: views and their bases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.program import OpDesc
 
 
 def memory_roots(ops: Iterable[OpDesc]) -> dict[str, str]:
-    """Return the variable in whose memory each variable lies: itself, unless a view op made it.
+    """Return for each variable the one in whose memory it lies: itself, unless a view op made it.
 
-    A view op may have copied, as reshape does for some layouts; it is taken for a view here, which
-    costs an edge or a longer life at most.
+    A view op may copy, as reshape does for some layouts. Its output counts as a view all the same,
+    which costs at most an edge or a longer life.
     """
     roots: dict[str, str] = {}
     for op in ops:

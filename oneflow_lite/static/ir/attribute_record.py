@@ -1,7 +1,7 @@
 """Attributes of ops as plain data that `flow.save` writes, and back.
 
-None, booleans, numbers, strings, lists and tuples stand for themselves. All else is a dict with one
-key that says what it is.
+None, booleans, numbers, strings, lists and tuples are written as they are. Anything else is a dict
+with one key, which names its kind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def write_attribute(value: Any) -> Any:
     Raises
     ------
     SerializationError
-        When there is none for its type.
+        When values of its type cannot be written.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -66,7 +66,7 @@ def read_attribute(data: Any, blocks: Sequence[Any]) -> Any:
     Raises
     ------
     SerializationError
-        When the data says nothing that is known.
+        When the data is of no known kind.
     """
     if type(data) in _PLAIN:
         return data
@@ -99,7 +99,7 @@ def read_dtype(name: Any) -> np.dtype[Any]:
 
 
 def read_device(name: Any) -> Device:
-    """Return the device of a name, whether it is there or not."""
+    """Return the device of a name, whether this machine has it or not."""
     if type(name) is not str:
         raise SerializationError(f"there is no device {name!r}")
     return Device(name)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
 from oneflow_lite.static.ir.aliases import memory_roots
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.ir.program import Block, OpDesc, Program
+from oneflow_lite.static.ir.program import FOR_TEST, Block, OpDesc, Program
 
 
+@FOR_TEST.append
 def to_evaluation(program: Program) -> None:
-    """Keep the forward ops, and let them compute what they do in evaluation mode.
+    """Keep the forward ops, and rewrite them to compute what they do in evaluation mode.
 
-    What is computed from gradients goes with them, as an update that was written by hand. In a
-    branch or body all ops stay: its results may be gradients.
+    Ops that use gradients are removed too, such as updates written by hand. In a branch or body all
+    ops stay, since its results may be gradients.
     """
     block = program.global_block()
     others = [op for op in block.ops if op.role != "forward"]
@@ -25,7 +24,7 @@ def to_evaluation(program: Program) -> None:
     _drop_users(block, {name for op in others for name in op.new_outputs})
     for block in program.blocks:
         for op in block.ops:
-            if op.type == "dropout_mask":  # 1 lets everything through, whatever p was
+            if op.type == "dropout_mask":  # 1 keeps everything, whatever p was
                 op.type, op.attrs = "ones_like", {}
         for op in [op for op in block.ops if op.type == "batch_norm"]:
             _BatchNorm(block, op).use_running_statistics()
@@ -41,7 +40,7 @@ class _BatchNorm:
     def __init__(self, block: Block, op: OpDesc) -> None:
         self.block = block
         self.op = op
-        self.ops: list[OpDesc] = []  # what takes the op's place
+        self.ops: list[OpDesc] = []  # the ops in its place
 
     def use_running_statistics(self) -> None:
         """Replace the op by x · scale + shift; leave it where no statistics are kept."""
@@ -52,7 +51,7 @@ class _BatchNorm:
             return
         x, weight, bias = self.op.inputs
         assert x is not None
-        # The same ops in the same order as functors/normalization.py has them in evaluation.
+        # The same ops in the same order as in functors/normalization.py.
         scale = self.make("rsqrt", self.binary("add", running_var, self.eps(running_var)))
         if weight is not None:
             scale = self.binary("mul", scale, weight)
@@ -68,7 +67,7 @@ class _BatchNorm:
         self.ops[-1].outputs = (y,)
         at = self.block.ops.index(self.op)
         self.block.ops[at : at + 1] = self.ops
-        _drop_users(self.block, set(statistics))  # the statistics to come
+        _drop_users(self.block, set(statistics))  # the updated statistics
 
     def find_running(self, batch: str) -> str | None:
         """Return the running statistic that is updated from one of the batch, scaled or not."""
@@ -133,9 +132,10 @@ class _BatchNorm:
 
 
 def _drop_users(block: Block, gone: set[str]) -> None:
-    """Remove the ops that are computed from variables that nothing makes any more.
+    """Remove the ops that use variables which nothing makes any more.
 
-    State keeps its value where a write to it goes; any other memory is gone from there on.
+    Where a write to state is removed, the state keeps its value; any other memory no longer counts
+    as made from there on.
     """
     roots = memory_roots(block.ops)
     kept = []
@@ -149,7 +149,7 @@ def _drop_users(block: Block, gone: set[str]) -> None:
 
 
 def _drop_counter(block: Block, name: str) -> None:
-    """Remove the updates of a variable that nothing else depends on, as `num_batches_tracked`."""
+    """Remove the updates of a variable on which nothing else depends, as `num_batches_tracked`."""
     depending = {name}
     found: list[OpDesc] = []
     for op in block.ops:
@@ -159,14 +159,14 @@ def _drop_counter(block: Block, name: str) -> None:
     if not any(name in op.written for op in found):
         return
     used = {n for op in found for n in op.reads}
-    if depending <= used | {name}:  # whatever comes of it goes into its updates
+    if depending <= used | {name}:  # all that uses it is part of its updates
         block.ops = [op for op in block.ops if op not in found]
 
 
 def _drop_unused_vars(program: Program) -> None:
     """Remove temporaries that no op makes, and state and constants that no op uses.
 
-    Those of sub-blocks stay: a loop may carry a variable that its body does not touch.
+    Those of sub-blocks stay, since a loop may carry a variable that its body does not use.
     """
     used = {name for block in program.blocks for op in block.ops for name in op.reads}
     used |= {name for block in program.blocks for op in block.ops for name in op.outputs}

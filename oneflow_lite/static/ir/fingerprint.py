@@ -1,9 +1,9 @@
-"""The hash of a Program, by which an Executor finds what it has analysed before."""
+"""The text of a value in the hash of a Program, by which an Executor knows it again."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,41 +12,13 @@ from oneflow_lite.functors.random import default_generator
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.size import Size
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
-
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), slice, Device, OpExpr)
 
 
-def fingerprint(program: Program) -> str:
-    """Return a hash of blocks, ops, attributes and variables, source lines left out."""
-    found = hashlib.sha256()
-    for block in program.blocks:
-        found.update(f"block {block.parent_idx}\n".encode())
-        for desc in block.vars.values():
-            found.update(f"{_var_text(desc)}\n".encode())
-        for op in block.ops:
-            found.update(f"{_op_text(op)}\n".encode())
-    return found.hexdigest()
-
-
-def _var_text(desc: VarDesc) -> str:
-    flags = (desc.persistable, desc.stop_gradient, desc.need_check_feed, desc.is_parameter)
-    place = (desc.strides, desc.device, value_text(desc.value))
-    return f"{desc.name!r} {desc.shape} {desc.dtype} {flags} {place}"
-
-
-def _op_text(op: OpDesc) -> str:
-    options = sorted(op.attrs.items())
-    return (
-        f"{op.type!r} {op.inputs} {op.outputs} {op.role} {op.returns_tuple} {value_text(options)}"
-    )
-
-
 def value_text(value: Any) -> str:
-    """Return text that is the same for equal values of one type only.
+    """Return a text that is the same only for equal values of one type.
 
-    What has no text of its own is known by its identity.
+    Objects without a text of their own are told apart by identity.
     """
     kind = type(value)
     if kind in _PLAIN or isinstance(value, (np.dtype, np.generic)):

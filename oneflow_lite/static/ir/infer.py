@@ -1,6 +1,6 @@
 """Shapes, dtypes and layouts of an op's outputs, known before it runs.
 
-The LazyInterpreter asks here what to answer a call with; nothing given to it is read or written.
+The LazyInterpreter answers calls with these; the values of arguments are neither read nor written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ArraySpec", "has_dynamic_shape", "infer_outputs"]
 def infer_outputs(
     op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]
 ) -> tuple[ArraySpec, ...]:
-    """Return what an op would give for inputs of these shapes, dtypes and layouts.
+    """Return descriptions of an op's outputs for inputs of these shapes, dtypes and layouts.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def infer_outputs(
             f"{op.op_type_name}(): its output shape depends on values, which a Program does not "
             "have while it is captured; choose a form with a fixed shape, such as where()"
         )
-    if not specs:  # an op that creates: the device is none of its kernel's attributes
+    if not specs:  # of an op that creates: the device is no attribute of its kernel
         attrs = {name: value for name, value in attrs.items() if name != "device"}
     outputs = None
     if schema.infer is not None:
@@ -67,7 +67,7 @@ def infer_outputs(
             outputs = schema.infer(*specs, **attrs)
         except Exception as error:
             raise explain(op, tuple(specs), error) from error.__cause__
-    if outputs is None:  # no rule, or not for these inputs
+    if outputs is None:  # there is no rule, or none for these inputs
         outputs = _run_on_stand_ins(op, specs, attrs)
     if not isinstance(outputs, tuple):
         outputs = (outputs,)
@@ -93,7 +93,7 @@ def has_dynamic_shape(op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]) 
 
 
 def _ones(x: Array) -> None:
-    x[...] = x.dtype.kind not in "iu"  # an index of 0 is legal wherever there is an element
+    x[...] = x.dtype.kind not in "iu"  # 0 is a valid index wherever there is an element
 
 
 def _small(x: Array) -> None:
@@ -104,7 +104,7 @@ def _identity(x: Array) -> None:
     x[...] = np.eye(*x.shape[-2:]) if x.ndim >= 2 else 1
 
 
-# The first that a kernel accepts decides: some refuse a divisor of 0 or a singular matrix.
+# The first values that the kernel accepts count: some refuse a divisor of 0 or a singular matrix.
 _FILLS: tuple[Callable[[Array], None], ...] = (_ones, _small, _identity)
 
 
@@ -118,7 +118,7 @@ def _run_on_stand_ins(
         for array in arrays:
             if array is not None:
                 fill(array)
-        # Numbers are drawn from a copy of the generator.
+        # Random numbers come from a copy of the generator.
         own_attrs = copy.deepcopy(attrs) if op.schema.random else attrs
         try:
             with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Where in the user's source an op was called."""
+"""Finds the line of the user's source in which an op was called."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
-import oneflow_lite
+from oneflow_lite import errors
 from oneflow_lite.static.ir.program import Location
 
-_PACKAGE = os.path.dirname(os.path.abspath(oneflow_lite.__file__))
+_PACKAGE = os.path.dirname(os.path.abspath(errors.__file__))
 _PATHS = sysconfig.get_paths()
 
 
 def _folders(*paths: str) -> tuple[str, ...]:
-    """Return what the names of files in these folders begin with, through links too."""
+    """Return the prefixes of the names of files in these folders, links followed and not."""
     spellings = {spelling for path in paths for spelling in (path, os.path.realpath(path))}
     return tuple(spelling.rstrip(os.sep) + os.sep for spelling in spellings)
 
 
-GENERATED = "<oneflow_lite program>"  # in place of a file, for the code that a Program becomes
-# The op folders are links into the package in a plain checkout: their code carries either path.
+GENERATED = "<oneflow_lite program>"  # in place of a file, for code generated from a Program
+# In a plain checkout the op folders are reached through links: code may carry either path.
 _OWN = (
     *_folders(
         *(os.path.join(_PACKAGE, name) for name in ("", "functors", "grad_funcs", "kernels"))
@@ -30,7 +30,7 @@ _OWN = (
 )
 _STANDARD = _folders(_PATHS["stdlib"], _PATHS["platstdlib"], os.path.dirname(os.__file__))
 _INSTALLED = tuple(folder + "site-packages" + os.sep for folder in _STANDARD)
-# By the name of the file: code objects that look alike are equal, wherever they come from.
+# By file name: code objects that look alike are equal, wherever they come from.
 _is_own: dict[str, bool] = {}
 _is_passed_over: dict[str, bool] = {}
 
@@ -45,9 +45,9 @@ def is_own_code(code: CodeType) -> bool:
 
 
 def user_location() -> Location | None:
-    """Return the innermost line that the present call came through and that a user wrote.
+    """Return the innermost line of the current call stack that a user wrote.
 
-    Lines of this package and of the standard library, as of `copy.deepcopy`, are passed over.
+    Lines of this package and of the standard library, such as `copy.deepcopy`, are skipped.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

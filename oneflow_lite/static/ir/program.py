@@ -1,4 +1,4 @@
-"""Program, Block, OpDesc and VarDesc: what is captured, and what passes and the Executor work on.
+"""Program, Block, OpDesc and VarDesc, which capture makes and passes and the Executor work on.
 
 The LazyInterpreter and the recorder of `flow.compile` append to a Program; nothing here runs.
 """
@@ -6,7 +6,9 @@ The LazyInterpreter and the recorder of `flow.compile` append to a Program; noth
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,16 +16,21 @@ import attrs
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import DType
-from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import Schema
-from oneflow_lite.static.ir.evaluation import to_evaluation
-from oneflow_lite.static.ir.fingerprint import fingerprint
-from oneflow_lite.static.ir.listing import list_block, list_op, list_program
-from oneflow_lite.static.ir.program_dot import program_to_dot
+from oneflow_lite.static.ir.fingerprint import value_text
+from oneflow_lite.static.ir.listing import FEW, listed
 from oneflow_lite.static.ir.tracked import TrackedDict, TrackedList, changes, on_setattr
 
 _HOOKS: Any = [attrs.setters.convert, on_setattr]
+_DOT_HEAD = """digraph {
+  rankdir=TB
+  node [shape=box, fontname="monospace", fontsize=10]
+  edge [fontname="monospace", fontsize=9]"""
+_DOT_COLOURS = {"backward": "lightyellow", "optimize": "mistyrose"}
+# What turns a copy to evaluation: `evaluation.py`, which stands on Programs, puts it here.
+FOR_TEST: list[Callable[[Program], None]] = []
 
 
 @attrs.frozen
@@ -58,7 +65,7 @@ class VarDesc:
         In bytes, as the op laid out its output; None for C order.
     device : Device
     value : array or None
-        The content of a constant, which nothing may write.
+        The content of a constant, which must not be written.
     """
 
     name: str
@@ -82,8 +89,35 @@ class VarDesc:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether an op of the Program makes it and nobody outside holds it."""
+        """Whether an op of the Program makes it and nothing outside holds it."""
         return not (self.persistable or self.need_check_feed or self.value is not None)
+
+    @property
+    def type_text(self) -> str:
+        """Dtype and shape, as `float32[2, 3]`."""
+        return f"{self.dtype}{list(self.shape)}"
+
+    @property
+    def identity(self) -> str:
+        """Text that is the same for variables that are alike."""
+        flags = (self.persistable, self.stop_gradient, self.need_check_feed, self.is_parameter)
+        place = (self.strides, self.device, value_text(self.value))
+        return f"{self.name!r} {self.shape} {self.dtype} {flags} {place}"
+
+    def __str__(self) -> str:
+        kind = "temporary"
+        if self.need_check_feed:
+            kind = "feed"
+        elif self.is_parameter:
+            kind = "parameter"
+        elif self.persistable:
+            kind = "persistable"
+        elif self.value is not None:
+            kind = "constant"
+        text = f"{kind} {self.name}: {self.type_text}"
+        if self.value is not None and self.value.size <= FEW:
+            text += f" = {self.value.tolist()}"
+        return text if self.device.type == "cpu" else f"{text} on {self.device}"
 
 
 @attrs.define(eq=False, on_setattr=_HOOKS)
@@ -95,7 +129,8 @@ class OpDesc:
     type : str
         The registered op's name.
     inputs : tuple of str or None
-        Variables in the order of the kernel's parameters, None for an optional one left out.
+        Variables in the order of the kernel's parameters, None for an optional one that is left
+        out.
     outputs : tuple of str
         Variables; an input that the op writes and returns is named again here. Any other is new:
         only ops that write in place give a variable another value later.
@@ -104,9 +139,9 @@ class OpDesc:
     location : Location or None
         The user's line that called the op.
     returns_tuple : bool
-        Whether the kernel answers with a tuple, be it of one array.
+        Whether the kernel returns a tuple, even of one array.
     role : {"forward", "backward", "optimize"}
-        What the op is there for; a clone for testing keeps the forward ops.
+        The purpose of the op; a clone for testing keeps the forward ops.
     """
 
     type: str
@@ -119,12 +154,12 @@ class OpDesc:
 
     @property
     def schema(self) -> Schema:
-        """What the op takes and what it does to memory."""
+        """The op's inputs and attributes, and its effects on memory."""
         return op_expr(self.type).schema
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The variables that are given to the kernel, each once."""
+        """The variables that the kernel gets, each once."""
         return tuple(dict.fromkeys(name for name in self.inputs if name is not None))
 
     @property
@@ -161,8 +196,30 @@ class OpDesc:
         """Return a copy with attributes of its own."""
         return attrs.evolve(self)
 
-    def __str__(self) -> str:
-        return list_op(self)
+    @property
+    def identity(self) -> str:
+        """Text that is the same for ops that are alike, whatever their lines in the source."""
+        options = value_text(sorted(self.attrs.items()))
+        return (
+            f"{self.type!r} {self.inputs} {self.outputs} {self.role} {self.returns_tuple} {options}"
+        )
+
+    @property
+    def attrs_text(self) -> str:
+        """The attributes in braces, each name with its value; nothing where there are none."""
+        named = ", ".join(f"{name}={listed(value)}" for name, value in self.attrs.items())
+        return f"{{{named}}}" if named else ""
+
+    def to_text(self, types: str = "") -> str:
+        """Return `y = matmul(x, w)  {attrs}  # file.py:12`, with more after the attributes."""
+        outputs = f"{', '.join(self.outputs)} = " if self.outputs else ""
+        inputs = ", ".join("None" if name is None else name for name in self.inputs)
+        options = self.attrs_text and f"  {self.attrs_text}"
+        at = self.location
+        source = "" if at is None else f"  # {os.path.basename(at.filename)}:{at.line}"
+        return f"{outputs}{self.type}({inputs}){options}{types}{source}"
+
+    __str__ = to_text
 
 
 @attrs.define(eq=False, on_setattr=_HOOKS)
@@ -174,7 +231,7 @@ class Block:
     parent_idx: int = -1
     ops: list[OpDesc] = attrs.field(factory=TrackedList, converter=TrackedList)
     vars: dict[str, VarDesc] = attrs.field(factory=TrackedDict, converter=TrackedDict)
-    # What control flow knows of a sub-block: how it is differentiated, and what runs it.
+    # Notes of control flow on a sub-block: its gradient, and its runner.
     notes: Any = attrs.field(default=None, repr=False, on_setattr=attrs.setters.NO_OP)
 
     @property
@@ -224,13 +281,21 @@ class Block:
         return op
 
     def __str__(self) -> str:
-        return list_block(self)
+        """The variables, then the ops; a temporary is listed with the op that makes it."""
+        parent = "" if self.parent_idx < 0 else f" in block {self.parent_idx}"
+        lines = [f"block {self.idx}{parent}"]
+        lines += [f"  {desc}" for desc in self.vars.values() if not desc.is_temporary]
+        for op in self.ops:
+            types = ", ".join(self.var(name).type_text for name in op.outputs) or "nothing"
+            role = "" if op.role == "forward" else f"  [{op.role}]"
+            lines.append(f"  {op.to_text(f' -> {types}{role}')}")
+        return "\n".join(lines)
 
 
 class Family:
     """A Program and its clones, whose variables are known by the same tensors."""
 
-    notes: Any = None  # what capturing knows of those tensors
+    notes: Any = None  # notes of capture on those tensors
 
 
 class Program:
@@ -249,7 +314,7 @@ class Program:
         self.blocks: list[Block] = TrackedList([Block(self)])
         self._numbers = itertools.count()
         self.parameters: dict[str, Any] = {}  # tensors that are persistable variables, by name
-        # Called with the scope before each run, as to bring learning rates up to date.
+        # Called with the scope before each run, for example to update learning rates.
         self.before_run: list[Callable[[Any], None]] = []
         self.family = Family()
         self._fingerprint: tuple[int, str] | None = None
@@ -272,7 +337,7 @@ class Program:
                 return name
 
     def list_vars(self) -> Iterator[VarDesc]:
-        """Go through the variables of all blocks."""
+        """Yield the variables of all blocks."""
         for block in self.blocks:
             yield from block.vars.values()
 
@@ -282,11 +347,11 @@ class Program:
         Parameters
         ----------
         for_test : bool
-            Leave out the backward and update ops with all that is computed from them, and turn
-            the others to evaluation: dropout lets everything through, batch normalization uses its
-            running statistics and no longer updates them, and state that matters to its own
-            updates alone, as the counter `num_batches_tracked`, stands still. Other random ops
-            stay. Variables that nothing makes or uses any more are left out.
+            Leave out backward and update ops with all that is computed from them, and turn the
+            others to evaluation: dropout keeps everything, batch normalization uses its running
+            statistics without updating them, and state that matters only to its own updates, such
+            as the counter `num_batches_tracked`, no longer changes. Other random ops stay.
+            Variables that nothing makes or uses any more are left out.
 
         Examples
         --------
@@ -311,22 +376,32 @@ class Program:
                 op.attrs = {name: _moved(value, other) for name, value in op.attrs.items()}
         if for_test:
             other.before_run = []
-            to_evaluation(other)
+            for turn in FOR_TEST:
+                turn(other)
         return other
 
     def fingerprint(self) -> str:
         """Return a hash of ops, attributes and variables, but not of source lines.
 
-        Programs of one fingerprint run alike. It is computed again when an op, a variable or a
-        block of any program was changed: added, removed, given another attribute or type. What is
-        not seen is a change inside a value, as a write to the array of a constant: assign a new
-        array instead. It is the same in every process unless an attribute is an object that only
-        this process knows, such as a random generator of the user's.
+        Programs with the same fingerprint behave the same. It is computed again after an op, a
+        variable or a block of any program was added, removed or given another attribute or type. A
+        change inside a value, such as a write to the array of a constant, is not noticed: assign a
+        new array instead. It is the same in every process unless an attribute is an object that
+        only this process knows, such as a random generator of the user.
         """
         known, now = self._fingerprint, changes()
         if known is None or known[0] != now:
-            known = self._fingerprint = (now, fingerprint(self))
+            known = self._fingerprint = (now, self._hash())
         return known[1]
+
+    def _hash(self) -> str:
+        found = hashlib.sha256()
+        for block in self.blocks:
+            found.update(f"block {block.parent_idx}\n".encode())
+            items: list[VarDesc | OpDesc] = [*block.vars.values(), *block.ops]
+            for item in items:
+                found.update(f"{item.identity}\n".encode())
+        return found.hexdigest()
 
     def to_dot(self) -> str:
         """Return the program as text for Graphviz: ops are boxes, variables ellipses.
@@ -334,18 +409,31 @@ class Program:
         Sub-blocks are clusters. Parameters and other persistable variables are filled, and dashed
         edges lead to inputs that an op writes in place.
         """
-        return program_to_dot(self)
+        return "\n".join([_DOT_HEAD, *_Picture(self).block(self.global_block(), "  "), "}"])
 
     def __str__(self) -> str:
-        return list_program(self)
+        return "\n\n".join(map(str, self.blocks))
 
     def __repr__(self) -> str:
         ops = sum(len(block.ops) for block in self.blocks)
         return f"Program({len(self.blocks)} blocks, {ops} ops)"
 
 
+def check_program(op: str, argument: str, program: Any) -> None:
+    """Check that an argument is a Program."""
+    if not isinstance(program, Program):
+        raise arg_error(
+            op,
+            argument,
+            expected="a Program",
+            got=type(program).__name__,
+            hint="make one with flow.static.Program()",
+            kind=ArgumentTypeError,
+        )
+
+
 def _blocks_in(values: Iterable[Any]) -> Iterator[Block]:
-    """Go through the blocks among the attributes of an op."""
+    """Yield the blocks among the attributes of an op."""
     for value in values:
         if isinstance(value, Block):
             yield value
@@ -360,3 +448,52 @@ def _moved(value: Any, program: Program) -> Any:
     if type(value) in (tuple, list):
         return type(value)(_moved(item, program) for item in value)
     return value
+
+
+class _Picture:
+    """The lines of `Program.to_dot`; nodes are numbered in the order in which they are met."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.names: dict[VarDesc, str] = {}
+
+    def block(self, block: Block, indent: str) -> list[str]:
+        """Return the lines of a block and, as clusters, of its sub-blocks."""
+        lines: list[str] = []
+        for number, op in enumerate(block.ops):
+            node = f"op{block.idx}_{number}"
+            lines += self.op(op, node, block, indent)
+        for inner in self.program.blocks:
+            if inner.parent_idx == block.idx:
+                lines.append(f"{indent}subgraph cluster_{inner.idx} {{")
+                lines.append(f'{indent}  label="block {inner.idx}"')
+                lines += self.block(inner, f"{indent}  ")
+                lines.append(f"{indent}}}")
+        return lines
+
+    def op(self, op: OpDesc, node: str, block: Block, indent: str) -> list[str]:
+        """Return the lines of an op: new variables, the op itself, its edges."""
+        text = _escape("\n".join(part for part in (op.type, op.attrs_text) if part))
+        colour = _DOT_COLOURS.get(op.role)
+        style = f', style=filled, fillcolor="{colour}"' if colour else ""
+        lines: list[str] = []
+        edges = [f"{self.var(name, block, lines, indent)} -> {node}" for name in op.reads]
+        for name in dict.fromkeys((*op.outputs, *op.written)):
+            written = " [style=dashed]" if name in op.written else ""
+            edges.append(f"{node} -> {self.var(name, block, lines, indent)}{written}")
+        lines.append(f'{indent}{node} [label="{text}"{style}]')
+        return lines + [indent + edge for edge in edges]
+
+    def var(self, name: str, block: Block, lines: list[str], indent: str) -> str:
+        """Return the node of a variable; draw it when it is met for the first time."""
+        desc = block.var(name)
+        if desc not in self.names:
+            self.names[desc] = f"v{len(self.names)}"
+            style = ", style=filled" if desc.persistable else ""
+            label = _escape(f"{name}\n{desc.type_text}")
+            lines.append(f'{indent}{self.names[desc]} [label="{label}", shape=ellipse{style}]')
+        return self.names[desc]
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,4 +1,4 @@
-"""Programs as plain data that `flow.save` writes, and back, with everything checked on the way."""
+"""Programs as plain data that `flow.save` writes, and back; everything that is read is checked."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from oneflow_lite.static.ir.attribute_record import (
     read_dtype,
     write_attribute,
 )
+from oneflow_lite.static.ir.layout import laid_out
 from oneflow_lite.static.ir.program import Block, Location, OpDesc, Program, VarDesc
-from oneflow_lite.static.runtime.prepared_run import laid_out
 from oneflow_lite.tensor import Tensor, make_tensor
 
 ROLES = ("forward", "backward", "optimize")
@@ -81,8 +81,8 @@ def read_program(records: Any) -> Program:
     Raises
     ------
     SerializationError
-        When a record is incomplete, or says what cannot be: an unknown op, an attribute that the
-        op does not have, a variable that nothing makes.
+        When a record is incomplete or invalid: it names an unknown op, an attribute that the op
+        does not have, or a variable that nothing makes.
     """
     if type(records) is not list or not records:
         raise SerializationError("it has no blocks")
@@ -150,7 +150,7 @@ def _read_var(record: Any) -> VarDesc:
 
 
 def _constant(desc: VarDesc, value: Tensor) -> Any:
-    """Return the content of a constant, which nothing may write."""
+    """Return the content of a constant, which must not be written."""
     if value.shape != desc.shape or value.dtype != desc.dtype:
         raise SerializationError(
             f"its value is of {value.dtype}{list(value.shape)}, not of "

@@ -1,7 +1,7 @@
 """static.save and static.load: Programs with their parameters as safetensors files, never code.
 
-A file is what `flow.save` writes of one dict, and so has its checksum and is replaced at once. What
-stands in that dict is described in docs/program_format.md.
+A file is written by `flow.save` from one dict, so it has a checksum and is replaced at once.
+docs/program_format.md describes that dict.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from typing import Any
 
 from oneflow_lite.errors import ArgumentError, SerializationError, arg_error
 from oneflow_lite.serialization import load as load_dict, save as save_dict
-from oneflow_lite.static.ir.program import Program
+from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.program_record import read_program, write_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
-from oneflow_lite.static.lazy.default_programs import check_program
 from oneflow_lite.tensor import Tensor, make_tensor
 
 FORMAT, VERSION = "oneflow_lite program", 1
@@ -28,21 +27,21 @@ def save(program: Program, path: Path, scope: Scope | None = None) -> None:
     ----------
     program : Program
     path : path
-        Written all at once: after an error an older file is as it was.
+        Written all at once: an older file survives an error.
     scope : Scope, optional
-        Where the values are; `global_scope()` if None.
+        Holds the values; `global_scope()` if None.
 
     Raises
     ------
     ArgumentError
         When the scope lacks a persistable variable.
     SerializationError
-        When an attribute of an op cannot be written, such as a random generator of one's own.
+        When an attribute of an op cannot be written, such as a random generator of the user.
 
     Notes
     -----
-    What an optimizer writes before each run is not part of the Program: a loaded one goes on with
-    the learning rate that was saved.
+    An optimizer's update of its options before each run is not part of the Program: a loaded
+    Program goes on with the learning rate that was saved.
 
     Examples
     --------
@@ -93,8 +92,8 @@ def save(program: Program, path: Path, scope: Scope | None = None) -> None:
 def load(path: Path) -> tuple[Program, Scope]:
     """Read what `save` wrote.
 
-    Nothing in the file is executed: it names registered ops. Everything is checked before anything
-    is made of it.
+    Nothing in the file is executed: it names registered ops. Everything is checked before it is
+    used.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Scopes: where the values of persistable variables live between runs of an Executor."""
+"""Scopes, which hold the values of persistable variables between runs of an Executor."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from oneflow_lite.tensor import Tensor
 class Scope:
     """Arrays by name, and child scopes that see them.
 
-    Parameters and the like stand in the root. A child made with `new_scope()` holds temporaries:
-    what is looked up there and not found is looked up in its parent, and dropping the child leaves
-    the parent as it was.
+    Parameters and the like are in the root. A child made with `new_scope()` holds temporaries:
+    names that it lacks are looked up in its parent, and dropping the child leaves the parent as it
+    was.
 
     Examples
     --------
@@ -39,13 +39,13 @@ class Scope:
         self.parent: Scope | None = None
         self.kids: list[Scope] = []
         self._values: dict[str, Any] = {}
-        self._version = [0]  # one for the whole tree; counts arrays that came, went or changed
+        self._version = [0]  # shared by the tree; counts arrays that came, went or changed
 
     @property
     def version(self) -> int:
-        """A number that grows when a name of this tree of scopes gets, changes or loses its array.
+        """A number that grows when a name in this tree of scopes gets another array, or none.
 
-        Writes into an array do not count.
+        Writes to an array do not count.
         """
         return self._version[0]
 
@@ -101,10 +101,10 @@ class Scope:
         self._put(name, np.array(data) if isinstance(data, np.ndarray) else data.copy())
 
     def put(self, name: str, array: Any) -> None:
-        """Give a name the result of a run, which nobody else holds.
+        """Give a name the result of a run, an array that nothing else holds.
 
-        It goes to the scope that has the name, and here if none has. Where there is an array of
-        its kind already, that one is written.
+        It goes to the scope that has the name, or to this one if none has. An array of the same
+        kind that is there already is written instead.
         """
         scope = self._holder(name)
         old = scope._values.get(name)
@@ -116,7 +116,7 @@ class Scope:
             old[...] = to_device(array, device_of(old))
 
     def move(self, name: str, array: Any) -> None:
-        """Replace the array that `find_var` finds, as by its copy on another device."""
+        """Replace the array that `find_var` finds, for example by its copy on another device."""
         self._holder(name)._put(name, array)
 
     def _holder(self, name: str) -> Scope:
@@ -156,7 +156,7 @@ _guarded = threading.local()
 def global_scope() -> Scope:
     """Return the scope that Executors use when they are given none.
 
-    It is one for the process, unless this thread is inside a `scope_guard`.
+    There is one for the process, unless this thread is inside a `scope_guard`.
     """
     found: Scope | None = getattr(_guarded, "scope", None)
     return _global if found is None else found

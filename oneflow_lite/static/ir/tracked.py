@@ -1,7 +1,7 @@
-"""Lists and dicts that tell when they change, so that an unchanged Program is known at a glance.
+"""Lists and dicts whose changes are counted, so that an unchanged Program is recognised at once.
 
-Ops and variables are plain data that anybody may rewrite, and an Executor must notice at every run.
-One counter serves all of them: while it stands still, no Program has changed.
+Ops and variables are plain data that anyone may change, and an Executor must notice it at every
+run. One counter serves all of them: while it stands still, no Program has changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _counted(method: Callable[..., Any]) -> Callable[..., Any]:
     def change(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
-        finally:  # afterwards: who looks in between looks again later
+        finally:  # counted afterwards: a reader in between will read again
             note_change()
 
     return change

@@ -153,7 +153,7 @@ def check_loss(op: str, loss: Any) -> None:
 def parameters_of(
     lazy: LazyInterpreter, op: str, parameter_list: Any, no_grad_set: Any
 ) -> list[Tensor]:
-    """Return the parameters that gradients are wanted of, in the order of their first use."""
+    """Return the parameters whose gradients are wanted, in the order of their first use."""
     known = lazy.main.parameters
     if parameter_list is None:
         variables = lazy.main.global_block().vars
@@ -196,7 +196,7 @@ def _names(op: str, argument: str, given: Iterable[Any] | None) -> set[str]:
 
 
 def _one(y: Tensor) -> Any:
-    """Append the gradient that a backward pass begins with."""
+    """Append a gradient of ones, with which a backward pass begins."""
     attrs = {"shape": y.shape, "value": 1.0, "dtype": y.dtype, "device": y.device}
     return dispatch(_FILL_CONSTANT, (), attrs)
 

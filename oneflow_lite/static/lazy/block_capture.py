@@ -1,8 +1,8 @@
 """Captures functions of the user in sub-blocks: the branches and bodies of control flow.
 
-A sub-block uses no variable of the blocks around it. What a branch takes from outside, a tensor
-with values or a variable of an outer block, becomes an input of the control-flow op, and a variable
-of the block stands in for it.
+A sub-block uses no variable of the blocks around it. A tensor that a branch uses from outside, be
+it one with values or a variable of an outer block, becomes an input of the control-flow op, and
+inside the block a variable stands in for it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.function_node import make_node, next_sequence_nr
-from oneflow_lite.autograd.grad_function import OpExprGradFunction
+from oneflow_lite.autograd.gradient_rules import OpExprGradFunction
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.autograd.node import make_node, next_sequence_nr
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, Interpreter, dispatch
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.static.control_flow.block_run import notes_of
 from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
@@ -35,7 +35,7 @@ Constants = dict[Any, tuple[Any, VarDesc]]
 
 
 class _FromOutside(OpExprGradFunction):
-    """Stands for the graph around a sub-block: a backward pass inside it must not end here."""
+    """Stands for the graph around a sub-block, which no backward pass inside may reach."""
 
     node_name = "outside_of_the_block"
     whole = many = True
@@ -53,19 +53,19 @@ _FROM_OUTSIDE = _FromOutside()
 
 @attrs.define(eq=False)
 class Trace:
-    """How a block was captured: its symbolic tensors, with their graph.
+    """The symbolic tensors of a block that was captured, with their graph.
 
     Attributes
     ----------
     inputs : list of Tensor or None
-        What stands in for each input of the block; None where no gradient is taken.
+        The stand-in for each input of the block; None where no gradient is taken.
     outputs : list of Tensor
     constants : dict
         The tensors with values that the block holds.
     ops, vars
         Those of the block.
     gradients : dict
-        The blocks that compute its gradients, by what was asked for.
+        The blocks that compute its gradients, by the arguments of `backward_of`.
     """
 
     inputs: list[Any]
@@ -77,7 +77,7 @@ class Trace:
     scratch: Program = attrs.field(factory=Program)
 
     def copy_to(self, block: Block, left_out: Sequence[str]) -> None:
-        """Copy ops and variables to another block, but for the ops that make some variables."""
+        """Copy ops and variables to another block, except the ops that make some variables."""
         block.vars = dict(self.vars)
         taken = set(left_out)
         block.ops = [op.copy() for op in self.ops if taken.isdisjoint(op.new_outputs)]
@@ -104,7 +104,7 @@ class Captured:
         self._known: dict[Any, Tensor] = {}
 
     def stand_in(self, x: Tensor) -> Tensor:
-        """Return what stands in for a tensor from outside."""
+        """Return the stand-in for a tensor from outside."""
         x.refresh_view()
         edge = x._edge
         key = (id(x._data), edge and (id(edge[0]), edge[1]))
@@ -132,17 +132,17 @@ class Captured:
 class BlockCapture(Interpreter):
     """Appends the ops of a function to a block.
 
-    On top of the stack it puts stand-ins in the place of tensors from outside; the
-    AutogradInterpreter below it records the graph inside the block.
+    At the top of the stack, it replaces tensors from outside by stand-ins; the AutogradInterpreter
+    below it records the graph inside the block.
 
     Parameters
     ----------
     block : Block
     captured : Captured
     constants : dict, optional
-        Of the block that this one is derived from.
+        Those of the block that this one is derived from.
     role : str
-        Of the ops.
+        The role of the ops.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class BlockCapture(Interpreter):
         self.captured = captured
         self.constants: Constants = dict(constants or {})
         self.made: dict[int, Any] = {}
-        self.protected: list[Any] = []  # storages that may not be written
+        self.protected: list[Any] = []  # storages that must not be written
         self.lazy = _BlockInterpreter(self)
         self.lazy.role = role
         self.inner: Interpreter = AutogradInterpreter(self.lazy)
@@ -165,12 +165,12 @@ class BlockCapture(Interpreter):
 
     @contextlib.contextmanager
     def capturing(self) -> Iterator[None]:
-        """Let ops go to the block in a `with` block."""
+        """Append ops to the block while a `with` block runs."""
         with StateChange(interpreter=self):
             yield
 
     def declare(self, tensor: Tensor) -> None:
-        """Make a stand-in known to the block."""
+        """Add the variable of a stand-in to the block."""
         desc = tensor._data.var
         if desc.name not in self.block.vars:
             self.block.vars[desc.name] = desc
@@ -200,7 +200,7 @@ class BlockCapture(Interpreter):
         return not isinstance(inputs[op.schema.inputs.index(viewed)]._data, SymbolicArray)
 
     def taken(self, x: Tensor) -> Tensor:
-        """Return a tensor as the block can use it."""
+        """Return a tensor that the block can use in place of this one."""
         data = x._data
         if self.is_local(data) or self.is_constant(data):
             return x
@@ -221,7 +221,7 @@ class BlockCapture(Interpreter):
         return id(data) in self.made or constant_key(data) in self.constants or is_number(data)
 
     def read(self, op: str, tensor: Tensor) -> None:
-        """Refuse to read what is known at a run only."""
+        """Refuse to read a value, which is known only when the Program runs."""
         data = tensor._data
         if isinstance(data, SymbolicArray):
             raise no_value_error(op, tensor.name)
@@ -229,7 +229,7 @@ class BlockCapture(Interpreter):
             self._outer.read(op, tensor)
 
     def constant(self, tensor: Tensor) -> None:
-        """Take note of a tensor that was made from Python numbers."""
+        """Note a tensor that was made from Python numbers."""
         self.made[id(tensor._data)] = tensor._data
 
     def backward(self, nodes: Sequence[Any]) -> None:
@@ -256,7 +256,7 @@ class BlockCapture(Interpreter):
     # The results
 
     def own(self, x: Tensor, seen: list[Any]) -> Tensor:
-        """Return a result as a variable of its own, with memory of its own."""
+        """Return a result as a new variable with memory of its own."""
         with self.capturing():
             x = self.taken(x)
             shared = (
@@ -273,15 +273,16 @@ class BlockCapture(Interpreter):
         return self.is_local(data) and any(data.var.name in op.new_outputs for op in self.block.ops)
 
     def kept(self, visible: Sequence[str]) -> tuple[str, ...]:
-        """Return the variables that a backward block is given, besides inputs and results.
+        """Return the variables that a backward block gets besides inputs and results.
 
-        Random numbers would be others when drawn again, and a loop is not run twice.
+        These are random numbers, which would differ when drawn again, and the results of loops,
+        which are not run twice.
         """
         names = [n for op in self.block.ops if op.schema.random for n in op.outputs]
         return tuple(name for name in names if name not in visible)
 
     def finish(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Keep with the block how it was captured."""
+        """Note on the block how it was captured."""
         for x in inputs:
             if x is not None:
                 self.declare(x)
@@ -292,7 +293,7 @@ class BlockCapture(Interpreter):
         notes_of(block).trace = trace
 
     def check_graph(self, outputs: Sequence[Tensor]) -> None:
-        """Raise when gradients would leave the block by another way than its stand-ins."""
+        """Raise when a gradient would leave the block other than through its stand-ins."""
         stack = [x._edge[0] for x in outputs if x._edge is not None]
         seen = set(stack)
         while stack:
@@ -310,7 +311,7 @@ class BlockCapture(Interpreter):
             stack += new
 
     def prune(self, fetches: Sequence[str]) -> None:
-        """Leave out ops on which no result depends."""
+        """Remove ops on which no result depends."""
         ops = self.block.ops
         roots = memory_roots(ops)
         needed = {roots.get(name, name) for name in fetches}
@@ -323,7 +324,7 @@ class BlockCapture(Interpreter):
 
 
 class _BlockInterpreter(LazyInterpreter):
-    """Appends to a sub-block, with constants of its own instead of the Program's persistables."""
+    """Appends to a sub-block, which has constants of its own and no persistable variables."""
 
     def __init__(self, capture: BlockCapture) -> None:
         super().__init__(capture.block.program, Program())
@@ -331,7 +332,7 @@ class _BlockInterpreter(LazyInterpreter):
         self._capture = capture
 
     def data(self, desc: VarDesc) -> Tensor:
-        """Refuse: nobody could feed it."""
+        """Refuse, since a variable of a sub-block cannot be fed."""
         raise CaptureError(
             f"data(): a variable that is fed cannot be declared inside {self._capture.captured.op}"
             f"(); declare {desc.name!r} before it" + _at()
@@ -364,17 +365,17 @@ class _BlockInterpreter(LazyInterpreter):
 
 
 def is_number(data: Any) -> bool:
-    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`: nobody writes it."""
+    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`, and never written."""
     return isinstance(data, np.ndarray) and not data.ndim and not data.flags.writeable
 
 
 def constant_key(data: Any) -> Any:
-    """Return by what a constant of a block is known: a number by its value."""
+    """Return the key of a constant of a block; that of a number is its value."""
     return (data.dtype.str, data.tobytes()) if is_number(data) else id(data)
 
 
 def enclosing_block() -> Block | None:
-    """Return the block to which this thread's ops are appended; None while they just run."""
+    """Return the block to which this thread's ops are appended; None while they run."""
     interpreter: Any = local.state.interpreter
     while interpreter is not None:
         block = getattr(interpreter, "block", None)
@@ -386,7 +387,7 @@ def enclosing_block() -> Block | None:
 
 @contextlib.contextmanager
 def undone_on_error(program: Program) -> Iterator[None]:
-    """Take back the sub-blocks that were added when something goes wrong."""
+    """Remove the sub-blocks that a `with` block added, if it raises."""
     before = len(program.blocks)
     try:
         yield

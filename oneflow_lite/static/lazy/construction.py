@@ -1,4 +1,4 @@
-"""Whether an op that is captured builds a network (startup Program) or is part of every run."""
+"""Tells whether a captured op builds a network (startup Program) or is part of every run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUILDERS = ("__init__", "reset_parameters", "reset_running_stats")
 
 
 class Stage(enum.Enum):
-    """Where in the user's program an op was called."""
+    """The part of the user's program in which an op was called."""
 
     BUILD = "while a module is built or its parameters are initialised"
     RUN = "inside the forward of a module"
@@ -24,7 +24,7 @@ class Stage(enum.Enum):
 
 
 def stage(outermost: FrameType | None) -> Stage:
-    """Return the stage of the present call, judged by the frames above `outermost`.
+    """Return the stage of the current call, judged by the frames above `outermost`.
 
     A module is built in its `__init__`, `reset_parameters` and `reset_running_stats`; the functions
     of `nn.init` initialise.

@@ -1,4 +1,4 @@
-"""`data`: the variables of a Program that are fed."""
+"""`data` declares the variables of a Program that are fed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs that are captured into: `program_guard` and the default pair."""
+"""The programs that ops are captured in: `program_guard` and the default pair."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import sys
 from typing import Any
 
 from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.errors import ArgumentTypeError, CaptureError, arg_error
+from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter
-from oneflow_lite.static.ir.program import Program
+from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
 
 _defaults = [Program(), Program()]
 
 
 def default_main_program() -> Program:
-    """Return the program that is being captured; outside `program_guard` one for all."""
+    """Return the program that is being captured; outside `program_guard` the default one."""
     lazy = find_lazy_interpreter()
     return _defaults[0] if lazy is None else lazy.main
 
 
 def default_startup_program() -> Program:
-    """Return the startup program of what is being captured; outside `program_guard` one for all."""
+    """Return the startup program in use; outside `program_guard` the default one."""
     lazy = find_lazy_interpreter()
     return _defaults[1] if lazy is None else lazy.startup
 
@@ -71,21 +71,8 @@ class program_guard:
         self._changes.pop().__exit__(*exc_info)
 
 
-def check_program(op: str, argument: str, program: Any) -> None:
-    """Check that an argument is a Program."""
-    if not isinstance(program, Program):
-        raise arg_error(
-            op,
-            argument,
-            expected="a Program",
-            got=type(program).__name__,
-            hint="make one with flow.static.Program()",
-            kind=ArgumentTypeError,
-        )
-
-
 def find_lazy_interpreter() -> LazyInterpreter | None:
-    """Return the LazyInterpreter that captures on this thread, if one does."""
+    """Return the LazyInterpreter that captures on this thread; None where none does."""
     interpreter: Any = local.state.interpreter
     while interpreter is not None and not isinstance(interpreter, LazyInterpreter):
         interpreter = interpreter.inner

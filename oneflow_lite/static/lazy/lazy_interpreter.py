@@ -1,4 +1,4 @@
-"""LazyInterpreter: appends ops to a Program instead of running them, and answers symbolically.
+"""LazyInterpreter: appends ops to a Program instead of running them, and returns symbolic tensors.
 
 It stands below an AutogradInterpreter, so functors, modules and gradient rules are the eager ones.
 """
@@ -38,21 +38,21 @@ _returned: dict[Schema, tuple[int | None, ...]] = {}  # outputs that are inputs 
 class LazyInterpreter(Interpreter):
     """Captures ops.
 
-    What builds a network goes to the startup Program, everything else to the main one: see
+    Ops that build a network go to the startup Program, all others to the main one; see
     docs/static_programs.md.
 
     Parameters
     ----------
     main, startup : Program
     outermost : frame, optional
-        The caller of `program_guard`; what is above it says where an op was called.
+        The caller of `program_guard`; the frames above it tell where an op was called.
 
     Attributes
     ----------
     block : Block
         Where ops are appended.
     role : {"forward", "backward", "optimize"}
-        What the ops are there for.
+        The purpose of the ops.
     """
 
     def __init__(self, main: Program, startup: Program, outermost: FrameType | None = None) -> None:
@@ -64,7 +64,7 @@ class LazyInterpreter(Interpreter):
         self._outermost = outermost
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """Append one op; answer with symbolic tensors."""
+        """Append one op; return symbolic tensors."""
         block = self._block_of(op_expr, inputs)
         if getattr(attrs.get("dtype"), "char", "") == "E":
             raise CaptureError(
@@ -78,7 +78,7 @@ class LazyInterpreter(Interpreter):
             base = None if inputs[i] is None else self.persistables.viewed(inputs[i])
             if base is not None:
                 self._note_written_view(block, base)
-        for i, x in enumerate(inputs):  # which may rename what an earlier input is
+        for i, x in enumerate(inputs):  # this may rename the variable of an earlier input
             if x is not None and not _is_symbolic(x):
                 self._name(block, x, i in written)
         names = tuple(
@@ -108,25 +108,25 @@ class LazyInterpreter(Interpreter):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def read(self, op: str, tensor: Tensor) -> None:
-        """Refuse to read a value that is known at a run only.
+        """Refuse to read a value, which is known only when the Program runs.
 
         Raises
         ------
         CaptureError
         """
         if op == "copy.deepcopy" and (_is_symbolic(tensor) or self._is_building()):
-            return  # the values stay inside: a symbolic array copies itself by an op
+            return  # values stay inside: a symbolic array is copied by an op
         if _is_symbolic(tensor) or self.persistables.is_written(tensor):
             raise no_value_error(op, tensor.name)
         self.persistables.note_read(tensor)
 
     def constant(self, tensor: Tensor) -> None:
-        """Take note of a tensor that was made from Python numbers."""
+        """Note a tensor that was made from Python numbers."""
         if not self._is_building():
             self.persistables.note_made(tensor)
 
     def before_run(self, callback: Callable[[], None]) -> None:
-        """Let each run of the main Program begin with a call, as to read learning rates anew."""
+        """Begin each run of the main Program with a call, as one that updates learning rates."""
         owner = getattr(callback, "__self__", None)
         if isinstance(owner, Optimizer):
             self.main.before_run.append(OptimizerOptions(owner, self.persistables))
@@ -134,18 +134,18 @@ class LazyInterpreter(Interpreter):
             self.main.before_run.append(lambda scope: callback())
 
     def data(self, desc: VarDesc) -> Tensor:
-        """Add a variable that is fed, or made by what the caller appends; return its tensor."""
+        """Add a variable that is fed, or made by an op the caller appends; return its tensor."""
         self.block.create_var(desc)
         array = ArraySpec(desc.shape, desc.dtype, desc.strides).allocate()
         return make_tensor(symbolic(desc, array, self.block.program))
 
-    # Which program an op belongs to, and what for
+    # The program and the role of an op
 
     def _role(self, op: OpExpr) -> str:
-        """Return what an op is there for; `backward()` and `step()` may be captured, too."""
+        """Return the role of an op; `backward()` and `step()` may be captured, too."""
         if self.role != "forward":
             return self.role
-        if op.op_type_name.endswith("_update"):  # of an optimizer
+        if op.op_type_name.endswith("_update"):  # the state of an optimizer
             return "optimize"
         task = local.task
         return "backward" if task is not None and task.accumulate else "forward"
@@ -154,7 +154,7 @@ class LazyInterpreter(Interpreter):
         return stage(self._outermost) is Stage.BUILD
 
     def _block_of(self, op: OpExpr, inputs: tuple[Any, ...]) -> Block:
-        """Return the startup block for an op that builds, the present one for any other."""
+        """Return the startup block for an op that builds, the current one for any other."""
         if self.block.idx:
             return self.block
         target = self.startup.global_block()
@@ -186,7 +186,7 @@ class LazyInterpreter(Interpreter):
     # Variables
 
     def _name(self, block: Block, tensor: Tensor, written: bool) -> str:
-        """Return the name of the variable that an input is."""
+        """Return the name of an input's variable."""
         data = tensor._data
         if not isinstance(data, SymbolicArray):
             return self.persistables.name(block, tensor, written)
@@ -223,7 +223,7 @@ class LazyInterpreter(Interpreter):
         return False
 
     def _take_over(self, desc: VarDesc, tensor: Tensor) -> str:
-        """Make a variable of the startup Program known to the main one."""
+        """Add a variable of the startup Program to the main one."""
         if not desc.persistable:
             made = next(op for op in self.startup.global_block().ops if desc.name in op.outputs)
             if made.viewed is not None:
@@ -272,14 +272,14 @@ class LazyInterpreter(Interpreter):
         if _is_symbolic(tensor) or not isinstance(tensor._data, ndarray):
             return
         desc = self.persistables.find(tensor)
-        if desc is None:  # made from data while capturing: known at a run only
+        if desc is None:  # made from data while capturing: known only in a run
             desc = block.var(self._name(block, tensor, written=True))
             tensor._data = symbolic(desc, tensor._data, block.program)
         elif block.program is self.startup:
             self.persistables.hide(tensor, desc)
 
     def _note_written_view(self, block: Block, base: Tensor) -> None:
-        """Let a block write to a tensor with values, of which it has views."""
+        """Let a block write to a tensor with values of which it has taken views."""
         name = self.persistables.name_viewed(block, base)
         if self.persistables.find(base) is None and isinstance(base._data, ndarray):
             base._data = symbolic(block.var(name), base._data, block.program)
@@ -294,7 +294,7 @@ def _plain(data: Any) -> Any:
 
 
 def _results(op: OpExpr, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any, ...]:
-    """Return arrays without meaningful content, of the shapes and layouts that the op gives."""
+    """Return arrays with arbitrary content, of the shapes and layouts of the op's outputs."""
     if op.schema.view_of is not None and not has_dynamic_shape(op, arrays, attrs):
         result = op.kernel(np)(*arrays, **attrs)
         return result if type(result) is tuple else (result,)
@@ -307,14 +307,14 @@ def _results(op: OpExpr, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any,
 
 
 def _position(op: OpExpr, arrays: list[Any], attrs: dict[str, Any], output: int) -> int | None:
-    """Return which written input an output of an op is; None for new memory.
+    """Return the position of the written input that an output is; None for new memory.
 
     Found by running the kernel once for each op, on arrays of the same kind.
     """
     known = _returned.get(op.schema)
     if known is None:
         own = [None if x is None else ArraySpec.of(x).allocate() for x in arrays]
-        # Numbers are drawn from a copy of the generator.
+        # Random numbers come from a copy of the generator.
         own_attrs = copy.deepcopy(attrs) if op.schema.random else attrs
         with np.errstate(all="ignore"):
             made = op.kernel(np)(*own, **own_attrs)

@@ -37,8 +37,8 @@ def minimize(
     startup_program : Program, optional
         That of the `program_guard`.
     parameter_list : sequence of Tensor or str, optional
-        What is updated; by default the optimizer's parameters, and those of the Program for an
-        optimizer without any.
+        Parameters to update; by default those of the optimizer or, if it has none, those of the
+        Program.
     no_grad_set : set of Tensor or str, optional
         Parameters that are left as they are.
     grad_clip : callable, optional
@@ -118,7 +118,7 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 @contextlib.contextmanager
 def _only_gradients(optimizer: Optimizer, grads: dict[Tensor, Tensor]) -> Iterator[None]:
-    """Give parameters these gradients, and an optimizer's other ones none, in a `with` block."""
+    """In a `with` block, parameters have these gradients, and the optimizer's others have none."""
     metas = {x: x.autograd_meta for x in (*_parameters(optimizer), *grads)}
     before = {x: meta.acc_grad for x, meta in metas.items()}
     try:
@@ -128,6 +128,3 @@ def _only_gradients(optimizer: Optimizer, grads: dict[Tensor, Tensor]) -> Iterat
     finally:
         for x, meta in metas.items():
             meta.acc_grad = before[x]
-
-
-Optimizer.minimize = minimize  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from oneflow_lite.tensor import Tensor
 
 
 class OptimizerOptions:
-    """What a Program reads of an optimizer: its options, as persistable variables.
+    """The options of an optimizer as persistable variables, which a Program reads.
 
     An Executor calls it with the scope before each run of the Program, so that
     `optimizer.param_groups[0]["lr"] = 0.01` takes effect without capturing again.
@@ -33,9 +33,9 @@ class OptimizerOptions:
                     persistables.keep(value, f"{name}_{key}")
 
     def __call__(self, scope: Scope) -> None:
-        """Write the options as they are now into a scope."""
+        """Write the current options into a scope."""
         self.optimizer.refresh_options()
-        # Those of groups that are stepped elsewhere for the first time come after the others.
+        # Groups that take their first step elsewhere come after the others.
         tensors = self.optimizer.option_tensors()[: len(self.names)]
         if [tensor is None for tensor in tensors] != [name is None for name in self.names]:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Tensors with values that a captured op takes: which variables of the Programs they become."""
+"""The variables that tensors with values become when a captured op takes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.static.ir.location import user_location
@@ -26,16 +26,16 @@ _frozen: WeakKeyDictionary[Program, _Frozen] = WeakKeyDictionary()
 
 @attrs.define(eq=False)
 class _Notes:
-    """What is known of the tensors that a Program and its clones have met, in all guards.
+    """Notes on the tensors that a Program and its clones have met, in all guards.
 
     Attributes
     ----------
     constants : dict
-        Those that a Program holds, by array or number.
+        Tensors that a Program holds, by array or number.
     made, read : dict
-        Those that were made from data while capturing, and whose values Python saw.
+        Tensors that were made from data while capturing, and tensors whose values Python read.
     viewed : dict
-        Those with values that views were captured of, by storage.
+        Tensors with values of which views were captured, by storage.
     """
 
     constants: dict[Any, tuple[Any, VarDesc]] = attrs.field(factory=dict)
@@ -54,9 +54,9 @@ def _notes_of(program: Program) -> _Notes:
 class Persistables:
     """The variables that tensors with values become in a main and a startup Program.
 
-    What is trained, or written by a captured op, is persistable: its content at that time is what
-    an op in the startup Program gives it, and afterwards it lives in the scope. Anything else is a
-    constant with the content that it has when it is first used.
+    A tensor that is trained, or written by a captured op, is persistable: an op in the startup
+    Program gives it the content of that time, and from then on it lives in the scope. Any other is
+    a constant with the content that it has when it is first used.
     """
 
     def __init__(self, main: Program, startup: Program) -> None:
@@ -74,35 +74,35 @@ class Persistables:
             self._remember(tensor._data, variables[name])
 
     def note_made(self, tensor: Tensor) -> None:
-        """Take note of a tensor that was made from data while capturing: new in each run."""
+        """Note a tensor that was made from data while capturing; each run makes it again."""
         self._notes.made[id(tensor._data)] = tensor._data
 
     def note_read(self, tensor: Tensor) -> None:
-        """Take note that Python saw the values of a tensor, which must stay what they are."""
+        """Note that Python read the values of a tensor, which must not change then."""
         self._notes.read[id(tensor._data)] = tensor._data
 
     def note_viewed(self, tensor: Tensor) -> None:
-        """Take note that a view of a tensor with values was captured."""
+        """Note that a view of a tensor with values was captured."""
         self._notes.viewed[id(tensor.memory)] = tensor
 
     def viewed(self, tensor: Tensor) -> Tensor | None:
-        """Return the tensor with values in whose memory a captured view lies."""
+        """Return the tensor with values that a captured view belongs to."""
         base = self._notes.viewed.get(id(tensor.memory))
         return None if base is None or isinstance(base._data, SymbolicArray) else base
 
     def find(self, tensor: Tensor) -> VarDesc | None:
-        """Return the persistable variable that a tensor with values is."""
+        """Return the persistable variable of a tensor with values."""
         known = self._kept.get(id(tensor._data))
         return None if known is None else known[1]
 
     def is_written(self, tensor: Tensor) -> bool:
-        """Return whether the values of a tensor are known at a run only."""
+        """Return whether the values of a tensor are known only in a run."""
         key = id(tensor._data)
         constant = self._notes.constants.get(key)
         return key in self._kept or (constant is not None and constant[1].value is None)
 
     def name(self, block: Block, tensor: Tensor, written: bool) -> str:
-        """Return the name of the variable that a tensor is, in a block that can use it."""
+        """Return the name of a tensor's variable, in a block that can use it."""
         program = block.program
         kept = self.find(tensor)
         made_here = id(tensor._data) in self._notes.made
@@ -121,27 +121,27 @@ class Persistables:
         return self.declare(program, kept, tensor)
 
     def name_viewed(self, block: Block, tensor: Tensor) -> str:
-        """Return the name of what a block writes through a view that it has taken before.
+        """Return the name of the variable that a block writes through a view taken before.
 
-        What the startup Program has seen as a constant is none any more from its first op on.
+        A constant that the startup Program writes is a variable from that Program's first op on.
         """
         if block.program is self.startup and self.find(tensor) is None:
             return self._constant(self.startup, tensor, written=True)
         return self.name(block, tensor, written=True)
 
     def hide(self, tensor: Tensor, desc: VarDesc) -> None:
-        """Let a tensor show no value any more: the startup Program fills it."""
+        """Make a tensor refuse to show values, since the startup Program fills it."""
         self.filled.add(desc.name)
         tensor._data = symbolic(desc, tensor._data, self.startup)
 
     def declare(self, program: Program, desc: VarDesc, tensor: Tensor) -> str:
-        """Make a persistable variable known to a program."""
+        """Add a persistable variable to a program."""
         variables, parameters = program.global_block().vars, program.parameters
         found = variables.get(desc.name)
         if found is None:
             variables[desc.name] = desc
             parameters[desc.name] = tensor
-        elif found is not desc:  # as in a clone of the program, where it is a copy
+        elif found is not desc:  # it is a copy in a clone of the program
             same = parameters.get(desc.name)
             if same is None or (same is not tensor and same._data is not tensor._data):
                 raise CaptureError(
@@ -151,7 +151,7 @@ class Persistables:
         return desc.name
 
     def keep(self, tensor: Tensor, name: str | None = None) -> VarDesc:
-        """Make a tensor a persistable variable that begins with the content it has now."""
+        """Make a tensor a persistable variable that begins with its current content."""
         known = self.find(tensor)
         if known is not None:
             return known
@@ -201,10 +201,10 @@ class Persistables:
         return OpDesc("clone", (source,), (desc.name,), {}, user_location())
 
     def _thaw(self, array: Any, desc: VarDesc, tensor: Tensor) -> None:
-        """Let the main Program use the variable where it has only read a constant so far."""
+        """Replace a constant that the main Program has read so far by the variable."""
         frozen = self._notes.constants.get(id(array))
         if frozen is not None and not _has_content(frozen[1], array):
-            frozen = None  # it was changed between two guards, and both contents are used
+            frozen = None  # it changed between two guards, and both contents are used
         known = _frozen.get(self.startup, {}).get(id(array))
         holders = WeakSet() if known is None else known[1]
         if any(program is not self.main or frozen is None for program in holders):
@@ -252,7 +252,7 @@ class Persistables:
         return known[1].name
 
     def _is_as_it_was(self, program: Program, key: Any, array: Any, desc: VarDesc) -> bool:
-        """Return whether a constant of an earlier guard is there and has the content of now."""
+        """Return whether there is a constant of an earlier guard with the current content."""
         if (program, key) not in self._checked:
             self._checked.add((program, key))
             there = program.global_block().vars.get(desc.name) is desc
@@ -265,7 +265,7 @@ class Persistables:
             self._owners.setdefault(id(_owner(array)), []).append((array, desc))
 
     def _twin(self, array: Any) -> VarDesc | None:
-        """Return the variable that has the very memory of an array; raise for part of it."""
+        """Return the variable with exactly an array's memory; raise for a part of another's."""
         if not isinstance(array, np.ndarray):
             return None
         for other, desc in self._owners.get(id(_owner(array)), ()):
@@ -290,7 +290,7 @@ class Persistables:
                 return name
 
     def note_order(self, op: OpDesc) -> None:
-        """Take note of when an op was called."""
+        """Note the order in which ops are called."""
         self._order[id(op)] = (len(self._order), op)
 
     def _came_before(self, op: OpDesc, other: OpDesc) -> bool:
@@ -298,12 +298,12 @@ class Persistables:
         return self._order.get(id(op), last)[0] < self._order.get(id(other), last)[0]
 
     def promote(self, desc: VarDesc, tensor: Tensor) -> None:
-        """Move what makes a variable from the main to the startup Program; it is persistable then.
+        """Move the ops that make a variable to the startup Program; it becomes persistable.
 
         Raises
         ------
         CaptureError
-            When it is computed from data or from what every run changes.
+            When it is computed from data or from something that every run changes.
         """
         block, target = self.main.global_block(), self.startup.global_block()
         wanted, moved = {desc.name}, []
@@ -321,7 +321,7 @@ class Persistables:
                 )
         for op in reversed(moved):
             block.ops.remove(op)
-            # Random numbers are drawn in the order of the calls.
+            # Random numbers must be drawn in the order of the calls.
             later = [i for i, other in enumerate(target.ops) if self._came_before(op, other)]
             target.ops.insert(later[0] if later else len(target.ops), op)
         used = {name for op in block.ops for name in (*op.reads, *op.outputs)}
@@ -352,7 +352,7 @@ def _owner(array: Any) -> Any:
 
 
 def _has_content(desc: VarDesc, array: Any) -> bool:
-    """Return whether a constant is what an array holds now."""
+    """Return whether a constant equals the current content of an array."""
     return bool(desc.value.tobytes() == array.tobytes())
 
 

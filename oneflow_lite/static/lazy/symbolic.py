@@ -1,7 +1,7 @@
-"""SymbolicArray: what a tensor holds while a Program is captured, an array without values.
+"""SymbolicArray: the array without values that a tensor holds while a Program is captured.
 
 It has shape, dtype, strides and memory of its own, so that views have their real structure. Its
-memory is never read: whatever would look at a value raises `CaptureError`.
+memory is never read: reading a value raises `CaptureError`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class SymbolicArray(np.ndarray[Any, Any]):
     Attributes
     ----------
     var : VarDesc or None
-        The variable that it stands for; None for an array that no op of a Program made.
+        Its variable; None for an array that no op of a Program made.
     family : object
-        That of its Program.
+        The family of its Program.
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
-    # In place of the variance, which is a value.
+    # This hides the variance of an array, which would be a value.
     var: VarDesc | None = None  # type: ignore[assignment]
     family: object = None
     is_symbolic = True  # eager kernels refuse it
@@ -68,7 +68,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
         return clone
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a view, as for its shape; an element or a selection by an array is a value."""
+        """Return a view; an element, or a selection by an array, would be a value."""
         part = self.plain[index]
         if isinstance(part, np.ndarray) and np.may_share_memory(part, self):
             return part.view(SymbolicArray)
@@ -106,7 +106,7 @@ def _refusing(method: str) -> Callable[..., Any]:
     return refuse
 
 
-# What NumPy answers in C, without asking __array_ufunc__ or __array_function__.
+# Methods that NumPy answers in C, without asking __array_ufunc__ or __array_function__.
 for _name in """
     __array__ __bool__ __bytes__ __complex__ __contains__ __copy__ __deepcopy__ __dlpack__ __float__
     __index__ __int__ __iter__ __reduce__ __reduce_ex__ __setitem__ all any argmax argmin

@@ -1,26 +1,25 @@
 """The CUDA-graph mode: the work of a run is captured once, and launched as a whole after that.
 
 A graph reads and writes the addresses that it was captured with. So feeds are copied into buffers
-that stay, what is fetched is copied out of others, and arrays given for persistable variables must
-stay the same ones; with others the work is captured anew. CuPy refuses to capture what it leaves to
-cuBLAS: such ops run between two graphs, and their results are copied to where the next one reads.
+that stay, fetches are copied out of others, and the arrays of persistable variables must stay the
+same; with others the work is captured again. CuPy refuses to capture calls of cuBLAS. Such ops run
+between two graphs, and their results are copied to where the next graph reads them.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite.device import current_stream, on_device, on_stream
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.layout import shaped
+from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.instruction import Instruction
-from oneflow_lite.static.runtime.straight_line import described, shaped
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+from oneflow_lite.static.runtime.straight_line import described
 
 
 class CudaGraph:
@@ -31,11 +30,11 @@ class CudaGraph:
     ArgumentError
         When the place is the CPU.
     CaptureError
-        For an op that a graph cannot repeat: it draws random numbers, runs on the host or on
-        another device; and at the first run for one that waits for the device.
+        For an op that a graph cannot repeat: one that draws random numbers or runs on the host or
+        another device and, at the first run, one that waits for the device.
     """
 
-    def __init__(self, core: InterpreterCore) -> None:
+    def __init__(self, core: Analysis) -> None:
         self.core = core
         self.device = core.plan.place
         if self.device.type != "cuda":
@@ -91,10 +90,10 @@ class CudaGraph:
         with on_device(self.device) as cupy:
             if self._stream is None:
                 self._stream = cupy.cuda.Stream(non_blocking=True)
-            current_stream(self.device).synchronize()  # a launch may still use what is dropped now
+            current_stream(self.device).synchronize()  # a launch may use the old buffers
             self._externals = None
             while True:
-                self._pool = cupy.cuda.MemoryPool()  # nobody else may be given this memory
+                self._pool = cupy.cuda.MemoryPool()  # this memory must not be given to others
                 with cupy.cuda.using_allocator(self._pool.malloc):
                     self._prepare(cupy, feeds, externals)
                     refused = self._capture_all()
@@ -108,7 +107,7 @@ class CudaGraph:
         core = self.core
         self._slots = list(core.constants)
         for name, array in zip(core.external_names, externals, strict=True):
-            if name in core.slots:  # of some only the shape is wanted
+            if name in core.slots:  # of some inputs only the shape is used
                 self._slots[core.slots[name]] = array
         for name, array in zip(core.plan.feeds, feeds, strict=True):
             if core.plan.block.var(name).device.type == "cuda":
@@ -128,7 +127,7 @@ class CudaGraph:
         return instruction.op is not None and instruction.op.type in self._uncaptured
 
     def _capture_all(self) -> str | None:
-        """Capture everything; return the type of an op that cannot be, if one is met."""
+        """Capture everything; return the type of the first op that cannot be captured, if any."""
         self._steps = []
         batch: list[Instruction] = []
         for instruction in [*self.body, None]:
@@ -152,7 +151,7 @@ class CudaGraph:
                 try:
                     instruction.execute(self._slots)
                 except Exception as error:
-                    # An interrupted capture is of no use, and may not even end well.
+                    # An interrupted capture is useless, and ending it may raise as well.
                     with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
                         stream.end_capture()
                     assert instruction.op is not None
@@ -169,7 +168,7 @@ class CudaGraph:
         return None
 
     def _between(self, instruction: Instruction) -> Callable[[], None]:
-        """Return what runs an op between two graphs."""
+        """Return a function that runs an op between two graphs."""
 
         def step() -> None:
             slots = list(self._slots)

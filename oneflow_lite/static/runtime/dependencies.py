@@ -1,9 +1,9 @@
-"""Dependencies: which instructions must come before which, as few of them as say it all.
+"""Dependencies: which instructions must come before which, with no edge that follows from others.
 
-An instruction that uses memory comes after those before it that conflict with it: it reads what one
-wrote, writes what one read, or writes what one wrote. Memory is that of `aliases.memory_roots`, so
-a view conflicts with what it is a view of. Feeds, and ops that draw random numbers or give nothing
-back, keep their order as well.
+An instruction that uses memory comes after those before it that conflict with it: one of the two
+writes what the other reads or writes. Memory is that of `aliases.memory_roots`, so a view conflicts
+with its base. Feeds, and ops that draw random numbers or give nothing back, keep their order as
+well.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Dependencies:
     dependency_count : list of int
         How many edges of `downstream` lead to each instruction.
     kinds : dict of (int, int) to str
-        What an edge of `downstream` asks for: "direct" (the next thing that the same thread and
-        stream does), "synchronous" (the other may start once this one has returned), or "event"
-        (work on a device that another stream, or the caller, waits for).
+        How an edge of `downstream` is kept: "direct" (the same thread and stream go on with the
+        other), "synchronous" (the other may start once this one has returned), or "event" (another
+        stream, or the caller, waits for work on a device).
     """
 
     downstream_before_shrink: list[list[int]]
@@ -47,10 +47,10 @@ class Dependencies:
 def accesses(
     instruction: Instruction, names: Sequence[str], roots: dict[str, str]
 ) -> tuple[set[Resource], set[Resource]]:
-    """Return what an instruction reads and what it writes.
+    """Return the things that an instruction reads, and those that it writes.
 
-    A variable is two things: the array object, which is made once, and the memory that it shares
-    with its views.
+    A variable is two such things: the array object, which is made once, and the memory, which it
+    shares with its views.
     """
     op = instruction.op
     if op is None:
@@ -112,7 +112,7 @@ def _edges(instructions: Sequence[Instruction], names: Sequence[str]) -> list[li
 
 
 def happens_before(downstream: Sequence[Sequence[int]]) -> list[int]:
-    """Return for each instruction the set of all that come after it, as the bits of an int."""
+    """Return for each instruction the set of those that come after it, as the bits of an int."""
     after = [0] * len(downstream)
     for i in reversed(range(len(downstream))):
         for j in downstream[i]:
@@ -121,13 +121,13 @@ def happens_before(downstream: Sequence[Sequence[int]]) -> list[int]:
 
 
 def shrink(downstream: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the edges without those that a longer way through others implies."""
+    """Return the edges without those that longer paths imply."""
     after = happens_before(downstream)
     kept = []
     for followers in downstream:
         reached = 0
         needed = []
-        for j in sorted(followers):  # a longer way to j begins with a smaller follower
+        for j in sorted(followers):  # a longer path to j begins with a smaller follower
             if not reached >> j & 1:
                 needed.append(j)
                 reached |= after[j]

@@ -10,9 +10,9 @@ from typing import Any
 from oneflow_lite.device import as_device
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.ir.program import Program
+from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
-from oneflow_lite.static.lazy.default_programs import check_program, default_main_program
+from oneflow_lite.static.lazy.default_programs import default_main_program
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.prepared_run import PreparedRun
 from oneflow_lite.tensor import Tensor, make_tensor
@@ -30,7 +30,7 @@ class Executor:
     passes : sequence of str, optional
         Names of the passes to apply; all of them by default.
     cache_size : int
-        How many analysed Programs are kept. The one that was not used for longest goes first.
+        How many analysed Programs are kept; the least recently used one is dropped first.
 
     Examples
     --------
@@ -84,13 +84,13 @@ class Executor:
         program : Program, optional
             The default main program if None.
         feed : dict of str to array, Tensor or list
-            A value for each variable of `static.data` that an op of the run takes, of its shape
-            and dtype. Lists and Python numbers are converted to it, arrays and tensors are not.
-            Nothing that is fed is written or kept.
+            A value for each variable of `static.data` that an op of the run takes, of its shape and
+            dtype. Lists and Python numbers are converted to that dtype, arrays and tensors are not.
+            Feeds are neither written nor kept.
         fetch_list : list of Tensor or str
             What to return: symbolic tensors, or names of variables.
         scope : Scope, optional
-            Where the persistable variables are; `global_scope()` if None.
+            Holds the persistable variables; `global_scope()` if None.
         return_numpy : bool
             Whether to return arrays rather than tensors.
 
@@ -128,7 +128,7 @@ class Executor:
         feed: Iterable[str] | None = None,
         fetch_list: Sequence[Any] | None = None,
     ) -> InterpreterCore:
-        """Return what `run` uses for this Program, these feeds and these fetches.
+        """Return the InterpreterCore that `run` uses for a Program with these feeds and fetches.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Executor:
         Returns
         -------
         InterpreterCore
-            The very object that runs, to be printed or examined.
+            The object that runs, to be printed or examined.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class Executor:
         for name in fetches:
             if name not in variables:
                 raise _unknown_error("fetch_list", name, list(variables), "see print(program)")
-        # A copy: sub-blocks are not copied again, and somebody may change them later.
+        # A copy, since sub-blocks are not copied again and may be changed later.
         copy = program.clone()
         return PreparedRun(copy, given, fetches, self.place, self.mode, self.passes)
 

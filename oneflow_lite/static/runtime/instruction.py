@@ -19,7 +19,7 @@ from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
-# Ops that look at nothing but shape and dtype of these inputs: any array of the kind will do.
+# Ops that use only the shape and dtype of these inputs: any array of that kind will do.
 SHAPE_ONLY: dict[str, tuple[str, ...]] = {
     "zeros_like": ("x",),
     "ones_like": ("x",),
@@ -40,7 +40,7 @@ class Instruction:
     kind : str
         "feed", "op", "transfer" or "fetch".
     inputs, outputs : tuple of int or None
-        Slots. A slot that is None is left out, or answered by `stand_ins`.
+        Slots. None is for an input that is left out, or given by `stand_ins`.
     device : Device
         Where it runs.
     stream : str
@@ -50,11 +50,11 @@ class Instruction:
     kernel : callable or None
         The op's kernel for the device, with the array module bound.
     keywords : dict
-        What the kernel is called with.
+        The keyword arguments of the kernel.
     stand_ins : dict of int to array
-        Position of an input of which only the shape is wanted, to an array without memory.
+        An array without memory for each position of an input of which only the shape is used.
     copies : bool
-        Whether a fetch must copy, because a constant lies behind its variable.
+        Whether a fetch must copy, because its variable is a constant.
     """
 
     index: int
@@ -77,11 +77,11 @@ class Instruction:
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """All slots that it reads or fills, each once."""
+        """The slots that it reads or fills, each once."""
         return tuple(dict.fromkeys([s for s in (*self.inputs, *self.outputs) if s is not None]))
 
     def execute(self, slots: list[Any]) -> None:
-        """Run the kernel on what the slots hold, and fill the slots of the outputs."""
+        """Run the kernel on the arrays in the slots, and fill the slots of the outputs."""
         assert self.kernel is not None
         arrays = [None if slot is None else slots[slot] for slot in self.inputs]
         for position, array in self.stand_ins.items():
@@ -101,13 +101,13 @@ class Instruction:
 def needs_buffer(op: OpDesc, name: str) -> bool:
     """Whether an op needs an input's memory under this name.
 
-    It does not where the shape is enough, nor where the output is a view, which holds the memory.
+    It does not where the shape is enough, nor where the output is a view, which keeps the memory.
     """
     return op.viewed != name and name not in shape_only(op)
 
 
 def shape_only(op: OpDesc) -> frozenset[str]:
-    """The variables of which an op wants nothing but shape and dtype."""
+    """The variables of which an op uses only the shape and dtype."""
     parameters = SHAPE_ONLY.get(op.type)
     if parameters is None:
         return frozenset()
@@ -118,15 +118,15 @@ def shape_only(op: OpDesc) -> frozenset[str]:
 
 
 def has_side_effects(op: OpDesc) -> bool:
-    """Whether an op does something that its variables do not show, in an order that must be kept.
+    """Whether an op has an effect beyond its variables, whose order must be kept.
 
-    Ops that draw random numbers do, and those that give nothing back.
+    Ops that draw random numbers have one, and so do those without outputs.
     """
     return op.schema.random or not op.outputs
 
 
 def device_of_op(op: OpDesc, block: Block) -> Device:
-    """Return where an op runs: where its first input is, or where an op that creates puts it."""
+    """Return where an op runs: on the device of its first input or, without any, of its output."""
     for name in op.reads:
         return block.var(name).device
     device = op.attrs.get("device")
@@ -142,14 +142,14 @@ def build_instructions(
     ----------
     plan : ExecutionPlan
     fetches : sequence of str
-        What the fetches are called, where `plan.fetches` names what transfers made of them.
+        The names of the fetches; `plan.fetches` may name copies of them that transfers made.
     transfers : iterable of str
         Variables that were added for transfers.
 
     Returns
     -------
     dict of str to int, list of Instruction
-        Variables to slots; the feeds, the ops and the fetches, in order.
+        The slot of each variable; the feeds, the ops and the fetches, in order.
     """
     slots: dict[str, int] = {}
     made = frozenset(transfers)

@@ -31,7 +31,7 @@ class _Runner(Protocol):
 
 
 MODES = ("straight_line", "work_queue", "cuda_graph")
-# Passes whose result holds for the order of the Program alone.
+# Passes whose results hold only for the order of the Program.
 _ONE_ORDER = frozenset(("addto", "inplace", "elementwise_grouping", "buffer_planning"))
 
 
@@ -42,13 +42,13 @@ class InterpreterCore:
     ----------
     program : Program
     feeds, fetches : sequence of str
-        Variables that are given at each run, and wanted after it.
+        Variables that are given at each run, and returned after it.
     place : Device
     passes : sequence of str, optional
         The passes to run; by default all that fit the mode.
     mode : {"straight_line", "work_queue", "cuda_graph"}
-        One after the other with planned memory; what is ready, on threads and streams; or as one
-        CUDA graph.
+        One op after the other with planned memory; whatever is ready, on threads and streams; or as
+        one CUDA graph.
 
     Attributes
     ----------
@@ -138,12 +138,12 @@ class InterpreterCore:
 
     @property
     def memory_plan(self) -> MemoryPlan:
-        """Where temporaries lie."""
+        """The places of temporaries in memory."""
         return self.plan.memory_plan
 
     @property
     def reports(self) -> list[PassReport]:
-        """What the passes did."""
+        """The reports of the passes."""
         return self.plan.reports
 
     def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
@@ -159,7 +159,7 @@ class InterpreterCore:
         Returns
         -------
         list of array
-            In the order of the fetches; what ops computed is in memory of its own.
+            In the order of the fetches; results of ops are in memory of their own.
         """
         return self.runner.run(feeds, externals)
 

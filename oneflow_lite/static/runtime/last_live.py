@@ -20,9 +20,9 @@ class LastLive:
     Attributes
     ----------
     before_shrink : dict of str to list of str
-        All that make the variable or need its memory under this name.
+        Those that make the variable or need its memory under this name.
     after_shrink : dict of str to list of str
-        Those of them that come before no other one.
+        Those of them that come before none of the others.
     """
 
     before_shrink: dict[str, list[str]]
@@ -36,8 +36,8 @@ def find_last_live(
 ) -> LastLive:
     """Find the last uses of the variables.
 
-    An op that makes a view of a variable, or looks at its shape alone, does not prolong its life:
-    the view holds the memory as long as the view itself is used.
+    An op that makes a view of a variable, or uses its shape alone, does not prolong its life: the
+    view keeps the memory as long as the view itself is used.
     """
     after = happens_before(downstream)
     uses: list[list[int]] = [[] for _ in names]
@@ -49,7 +49,7 @@ def find_last_live(
             (uses if needs else views)[slot].append(instruction.index)
     every, last = {}, {}
     for slot, name in enumerate(names):
-        used = uses[slot] or views[slot]  # a parameter may be used by nothing but a view
+        used = uses[slot] or views[slot]  # a parameter may be used by a view alone
         users = sum(1 << i for i in used)
         final = [i for i in used if not after[i] & users]
         every[name] = [instructions[i].name for i in used]
@@ -58,7 +58,7 @@ def find_last_live(
 
 
 def viewed_slots(instruction: Instruction) -> tuple[int, ...]:
-    """Return the slot of what an instruction makes a view of, if it does."""
+    """Return the slot of the variable that an instruction takes a view of, if it takes one."""
     op = instruction.op
     if op is None or op.viewed is None:
         return ()

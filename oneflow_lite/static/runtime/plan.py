@@ -12,9 +12,9 @@ from oneflow_lite.static.ir.program import Block, OpDesc, Program
 
 @attrs.define
 class PassReport:
-    """What one pass did to one plan: how often it fired, and what that saved by name of the unit.
+    """How often a pass fired in a plan, and what that saved, by unit.
 
-    `saved` may hold "ops", "bytes" (of memory traffic or of buffers, as its pass documents).
+    Units are "ops" and "bytes" (of memory traffic or of buffers, as the pass documents).
     """
 
     name: str
@@ -31,9 +31,9 @@ class MemoryPlan:
     places : dict of str to (int, int)
         Variable to offset and bytes.
     arena_bytes : int
-        Size of the piece: the peak that is reported.
+        The size of the piece, which is the reported peak.
     unshared_bytes : int
-        What the same variables would take with a buffer each.
+        The bytes of the same variables with a buffer each.
     """
 
     places: dict[str, tuple[int, int]] = attrs.field(factory=dict)
@@ -43,7 +43,7 @@ class MemoryPlan:
 
 @attrs.define(eq=False)
 class ExecutionPlan:
-    """What passes work on: the ops of one Program for given feeds and fetches.
+    """The ops of one Program for given feeds and fetches, which passes rewrite.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class ExecutionPlan:
         A copy of the global block that belongs to the plan; passes rewrite its `ops` and `vars`.
         Sub-blocks are attributes of control-flow ops and stay as they are.
     feeds, fetches : tuple of str
-        Variables given at each run, and wanted after it, in order.
+        Variables given at each run, and returned after it, in order.
     place : Device
     in_place : dict of str to str
-        An op's output to the variable whose memory it takes over: an input that nobody needs
-        after the op, or the target of the later `copy_` that takes the output there.
+        For an op's output, the variable whose memory it takes over: an input that is not needed
+        after the op, or the target of a later `copy_` of the output.
     groups : list of list of OpDesc
         Elementwise ops that follow each other and run as one chain.
     memory_plan : MemoryPlan
@@ -86,7 +86,8 @@ class ExecutionPlan:
     def external_names(self) -> tuple[str, ...]:
         """The persistable variables whose value a run needs, in the order in which it takes them.
 
-        One that an op makes before anything uses it, as in a startup program, is none of them.
+        A variable that an op makes before anything uses it, as in a startup program, is not among
+        them.
         """
         made: set[str] = set()
         used: dict[str, None] = {}

@@ -1,7 +1,7 @@
-"""PreparedRun: one analysed Program with all that an Executor has to do around each run.
+"""PreparedRun: one analysed Program, and the work that an Executor does around each run.
 
-It checks feeds, finds the arrays of persistable variables, and sees to it that what comes out
-shares no memory with anything else.
+It checks feeds, finds the arrays of persistable variables, and makes sure that results share memory
+with nothing else.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.layout import laid_out
 from oneflow_lite.static.ir.program import Program, VarDesc
 from oneflow_lite.static.ir.scope import Scope
-from oneflow_lite.static.lazy.symbolic import SymbolicArray
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.plan import ExecutionPlan
-from oneflow_lite.static.runtime.straight_line import shaped
 from oneflow_lite.tensor import Tensor
 
 ndarray = np.ndarray
-_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "c": "buifc"}  # what a list may hold
+_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "c": "buifc"}  # types that a list may hold
 
 
 class PreparedRun:
-    """An InterpreterCore, and how feeds, scope and fetches are joined to it.
+    """Connects feeds, a scope and fetches to an InterpreterCore.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class PreparedRun:
             program, feeds, (*fetches, *self.made), place, mode=mode, passes=passes
         )
         _check_order(self.core.plan)
-        roots = memory_roots(block.ops)  # sub-blocks write nothing that is outside of them
+        roots = memory_roots(block.ops)  # sub-blocks write nothing outside of themselves
         written = {roots[name] for op in block.ops for name in op.written}
         self._feeds = [(name, block.vars[name], name in written) for name in feeds]
         self._quick = [
@@ -71,7 +70,7 @@ class PreparedRun:
         self._fetched = len(fetches)
         self._place = place
         self._descs = {name: block.var(name) for name in self.core.external_names}
-        # The plan's, for there are those that passes folded, too.
+        # From the plan, which also has those that passes folded.
         values = [desc.value for desc in self.core.plan.block.vars.values()]
         self._constants = {id(_owner(value)) for value in values if value is not None}
         self._bound: tuple[Scope | None, int, tuple[Any, ...], set[int]] = (None, 0, (), set())
@@ -82,7 +81,7 @@ class PreparedRun:
         if bound is not scope or version != scope.version:
             externals, owned = self._bind(scope)
         arrays = []
-        taken = set()  # memory that what is returned must not be in, besides `owned`
+        taken = set()  # memory that results must not lie in, besides `owned`
         for position, (name, shape, dtype, is_special) in enumerate(self._quick):
             array = feed[name]
             if (
@@ -94,7 +93,7 @@ class PreparedRun:
             ):
                 array = self._check_feed(position, array)
             owner = id(array) if array.base is None else id(_owner(array))
-            if owner in owned:  # it is part of what the run may write
+            if owner in owned:  # it is part of memory that the run may write
                 array = array.copy()
                 owner = id(array)
             arrays.append(array)
@@ -141,15 +140,15 @@ class PreparedRun:
         return self._bound[2:]
 
     def _check_feed(self, position: int, value: Any) -> Any:
-        """Return a feed as an array in C order that may be written where an op writes it."""
+        """Return a feed as an array in C order, a copy where an op writes it."""
         _, desc, is_written = self._feeds[position]
         array = value._data if isinstance(value, Tensor) else value
-        if isinstance(array, SymbolicArray):
+        if getattr(array, "is_symbolic", False):
             raise _no_array_error(desc, "a symbolic tensor", "fetch its value first")
         if not hasattr(array, "dtype"):
             array = _from_python(desc, value)
         elif isinstance(array, (ndarray, np.generic)):
-            array = np.asarray(array)  # kernels are written for plain arrays, not for a matrix
+            array = np.asarray(array)  # kernels expect plain arrays, not np.matrix
         _check(desc, array, "feed", f"convert it to {desc.dtype}{list(desc.shape)} first")
         if device_of(array) != desc.device:
             return to_device(array, desc.device)
@@ -160,10 +159,10 @@ class PreparedRun:
 
 
 def _from_python(desc: VarDesc, value: Any) -> Any:
-    """Convert numbers, or lists of them, unless that loses something."""
+    """Convert numbers, or lists of them, unless that would lose something."""
     try:
         array = np.asarray(value)
-    except ValueError:  # lists of different lengths
+    except ValueError:  # the lists differ in length
         array = None
     if array is None or array.dtype.kind not in "biufc":
         raise _no_array_error(desc, type(value).__name__, "convert it with numpy.asarray")
@@ -244,20 +243,6 @@ def _check_order(plan: ExecutionPlan) -> None:
                 kind=ArgumentError,
             )
         known.update(outputs)
-
-
-def laid_out(array: Any, desc: VarDesc) -> Any:
-    """Return an array in the layout of a variable: views of it were captured for that one."""
-    if desc.strides is None:
-        fits = array.flags.c_contiguous
-    else:
-        fits = array.strides == desc.strides
-    if fits:
-        return array
-    with on_device(device_of(array)) as xp:
-        laid_out = shaped(xp.empty(array.size, array.dtype), desc)
-        laid_out[...] = array
-    return laid_out
 
 
 def _owner(array: Any) -> Any:

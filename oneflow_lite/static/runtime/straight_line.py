@@ -1,8 +1,8 @@
 """StraightLine: replays a plan as one generated Python function, one line for each op.
 
-Kernels, buffers, constants and all views of memory that stays where it is are made once and are
-globals of that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is
-the number of its op, so an exception tells its op without any bookkeeping while nothing is wrong.
+Kernels, buffers, constants and all views of memory with a fixed place are made once, as globals of
+that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is the number of
+its op, so an exception names its op without any bookkeeping at run time.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import CPU, array_module, on_device
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
+from oneflow_lite.static.ir.layout import shaped
 from oneflow_lite.static.ir.location import GENERATED
-from oneflow_lite.static.ir.program import OpDesc, VarDesc
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.instruction import device_of_op
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
-_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns of a third positional argument there
-ALIGNMENT = 64  # of buffers: a cache line, and what vector instructions like best
+_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns about a third positional argument of these
+ALIGNMENT = 64  # of buffers: a cache line, which also suits vector instructions
 
 
 class StraightLine:
-    """A plan as a function of arrays.
+    """A plan that runs as a function of arrays.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class StraightLine:
         Returns
         -------
         list of array
-            In the order of `plan.fetches`; what an op computed is in memory of its own.
+            In the order of `plan.fetches`; results of ops are in memory of their own.
         """
         with self._lock:
             bound = self._externals
@@ -102,7 +104,7 @@ class StraightLine:
             raise
 
     def _explain(self, error: Exception, code: CodeType) -> None:
-        """Attach the op that failed, and the user's line that called it."""
+        """Add a note on the op that failed, and on the user's line that called it."""
         traceback = error.__traceback__
         while traceback is not None:
             if traceback.tb_frame.f_code is code:
@@ -132,8 +134,7 @@ class StraightLine:
         fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
         fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
         buffers = self._memory()
-        writer = _Writer(fixed)
-        lines: list[str] = []
+        writer = _RunWriter(fixed)
         self.lines = []
         last_use = _last_uses(plan)
         for position, op in enumerate(plan.block.ops):
@@ -148,18 +149,15 @@ class StraightLine:
             if dying:
                 line += f"; del {', '.join(dying)}"
                 writer.assigned.difference_update(last_use[position])
-            lines.append(line)
+            writer.lines.append(line)
             self.lines.append(op)
         results = "".join(f"{writer.name(n)}, " for n in plan.fetches)
+        writer.lines.append(f"return ({results})")
         parameters = ", ".join(writer.local(n) for n in plan.feeds)
-        body = "".join(f"    {line}\n" for line in lines)
-        self.source = f"def run({parameters}):\n{body}    return ({results})\n"
-        namespace = writer.namespace
-        namespace["asarray"] = np.asarray
-        exec(compile(self.source, GENERATED, "exec"), namespace)
-        self._function = namespace["run"]
+        self._function = writer.function(f"run({parameters})", GENERATED)
+        self.source = writer.source
 
-    def _line(self, op: OpDesc, writer: _Writer, buffers: dict[str, Any]) -> str | None:
+    def _line(self, op: OpDesc, writer: _RunWriter, buffers: dict[str, Any]) -> str | None:
         """Return the code of one op; None for a view that stays where it is."""
         fixed = writer.fixed
         xp = array_module(device_of_op(op, self.plan.block))
@@ -174,7 +172,7 @@ class StraightLine:
             if not isinstance(view, tuple) and xp.may_share_memory(view, source):
                 fixed[op.outputs[0]] = view
                 return None
-        function = writer.add(kernel)
+        function = writer.value(kernel)
         inputs = [writer.name(n) for n in op.inputs]
 
         def call(*out: str) -> str:
@@ -183,12 +181,12 @@ class StraightLine:
         new = op.new_outputs
         if not new:
             if op.type == "copy_" and self.plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
-                return None  # it was computed there
+                return None  # it was computed in that place
             return call()
         out = None
         if len(new) == 1 and op.schema.out:
             taken = self.plan.in_place.get(new[0])
-            if op.type == "clone" and taken == op.inputs[0]:  # the copy of what dies: itself
+            if op.type == "clone" and taken == op.inputs[0]:  # of a variable that dies
                 if taken in fixed:
                     fixed[new[0]] = fixed[taken]
                     return None
@@ -207,7 +205,7 @@ class StraightLine:
                 return call(out if is_ufunc else f"out={out}")
         writer.assigned.update(new)
 
-        def is_0d(name: str) -> bool:  # NumPy answers with a scalar
+        def is_0d(name: str) -> bool:  # NumPy returns a scalar
             desc = self.plan.block.var(name)
             return xp is np and not desc.shape and desc.device.type == "cpu"
 
@@ -221,15 +219,14 @@ class StraightLine:
         return f"{targets[0]} = {call()}"
 
 
-class _Writer:
-    """Names of Python for variables and kernels, and the globals of the generated function."""
+class _RunWriter(FunctionWriter):
+    """Writes the function; knows which variables it holds, and under which names."""
 
     def __init__(self, fixed: dict[str, Any]) -> None:
+        super().__init__({"asarray": np.asarray})
         self.fixed = fixed  # variables whose array is known before the run
-        self.namespace: dict[str, Any] = {}
         self.assigned: set[str] = set()
         self._locals: dict[str, str] = {}
-        self._globals: dict[int, str] = {}
 
     def local(self, name: str) -> str:
         """Return the local that holds a variable."""
@@ -241,15 +238,7 @@ class _Writer:
             return "None"
         if name not in self.fixed:
             return self.local(name)
-        return self.add(self.fixed[name])
-
-    def add(self, value: Any) -> str:
-        """Return the global that holds a value."""
-        found = self._globals.get(id(value))
-        if found is None:
-            found = self._globals[id(value)] = f"g{len(self._globals)}"
-            self.namespace[found] = value
-        return found
+        return self.value(self.fixed[name])
 
 
 def bound_kernel(op: OpDesc, xp: Any) -> tuple[Callable[..., Any], bool]:
@@ -279,17 +268,7 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
     return found
 
 
-def shaped(piece: Any, desc: VarDesc) -> Any:
-    """Return one-dimensional memory in the shape and layout of a variable."""
-    strides = desc.strides
-    if strides is None:
-        return piece.reshape(desc.shape)
-    order = sorted(range(len(desc.shape)), key=lambda dim: (-strides[dim], dim))
-    back = sorted(range(len(order)), key=order.__getitem__)
-    return piece.reshape([desc.shape[dim] for dim in order]).transpose(back)
-
-
 def described(op: OpDesc) -> str:
-    """Return what is attached to an exception."""
+    """Return the note for an exception in an op."""
     where = "" if op.location is None else f", captured at {op.location}"
     return f"in op {op.type!r}{where}"

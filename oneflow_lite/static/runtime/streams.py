@@ -1,7 +1,7 @@
 """The CUDA streams of one run: copies on streams of their own, and events where streams meet.
 
-Computation goes to the stream that the caller has, so what a run leaves is in the caller's order.
-Memory goes back to the stream that it was made on, once that stream comes after its last use.
+Computation goes to the caller's stream, so results are in the caller's order. Memory goes back to
+the stream that it was made on, after that stream has waited for the last use.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite.device import Device, current_stream, on_device, on_stream
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.runtime.dependencies import EVENT
 from oneflow_lite.static.runtime.instruction import Instruction
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
-
 Place = tuple[Device, str]
 
 
 class CoreStreams:
-    """What the runs of a core need to know of streams: who waits for whom, who shares memory."""
+    """The streams of a core, for all its runs: who waits for whom, and who shares memory."""
 
     def __init__(self, instructions: Sequence[Instruction], slots: dict[str, int]) -> None:
         roots = memory_roots(i.op for i in instructions if i.op is not None)
@@ -45,24 +42,23 @@ class CoreStreams:
 
 
 class RunStreams:
-    """The streams while a core runs once; does nothing where all is on the host."""
+    """The streams during one run of a core; does nothing where all is on the host."""
 
-    def __init__(self, core: InterpreterCore) -> None:
-        self.shared = core.streams
-        self.kinds = core.edge_kinds
+    def __init__(self, shared: CoreStreams, edge_kinds: dict[tuple[int, int], str]) -> None:
+        self.shared = shared
         self.waits: defaultdict[int, list[int]] = defaultdict(list)
         self.marked: set[int] = set()
         self.events: dict[int, Any] = {}
         self.used: defaultdict[int, set[Place]] = defaultdict(set)
         self.streams: dict[Place, Any] = {}
         if self.shared.places:
-            for (i, j), kind in self.kinds.items():
+            for (i, j), kind in edge_kinds.items():
                 if kind == EVENT:
                     self.waits[j].append(i)
                     self.marked.add(i)
 
     def begin(self) -> None:
-        """Let the streams for copies come after what the caller has asked for so far."""
+        """Make the streams for copies wait for the caller's work so far."""
         for place in self.shared.places:
             self.streams[place] = self.shared.stream(place)
             compute = (place[0], "compute")
@@ -70,7 +66,7 @@ class RunStreams:
             self._order(compute, place)
 
     def end(self) -> None:
-        """Let the caller's stream come after the streams for copies."""
+        """Make the caller's stream wait for the streams for copies."""
         for place in self.shared.places:
             self._order(place, (place[0], "compute"))
 
@@ -94,14 +90,14 @@ class RunStreams:
         return on_stream(place[0], self.streams[place])
 
     def after(self, instruction: Instruction) -> None:
-        """Record the event that others wait for."""
+        """Record the event that other instructions wait for."""
         if instruction.index in self.marked:
             place = (instruction.device, instruction.stream)
             with on_device(place[0]):
                 self.events[instruction.index] = (place[0], self.streams[place].record())
 
     def before_drop(self, slot: int) -> None:
-        """Let the stream that memory was made on come after the other streams that used it."""
+        """Make the stream that memory was made on wait for the other streams that used it."""
         if not self.shared.places:
             return
         root = self.shared.root[slot]

@@ -1,7 +1,7 @@
-"""Transfers: what moves a Program from the host to a CUDA place and its results back.
+"""Transfers: ops that move a Program's data from the host to a CUDA place, and results back.
 
-They are ordinary ops, inserted before the passes run: `to_device` between host and device, `cast`
-where an elementwise op would answer with another dtype than its output was declared with.
+They are ordinary ops, inserted before the passes run: `to_device` between host and device, and
+`cast` where an elementwise op would return another dtype than the declared one.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ def _move(plan: ExecutionPlan) -> None:
 
 
 def _is_host_only(op: OpDesc) -> bool:
-    """Whether an op has a kernel for the CPU alone; a view cannot be had from another device."""
+    """Whether an op has a kernel for the CPU alone; a view cannot be taken on another device."""
     return set(KERNELS.get(op.type).by_device) == {"cpu"} and op.viewed is None
 
 
 def _on_host(plan: ExecutionPlan, op: OpDesc) -> list[OpDesc]:
-    """Run an op on copies of its inputs on the host, and copy back what it makes and writes."""
+    """Run an op on copies of its inputs on the host, and copy its outputs and writes back."""
     there = {name: _copy(plan, name, CPU, op) for name in op.reads}
     moved: dict[str | None, str] = {name: copy.outputs[0] for name, copy in there.items()}
     back = []

@@ -1,23 +1,19 @@
-"""A second, slow opinion on an analysis: every pair of instructions, by the rules and nothing else.
+"""A second, slow check of an analysis: every pair of instructions, by the rules alone.
 
 `InterpreterCore.check` calls it; a run does not.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from oneflow_lite.errors import FlowError
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.instruction import has_side_effects, needs_buffer, shape_only
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 
-
-def verify(core: InterpreterCore) -> None:
+def verify(core: Analysis) -> None:
     """Check that conflicting instructions are ordered, and that variables die when they should.
 
     Raises
@@ -73,7 +69,7 @@ def _reachable(downstream: list[list[int]]) -> list[set[int]]:
 
 @attrs.frozen
 class _Effect:
-    """What an instruction does: to arrays, to memory, and in an order that must be kept."""
+    """The effects of an instruction: on arrays, on memory, and in an order that must be kept."""
 
     reads: frozenset[str]
     makes: frozenset[str]
@@ -82,7 +78,7 @@ class _Effect:
     kept: str
 
     def conflicts(self, then: _Effect) -> bool:
-        """Whether a later instruction may not come first."""
+        """Whether a later instruction must not come first."""
         return bool(
             (self.kept and self.kept == then.kept)
             or self.makes & (then.reads | then.makes)
@@ -92,7 +88,7 @@ class _Effect:
         )
 
 
-def _effects(core: InterpreterCore) -> list[_Effect]:
+def _effects(core: Analysis) -> list[_Effect]:
     names = list(core.slots)
     makers = {name: op for op in core.plan.block.ops for name in op.new_outputs}
     effects = []
@@ -125,7 +121,7 @@ def _owners(makers: dict[str, OpDesc], names: set[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _uses(core: InterpreterCore, name: str) -> list[int]:
+def _uses(core: Analysis, name: str) -> list[int]:
     slot = core.slots[name]
     all_uses = [i.index for i in core.instructions if slot in i.slots]
     needing = []

@@ -1,10 +1,10 @@
-"""The work-queue mode: runs whatever is ready, on several threads and CUDA streams.
+"""The work-queue mode: runs instructions that are ready, on several threads and CUDA streams.
 
 Every op allocates what it makes, and a variable is dropped when the last instruction that needs it
-has run: the places and in-place takeovers of the memory plan hold for one order only, that of the
-Program, and are not used here. Counts of dependencies and references are set anew for each run.
+has run: the places and in-place takeovers of the memory plan hold only for the order of the
+Program, and are not used here. Dependencies and references are counted anew in each run.
 
-The thread that calls gives work to the devices, and helps with the host's as long as there is none.
+The calling thread gives work to the devices, and helps with the host's while there is none.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite.errors import FlowError
 from oneflow_lite.locks import make_lock
+from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.dependencies import DIRECT
 from oneflow_lite.static.runtime.instruction import Instruction
 from oneflow_lite.static.runtime.last_live import viewed_slots
 from oneflow_lite.static.runtime.straight_line import described
 from oneflow_lite.static.runtime.streams import RunStreams
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 
 # Picks the position of the next instruction among those that are ready.
 Order = Callable[[Sequence[Instruction]], int]
@@ -49,15 +47,13 @@ class WorkQueue:
     ----------
     core : InterpreterCore
     threads : int
-        How many run instructions of the host, the caller among them.
+        How many threads run instructions on the host, the caller included.
     order : callable, optional
-        Picks the next instruction out of those that are ready; by default the one that has waited
-        longest, after the one that continues what the thread has just done.
+        Chooses the next instruction among those that are ready; by default first the one that
+        continues the thread's last instruction, then the one that has waited longest.
     """
 
-    def __init__(
-        self, core: InterpreterCore, threads: int = THREADS, order: Order | None = None
-    ) -> None:
+    def __init__(self, core: Analysis, threads: int = THREADS, order: Order | None = None) -> None:
         self.core = core
         self.threads = threads
         self.order = order
@@ -65,7 +61,7 @@ class WorkQueue:
     def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
         """Run once; see `InterpreterCore.run`."""
         if self.core.written and _overlap(self.core, feeds, externals):
-            # Two names for one piece of memory: dependencies by name would not do.
+            # One piece of memory has two names, so dependencies by name are not enough.
             return _Run(self.core, feeds, externals, earliest).result(1)
         return _Run(self.core, feeds, externals, self.order).result(self.threads)
 
@@ -75,7 +71,7 @@ class _Run:
 
     def __init__(
         self,
-        core: InterpreterCore,
+        core: Analysis,
         feeds: Sequence[Any],
         externals: Sequence[Any],
         order: Order | None,
@@ -86,7 +82,7 @@ class _Run:
         self.results: dict[int, Any] = {}
         self.slots: list[Any] = list(core.constants)
         for name, array in zip(core.external_names, externals, strict=True):
-            if name in core.slots:  # of some only the shape is wanted
+            if name in core.slots:  # of some inputs only the shape is used
                 self.slots[core.slots[name]] = array
         self.waiting_for = list(core.dependency_count)
         self.left = len(core.instructions)
@@ -94,11 +90,11 @@ class _Run:
         self.errors: list[BaseException] = []
         self.ready: dict[str, deque[Instruction]] = {"device": deque(), "host": deque()}
         self.changed = threading.Condition()
-        self.streams = RunStreams(core)
+        self.streams = RunStreams(core.streams, core.edge_kinds)
         self._count_references()
 
     def _count_references(self) -> None:
-        """Count what keeps each slot: the last uses, and the view ops that take it."""
+        """Count the references to each slot: the last uses, and the view ops that take it."""
         instructions = self.core.instructions
         by_name = {instruction.name: instruction.index for instruction in instructions}
         self.references = [0] * len(self.slots)
@@ -122,7 +118,7 @@ class _Run:
         helpers = [_help(self.work, ("host",)) for _ in range(threads - 1)]
         try:
             self.work(("device", "host"))
-        except BaseException as error:  # an interrupt; what a kernel raised is in the list
+        except BaseException as error:  # an interrupt; exceptions of kernels are in the list
             self.fail(error)
         finally:
             for helper in helpers:
@@ -158,7 +154,7 @@ class _Run:
             following = self.finish(instruction)
 
     def take(self, queues: Sequence[str]) -> Instruction | None:
-        """Wait for an instruction; None once there is nothing to wait for."""
+        """Wait for an instruction and return it; None once there is nothing to wait for."""
         with self.changed:
             while self.left and not self.errors:
                 for queue in queues:
@@ -176,7 +172,7 @@ class _Run:
             return None
 
     def execute(self, instruction: Instruction) -> None:
-        """Do what an instruction says."""
+        """Run an instruction."""
         if instruction.kind == "feed":
             self.slots[instruction.outputs[0]] = next(self.feeds)
             return
@@ -191,7 +187,7 @@ class _Run:
         self.streams.after(instruction)
 
     def finish(self, instruction: Instruction) -> Instruction | None:
-        """Count down; return what this thread should go on with, if there is a direct edge."""
+        """Count down; return the instruction that this thread goes on with, by a direct edge."""
         following = None
         pushed: list[Instruction] = []
         with self.changed:
@@ -214,13 +210,13 @@ class _Run:
             self.left -= 1
             self.running -= following is None
             if not self.left or any(then.stream for then in pushed):
-                self.changed.notify_all()  # only the caller serves the devices
+                self.changed.notify_all()  # only the caller gives work to the devices
             else:
-                self.changed.notify(max(0, len(pushed) - (following is None)))  # one is for here
+                self.changed.notify(max(0, len(pushed) - (following is None)))  # one is ours
         return following
 
     def fail(self, error: BaseException) -> None:
-        """Stop the run: threads end with what they are at."""
+        """Stop the run; threads finish their current instruction."""
         with self.changed:
             self.errors.append(error)
             self.changed.notify_all()
@@ -231,14 +227,14 @@ def _changed_error(what: str) -> FlowError:
 
 
 def _help(work: Callable[..., None], *args: Any) -> Future[None]:
-    """Let a thread of the pool take part, with the context variables of this one."""
+    """Let a thread of the pool help, with the context variables of this one."""
     with _start_lock:
         if not _helpers:
             _helpers.append(ThreadPoolExecutor(THREADS, "oneflow_lite.executor"))
     return _helpers[0].submit(contextvars.copy_context().run, work, *args)
 
 
-def _overlap(core: InterpreterCore, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
+def _overlap(core: Analysis, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
     """Whether memory that a run writes was given under two names."""
     given = dict(zip((*core.plan.feeds, *core.external_names), (*feeds, *externals), strict=True))
     bounds = sorted(
@@ -256,7 +252,7 @@ def _overlap(core: InterpreterCore, feeds: Sequence[Any], externals: Sequence[An
 
 
 def _bounds(array: Any) -> tuple[int, int]:
-    """Return the first address of an array and the one after its last."""
+    """Return the first address of an array, and the one after its last."""
     pointer = getattr(array.data, "ptr", None)
     low = high = array.__array_interface__["data"][0] if pointer is None else pointer
     for size, stride in zip(array.shape, array.strides, strict=True):

@@ -12,7 +12,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import GradientError
-from oneflow_lite.static.capture import compiled as module
+from oneflow_lite.static.compile import function as module
 from tests.static.capture.models import batch, net, training_step
 
 CALLS = 1000

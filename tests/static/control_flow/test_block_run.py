@@ -6,7 +6,8 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite import static
-from oneflow_lite.static.control_flow.block_run import notes_of, run_block
+from oneflow_lite.static.control_flow.block_run import run_block
+from oneflow_lite.static.ir.block_notes import notes_of
 
 
 def captured_block(fn, *shape):
@@ -52,13 +53,13 @@ def test_a_runner_is_kept_until_its_block_changes():
     block, names, outputs = captured_block(lambda x: x + 1, 2)
     x = np.full(2, 3, "float32")
     run_block(block, names, outputs, [x])
-    runners = notes_of(block)._runners
+    runners = notes_of(block).runners
     run_block(block, names, outputs, [x])
-    assert notes_of(block)._runners is runners and len(runners) == 1
+    assert notes_of(block).runners is runners and len(runners) == 1
     with static.program_guard(static.Program()):
         flow.ones(2)  # another Program changes
     run_block(block, names, outputs, [x])
-    assert notes_of(block)._runners is runners
+    assert notes_of(block).runners is runners
     block.ops[0].type = "mul"
     (y,) = run_block(block, names, outputs, [x])
     assert y.tolist() == [3.0, 3.0]

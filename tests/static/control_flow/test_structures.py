@@ -6,13 +6,13 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError
-from oneflow_lite.static.capture.tree import unflatten
 from oneflow_lite.static.control_flow.structures import (
     Result,
     check_same_results,
     numbers_as_tensors,
     numbers_to_tensors,
 )
+from oneflow_lite.static.ir.tree import unflatten
 
 
 def put_together(result):

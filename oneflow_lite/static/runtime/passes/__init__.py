@@ -1,4 +1,4 @@
-"""The passes: what is changed in an ExecutionPlan before it is analysed and run.
+"""The passes, which change an ExecutionPlan before it is analysed and run.
 
 Each is a function of one plan, in a file of its name, and says how often it fired. None of them
 changes the arithmetic or its order, so results stay the same to the bit.
@@ -43,7 +43,7 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     plan : ExecutionPlan
         Changed in place.
     names : sequence of str or None
-        Which passes, by the names in `PASSES`; None means all.
+        The names of the passes, from `PASSES`; None means all.
 
     Raises
     ------

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.passes.plannable import plannable
-from oneflow_lite.static.runtime.passes.storage import Storage
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 
-ALIGNMENT = 64  # bytes: a cache line, and what vector instructions like best
+ALIGNMENT = 64  # bytes: a cache line, which also suits vector instructions
 
 
 def run(plan: ExecutionPlan) -> PassReport:
     """Give every plannable temporary a place, each in the smallest gap that holds it.
 
-    A report fires once for every variable with a place; the bytes saved are those that a buffer
-    for each of them would take more than all of them take together.
+    The pass fires once for every variable with a place. The bytes saved are the difference between
+    a buffer for each of them and the piece that they share.
     """
-    storage = Storage(plan)
+    memory = MemoryGroups(plan)
     block = plan.block
     names = plannable(plan)
     result = MemoryPlan()
-    live: list[tuple[int, int, int]] = []  # begin, end, last use; by begin
+    live: list[tuple[int, int, int]] = []  # begin, end and last use, sorted by begin
     for position, op in enumerate(block.ops):
         live = [entry for entry in live if entry[2] >= position]
         for name in op.outputs:
@@ -30,12 +30,12 @@ def run(plan: ExecutionPlan) -> PassReport:
             if source is None:
                 size = aligned(nbytes)
                 offset = _best_gap(live, size)
-                live.append((offset, offset + size, storage.last_use(name)))
+                live.append((offset, offset + size, memory.last_use(name)))
                 live.sort()
                 result.arena_bytes = max(result.arena_bytes, offset + size)
             elif source in result.places:
                 offset = result.places[source][0]
-            else:  # it lies in a view, which has no place of its own
+            else:  # it is in the memory of a view, which has no place of its own
                 continue
             result.places[name] = (offset, nbytes)
             result.unshared_bytes += aligned(nbytes)
@@ -50,7 +50,7 @@ def aligned(nbytes: int) -> int:
 
 
 def _best_gap(live: list[tuple[int, int, int]], size: int) -> int:
-    """Return where the smallest gap begins that is large enough, else the end of all."""
+    """Return where the smallest gap that is large enough begins, or else the end of all."""
     best: tuple[int, int] | None = None
     end = 0
     for begin, after, _ in live:

@@ -1,4 +1,4 @@
-"""Common subexpressions: what is computed twice from the same operands is computed once."""
+"""Common subexpressions: an op that is computed twice from the same operands is computed once."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import numpy as np
 
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure, writes
-from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 
 def run(plan: ExecutionPlan) -> PassReport:
-    """Let later ops use what an earlier one has made, views included.
+    """Replace later ops by the results of equal earlier ones, views included.
 
-    Two ops are the same when type, attributes and operands agree, constants by their content, and
-    nothing was written in between to memory in which an operand lies. Results that are written
-    through, themselves or a view of them, stay apart; so do two results that are both fetched.
+    Two ops are equal when their type, attributes and operands are (constants by their content) and
+    the memory of no operand was written in between. Results that are written, directly or through a
+    view, stay apart, and so do two results that are both fetched.
     """
     block = plan.block
-    storage = Storage(plan)
+    memory = MemoryGroups(plan)
     written = _with_bases(plan, [n for op in block.ops for n in writes(op)])
     fetched = _with_bases(plan, plan.fetches)
     versions: dict[str, int] = {}
     found: dict[Hashable, OpDesc] = {}
-    same = _equal_constants(plan, fetched | written)  # a variable to the equal one that came first
+    same = _equal_constants(plan, fetched | written)  # of a variable, the first equal one
     kept: list[OpDesc] = []
     nbytes = 0
     for op in block.ops:
         op.inputs = tuple([None if n is None else same.get(n, n) for n in op.inputs])
         if is_pure(op, block) and not written.intersection(op.outputs):
-            operands = [(n, n and versions.get(storage.of(n))) for n in op.inputs]
+            operands = [(n, n and versions.get(memory.of(n))) for n in op.inputs]
             key = (op.type, tuple(operands), attribute_key(op.attrs))
             first = found.setdefault(key, op)
             pairs = list(zip(op.outputs, first.outputs, strict=True))
@@ -43,7 +43,7 @@ def run(plan: ExecutionPlan) -> PassReport:
                 continue
         kept.append(op)
         for name in writes(op):
-            root = storage.of(name)
+            root = memory.of(name)
             versions[root] = versions.get(root, 0) + 1
     _keep_fetched_names(plan, kept, same)
     merged = len(block.ops) - len(kept)
@@ -52,7 +52,7 @@ def run(plan: ExecutionPlan) -> PassReport:
 
 
 def _equal_constants(plan: ExecutionPlan, kept: set[str]) -> dict[str, str]:
-    """Return constants to the first one of the same content and layout."""
+    """Return for each constant the first one with the same content and layout."""
     found: dict[Hashable, str] = {}
     same: dict[str, str] = {}
     for name, desc in plan.block.vars.items():
@@ -65,7 +65,7 @@ def _equal_constants(plan: ExecutionPlan, kept: set[str]) -> dict[str, str]:
 
 
 def _with_bases(plan: ExecutionPlan, names: Any) -> set[str]:
-    """Return variables with all that they are views of."""
+    """Return variables together with their bases."""
     bases: dict[str, tuple[str, ...]] = {}
     for op in plan.block.ops:
         shared = op.reads if not is_library(op) else () if op.viewed is None else (op.viewed,)
@@ -81,7 +81,7 @@ def _with_bases(plan: ExecutionPlan, names: Any) -> set[str]:
 
 
 def _keep_fetched_names(plan: ExecutionPlan, ops: list[OpDesc], same: dict[str, str]) -> None:
-    """Give what was merged the name under which it is fetched."""
+    """Give merged results the name under which they are fetched."""
     names = {same[n]: n for n in plan.fetches if n in same}
     for op in ops:
         op.inputs = tuple([None if n is None else names.get(n, n) for n in op.inputs])
@@ -89,10 +89,10 @@ def _keep_fetched_names(plan: ExecutionPlan, ops: list[OpDesc], same: dict[str, 
 
 
 def attribute_key(value: Any) -> Hashable:
-    """Return what is equal for attributes with the same meaning, and only for those.
+    """Return a key that is equal exactly for attributes with the same meaning.
 
-    Unlike `==` it tells 1 from 1.0 and True, and 0.0 from -0.0; NaN equals itself. What it does
-    not know (arrays, generators) is equal to itself alone.
+    Unlike `==` it tells 1 from 1.0 and True, and 0.0 from -0.0; NaN equals itself. Objects of other
+    types (arrays, generators) equal only themselves.
     """
     if isinstance(value, (tuple, list)):
         return (type(value), tuple(map(attribute_key, value)))

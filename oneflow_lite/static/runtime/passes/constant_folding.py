@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed once, before the first run."""
+"""Constant folding: ops that depend on constants alone are computed once, before the first run."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from oneflow_lite.device import on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_pure, writes
-from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
-MAX_BYTES = 1 << 20  # of one op's outputs: a plan keeps them for life
+MAX_BYTES = 1 << 20  # of one op's outputs, which the plan keeps as long as it lives
 
 
 def run(plan: ExecutionPlan) -> PassReport:
     """Evaluate ops whose inputs are constants, or that have none, with their own kernels.
 
-    A result that somebody writes, or that is fetched under any name, is made anew at every run.
-    The bytes saved are those of results that a run would have to compute.
+    A result that is written, or fetched under any name, is made in every run. The bytes saved are
+    those of the results that runs need not compute.
     """
     block = plan.block
-    storage = Storage(plan)
-    taken = {storage.of(n) for op in block.ops for n in writes(op)}
-    taken.update(map(storage.of, plan.fetches))
+    memory = MemoryGroups(plan)
+    taken = {memory.of(n) for op in block.ops for n in writes(op)}
+    taken.update(map(memory.of, plan.fetches))
     kept: list[OpDesc] = []
     nbytes = 0
     for op in block.ops:
@@ -36,7 +36,7 @@ def run(plan: ExecutionPlan) -> PassReport:
             size > MAX_BYTES
             or any([x is not None and x.value is None for x in inputs])
             or not is_pure(op, block)
-            or any([storage.of(y.name) in taken or y.device != plan.place for y in outputs])
+            or any([memory.of(y.name) in taken or y.device != plan.place for y in outputs])
             or (values := _evaluate(plan, op, [x and x.value for x in inputs])) is None
         ):
             kept.append(op)
@@ -52,9 +52,9 @@ def run(plan: ExecutionPlan) -> PassReport:
 
 
 def _evaluate(plan: ExecutionPlan, op: OpDesc, inputs: list[Any]) -> list[Any] | None:
-    """Return the arrays that an op makes; None when it raises, which it shall do in the run."""
+    """Return the arrays that an op makes; None when it raises, as it will then do in the run."""
     attrs = dict(op.attrs)
-    if not inputs:  # an op that creates: the device is an attribute
+    if not inputs:  # of an op that creates: the device is an attribute
         attrs.pop("device", None)
     try:
         with on_device(plan.place) as xp, np.errstate(all="ignore"):

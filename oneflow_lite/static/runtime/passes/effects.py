@@ -1,4 +1,4 @@
-"""What an op does besides computing its outputs; each pass asks here before it changes anything."""
+"""The side effects of ops, which each pass checks before it changes anything."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def writes(op: OpDesc) -> tuple[str, ...]:
 def is_pure(op: OpDesc, block: Block) -> bool:
     """Return whether the op does nothing but make temporaries, the same ones from the same inputs.
 
-    Only such an op may be left out, evaluated before the run, or done once in place of twice.
+    Only such an op may be removed, evaluated before the run, or computed once instead of twice.
     """
     return (
         is_library(op)

@@ -6,7 +6,7 @@ from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.plannable import makes_into_out
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
-# Ops that can write over an operand although an element of theirs depends on others.
+# Ops that can write over an operand although each element depends on several.
 NOT_ELEMENTWISE = frozenset(
     """cumsum_grad index_copy log_softmax log_softmax_grad scatter scatter_add scatter_amax
     scatter_amin scatter_multiply scatter_prod setitem_grad softmax standardize_grad""".split()
@@ -18,7 +18,7 @@ def run(plan: ExecutionPlan) -> PassReport:
 
     Every result but the last is used inside the group and nowhere else. A run executes the ops one
     by one, in place where the in-place pass found that possible; the ops and bytes saved are those
-    of the inner results, which one loop over the elements would not store.
+    of the inner results, which a single loop would not store.
     """
     ops, var = plan.block.ops, plan.block.var
     last_read = {name: i for i, op in enumerate(ops) for name in op.reads}
@@ -38,7 +38,7 @@ def run(plan: ExecutionPlan) -> PassReport:
 
 
 def _runs(plan: ExecutionPlan) -> list[tuple[int, int]]:
-    """Return begin and end of the stretches of elementwise ops on one shape."""
+    """Return the begin and end of each run of elementwise ops on one shape."""
     found: list[tuple[int, int]] = []
     shape = None
     for position, op in enumerate(plan.block.ops):
@@ -59,7 +59,7 @@ def _runs(plan: ExecutionPlan) -> list[tuple[int, int]]:
 def _end_of_group(ops: list[OpDesc], begin: int, end: int, last_read: dict[str, int]) -> int:
     """Return the position after the longest group that begins at an op and ends before `end`."""
     after = begin + 1
-    inside = begin  # the last op that uses what was made so far
+    inside = begin  # the last op that uses a result of the group so far
     for position in range(begin, end):
         if inside <= position:
             after = position + 1

@@ -1,4 +1,4 @@
-"""In-place: an elementwise op writes over an operand that nobody uses after it."""
+"""In-place: an elementwise op writes over an operand that is not used after it."""
 
 from __future__ import annotations
 

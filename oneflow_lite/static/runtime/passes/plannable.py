@@ -1,25 +1,25 @@
-"""Which temporaries the plan may place: their ops write where they are told to."""
+"""Finds the temporaries that the plan may place: their ops write where they are told to."""
 
 from __future__ import annotations
 
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
-from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 
 def plannable(plan: ExecutionPlan) -> set[str]:
-    """Return the temporaries that may lie in memory which later ops, and later runs, use again.
+    """Return the temporaries whose memory later ops, and later runs, may use again.
 
-    Each is the one output of an op that takes `out`, dense, on the plan's device, and neither
-    fetched nor kept by a control-flow op under any name.
+    Each is the only output of an op that takes `out`, is dense and on the plan's device, and is
+    neither fetched nor kept by a control-flow op under any name.
     """
-    storage = Storage(plan)
-    return {name for name in owned(plan) if not storage.is_held(name)}
+    memory = MemoryGroups(plan)
+    return {name for name in owned(plan) if not memory.is_held(name)}
 
 
 def owned(plan: ExecutionPlan) -> set[str]:
-    """Return the temporaries whose memory is the plan's to choose, fetched ones among them."""
+    """Return the temporaries whose memory the plan may choose, fetched ones included."""
     var = plan.block.var
     return {
         op.outputs[0]
@@ -34,7 +34,7 @@ def owned(plan: ExecutionPlan) -> set[str]:
 
 
 def makes_into_out(op: OpDesc) -> bool:
-    """Return whether an op makes one array, which it can be told where to put."""
+    """Return whether an op makes one array, and takes `out` for it."""
     schema = op.schema
     return (
         schema.out
@@ -47,7 +47,7 @@ def makes_into_out(op: OpDesc) -> bool:
 
 
 def strides_of(desc: VarDesc) -> tuple[int, ...]:
-    """Return the strides in bytes; 0 for dimensions of size 1, where they say nothing."""
+    """Return the strides in bytes; 0 for dimensions of size 1, where they have no meaning."""
     strides = desc.strides
     if strides is None:
         found = [desc.dtype.itemsize]
@@ -58,7 +58,7 @@ def strides_of(desc: VarDesc) -> tuple[int, ...]:
 
 
 def is_dense(desc: VarDesc) -> bool:
-    """Return whether the layout is C order or that with its dimensions in another order."""
+    """Return whether the layout is C order, or C order with dimensions permuted."""
     expected = desc.dtype.itemsize
     for stride, size in sorted(zip(strides_of(desc), desc.shape, strict=True)):
         if size != 1:

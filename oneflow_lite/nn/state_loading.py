@@ -1,0 +1,55 @@
+"""Loading a state dict: what is wrong with it, and how to undo what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from oneflow_lite.nn.parameter import is_lazy
+from oneflow_lite.tensor import Tensor
+
+if TYPE_CHECKING:
+    pass
+
+Undo = Callable[[], Any]
+
+
+class Problems(list[str]):
+    """Messages about a state dict, and functions that undo what was written of it so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.undo: list[Undo] = []
+
+
+def as_dimensionless(value: Any, tensor: Tensor) -> Any:
+    """Return the value for a tensor; PyTorch 0.3 gave a scalar a dimension."""
+    is_plain = isinstance(value, Tensor) and not is_lazy(value) and not is_lazy(tensor)
+    return value[0] if is_plain and value.shape == (1,) and not tensor.ndim else value
+
+
+def restorer(tensor: Tensor) -> Undo:
+    """Return a function that writes the present values of a tensor back; a lazy one has none."""
+    if is_lazy(tensor):
+        return lambda: None
+    before = tensor.detach().clone()
+    return lambda: tensor.copy_(before)
+
+
+def mismatch(key: str, value: Any, tensor: Tensor, assign: bool) -> str:
+    """Say what is wrong with the value for `key`, if anything is."""
+    if not isinstance(value, Tensor):
+        return (
+            f'While copying the parameter named "{key}", expected a Tensor from the state dict, '
+            f"got {type(value).__name__}"
+        )
+    if is_lazy(tensor):  # it takes any shape
+        return ""
+    if value.shape != tensor.shape:
+        return (
+            f"size mismatch for {key}: copying a param with shape {tuple(value.shape)} from "
+            f"checkpoint, the shape in current model is {tuple(tensor.shape)}."
+        )
+    if value.is_complex() and not tensor.is_complex() and not assign:
+        return f"dtype mismatch for {key}: complex values do not fit {tensor.dtype}"
+    return ""

@@ -1,0 +1,333 @@
+"""The node that a compiled function is in the eager graph; one for each of its stages.
+
+While a call is recorded, its backward pass is recorded as well, with gradients that stand for
+those to come; what it reads of the forward pass becomes results of the forward Program, kept by
+the node. A backward pass that is itself recorded takes the other way: it runs the recorded ops
+once more, through dispatch, and differentiates that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import attrs
+
+from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.gradient_rules import (
+    AutoGradCaptureState,
+    HookedGradFunction,
+    OpExprGradFunction,
+)
+from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.mode import (
+    enable_grad,
+    is_grad_enabled,
+    local,
+    no_grad,
+    set_grad_enabled,
+)
+from oneflow_lite.autograd.node import Edge, FunctionNode
+from oneflow_lite.autograd.saved_tensor import SavedTensor, stale_error, unpack
+from oneflow_lite.device import on_device
+from oneflow_lite.errors import GradientError
+from oneflow_lite.interpreter import dispatch, rebase_history
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
+from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+from oneflow_lite.tensor import Tensor, make_tensor
+
+_CLONE = op_expr("clone")
+_RESHAPE = op_expr("reshape")
+
+
+class Differentiated:
+    """The recorded backward pass of one recording.
+
+    Parameters
+    ----------
+    recorder : RecordingInterpreter
+        Which gets the ops of the backward pass appended.
+    outputs : sequence of Tensor
+        What the call returned that has a place in the graph.
+    edges : sequence of (node, output index)
+        The places of the inputs.
+    before : collection of str
+        Which of the inputs are variables that the forward pass makes.
+    visited : dict of node to bool
+        What the backward passes of other outputs went through, and whether users' code ran in
+        them; the nodes of this one are added.
+    mode : str
+        Of the InterpreterCore.
+
+    Raises
+    ------
+    NotReplayable
+        When users' code, which may compute anything of a gradient, would get it in parts.
+
+    Attributes
+    ----------
+    used : sequence of int
+        Which of the inputs can get a gradient; of the others none is taken.
+    saved : list of str
+        The variables of the forward pass that the backward pass reads.
+    again : list of str
+        The variables from which the forward pass can be run once more: the arguments and captured
+        tensors that it reads, and what its random ops drew.
+    """
+
+    def __init__(
+        self,
+        recorder: RecordingInterpreter,
+        outputs: Sequence[Tensor],
+        inputs: Sequence[str],
+        edges: Sequence[Edge],
+        before: Collection[str],
+        visited: dict[FunctionNode, bool],
+        mode: str = "straight_line",
+    ) -> None:
+        self._mode = mode
+        block = recorder.block
+        self.forward_ops = list(block.ops)
+        recorder.note_write()
+        self.needs = [recorder.needs.get(id(op), ()) for op in self.forward_ops]
+        self.took_history = [id(op) in recorder.took_history for op in self.forward_ops]
+        self.outputs = [recorder.name_of(y) for y in outputs]
+        for name, y in zip(self.outputs, outputs, strict=True):
+            recorder.note_place(name, y._edge)
+        given = self._stand_ins(recorder, outputs)
+        task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
+        # What lies behind the inputs, their hooks too, is gone through when a gradient arrives.
+        task.hooks_at_inputs, task.stops_at_inputs = False, True
+        root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
+        task.compute_dependencies_and_prune_node(root, edges)
+        between = [node for node, info in (task.exec_info or {}).items() if not info.captures]
+        if any(map(_has_hooks, between)):
+            if len(outputs) > 1:  # a gradient of some of them would have to run the hooks again
+                raise NotReplayable("it set hooks in the graph of several results")
+            recorder.unrepeatable = "sets hooks on gradients"
+        calls = local.observer.user_calls
+        with no_grad():
+            task.run(root)
+        entered = local.observer.user_calls > calls
+        if any([node in visited and (entered or visited[node]) for node in between]):
+            raise NotReplayable("users' code gets the gradient of several results, not summed")
+        visited.update(dict.fromkeys(between, entered))
+        grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
+        # What gets no gradient has no place in the graph, or passes would go on from there.
+        self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))
+        self.inputs = [inputs[i] for i in self.used]
+        self.before = {name for name in self.inputs if name in before}
+        self.grads = [grads[i] for i in self.used]
+        ops = block.ops[len(self.forward_ops) :]
+        del block.ops[len(self.forward_ops) :]
+        made = {name for op in ops for name in op.new_outputs}
+        read = dict.fromkeys(name for op in ops for name in op.reads)
+        read.update(dict.fromkeys(name for name in self.grads if name is not None))
+        self.saved = [
+            name
+            for name in read
+            if name not in made and name not in self.given and block.var(name).value is None
+        ]
+        self.again = self._needed_again(recorder, block)
+        self.core = self._core(recorder, ops)
+
+    def _stand_ins(self, recorder: RecordingInterpreter, outputs: Sequence[Tensor]) -> list[Tensor]:
+        self.given: list[str] = []
+        grads = []
+        for y in outputs:
+            with on_device(y.device) as xp:
+                grad = make_tensor(xp.ones(y.shape, y.dtype))
+            name = recorder.program.unique_name("out_grad")
+            self.given.append(recorder.declare(grad._data, describe(name, grad)))
+            grads.append(grad)
+        return grads
+
+    def _needed_again(self, recorder: RecordingInterpreter, block: Block) -> list[str]:
+        """Find what the forward pass reads of others, and whether it can be run again at all."""
+        roots = memory_roots(self.forward_ops)
+        found: dict[str, None] = {}
+        made: set[str] = set()
+        self.unrepeatable = recorder.unrepeatable
+        self.constants: dict[str, Any] = {}
+        self.effects = [
+            op
+            for op in self.forward_ops
+            if any(not block.var(roots[name]).is_temporary for name in op.written)
+        ]
+        written = {roots[name] for op in self.effects for name in op.written}
+        inside = {roots[name] for op in self.forward_ops for name in op.written} - written
+        self.rewritten = {name for name, root in roots.items() if root in inside}
+        for op in self.forward_ops:
+            if op in self.effects:
+                continue
+            for name in op.reads:
+                if roots[name] in written:
+                    self.unrepeatable = "reads what it writes outside"
+                if block.var(name).value is not None:
+                    self.constants[name] = block.var(name).value
+                elif name not in made:
+                    found[name] = None
+            made.update(op.new_outputs)
+            if op.schema.random and op.written:
+                self.unrepeatable = "draws random numbers in place"
+            if op.draws and op.blocks:
+                self.unrepeatable = "draws random numbers inside control flow"
+            if op.draws:
+                found.update(dict.fromkeys(op.outputs))
+                if any(recorder.needs.get(id(op), ())):
+                    self.unrepeatable = "draws random numbers from what requires a gradient"
+                if not self.rewritten.isdisjoint(op.outputs):
+                    self.unrepeatable = "writes over random numbers"
+        if any(name in roots and roots[name] in written | inside for name in self.before):
+            self.unrepeatable = "writes over what it returns"
+        found.update(dict.fromkeys(self.inputs))
+        return list(found)
+
+    def run_again(self, variables: dict[str, Tensor]) -> None:
+        """Dispatch the recorded ops, but for the writes to what is outside and random draws."""
+        for name, value in self.constants.items():
+            variables[name] = make_tensor(value)
+        steps = zip(self.forward_ops, self.needs, self.took_history, strict=True)
+        for op, needs, took_history in steps:
+            if op in self.effects or (op.draws and set(op.outputs) <= set(variables)):
+                continue
+            inputs = [None if name is None else variables[name] for name in op.inputs]
+            written = op.schema.written
+            for i, x in enumerate(inputs):
+                if x is None or i in written:
+                    continue
+                if op.inputs[i] in self.rewritten and op.inputs[i] != op.viewed:
+                    inputs[i] = x = dispatch(_CLONE, (x,))  # its gradient needs the old content
+                if not (needs and needs[i]) and x._edge is not None:
+                    inputs[i] = x.detach()  # what was detached is detached again
+            edge = inputs[1]._edge if took_history and inputs[1] is not None else None
+            # A view of a constant may be written, and then gives its base a history.
+            of_constant = op.viewed is not None and variables[op.viewed]._edge is None
+            with set_grad_enabled((any(needs) or of_constant) and edge is None):
+                result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
+            if edge is not None:  # as in-place ops do: the old content gets no gradient
+                rebase_history(result, edge)
+            results = result if type(result) is tuple else (result,)
+            made = zip(op.outputs, results, strict=True)
+            variables.update((name, y) for name, y in made if name not in self.before)
+
+    def _core(self, recorder: RecordingInterpreter, ops: list[OpDesc]) -> InterpreterCore:
+        program = Program()
+        block = program.global_block()
+        block.ops = ops
+        source = recorder.block
+        names = {name for op in ops for name in (*op.reads, *op.outputs)}
+        names.update(self.saved, self.given, [name for name in self.grads if name is not None])
+        for name in names:
+            desc = source.var(name)
+            block.vars[name] = as_fed(desc) if name in self.saved else desc
+        feeds = [*self.saved, *self.given]
+        for name in self.given:
+            block.vars[name] = as_fed(block.vars[name])
+        fetches = dict.fromkeys(name for name in self.grads if name is not None)
+        self.fetches = list(fetches)
+        device = next(source.var(name).device for name in self.given)
+        return InterpreterCore(program, feeds, self.fetches, device, mode=self._mode)
+
+
+def _has_hooks(node: FunctionNode) -> bool:
+    """Return whether hooks run at a node or on its gradients."""
+    return isinstance(node.grad_function, HookedGradFunction) or any(
+        [meta is not None and bool(meta.hooks) for meta in node.metas or ()]
+    )
+
+
+def _save_with_place(y: Tensor, edge: Edge) -> None:
+    """Let the node of an output, when it saved that, lead to the output that was returned."""
+    if y._edge is None or not y._edge[0].saved:
+        return
+    node, index = y._edge
+    node.saved = tuple([(*s[:4], edge) if s[4] == (None, index) else s for s in node.saved])
+
+
+def as_fed(desc: VarDesc) -> VarDesc:
+    """Return the description of a variable as one that is given at each run."""
+    return attrs.evolve(desc, persistable=False, need_check_feed=True, value=None)
+
+
+class CompiledGradFunction(OpExprGradFunction):
+    """Takes the gradients of a compiled function's inputs.
+
+    A node saves the variables in `differentiated.saved`, then those in `differentiated.again`.
+    """
+
+    materialize = False
+    shows_gradients = True  # what it returns may be memory that it saved
+
+    def __init__(self, name: str, differentiated: Differentiated | None) -> None:
+        self.node_name = f"{name}_backward"
+        self.differentiated = differentiated
+
+    def open(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
+    ) -> AutoGradCaptureState:
+        """Return the `ctx` for `apply`; versions are checked where the way is known."""
+        state = AutoGradCaptureState()
+        state.__dict__.update(node=node, saved=saved, recorded=recorded)
+        return state
+
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
+        """Return one gradient or None per input."""
+        d = self.differentiated
+        assert d is not None  # a freed node does not run
+        node, saved = state.node, state.saved
+        here = saved[: len(d.saved)]
+        if state.recorded or any([g is None for g in out_grads]):
+            rest = saved[len(d.saved) :]
+            return self._through_dispatch(d, node, rest, out_grads, state.recorded)
+        for s in here:
+            if s[2].version != s[3]:
+                raise stale_error(s, node)
+        with on_device(node.device) as xp:
+            given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
+        found = d.core.run([*[s[1] for s in here], *given], ())
+        by_name = dict(zip(d.fetches, found, strict=True))
+        return tuple([None if name is None else by_name[name] for name in d.grads])
+
+    def _through_dispatch(
+        self,
+        d: Differentiated,
+        node: FunctionNode,
+        saved: tuple[SavedTensor, ...],
+        out_grads: tuple[Any, ...],
+        recorded: bool,
+    ) -> tuple[Any, ...]:
+        """Run the recorded ops once more and take the gradient of that."""
+        if d.unrepeatable is not None:
+            raise GradientError(
+                f"{self.node_name}: a compiled function that {d.unrepeatable} has no second "
+                "derivative, nor one for some of its outputs alone; write it without that, or "
+                "call it without flow.compile"
+            )
+        create_graph = is_grad_enabled()
+        variables: dict[str, Tensor] = {}
+        with enable_grad():
+            for name, s in zip(d.again, saved, strict=True):
+                if s[2].version != s[3]:
+                    raise stale_error(s, node)
+                # A place of its own in the graph: hooks on the input run when the gradient is
+                # there, and not here as well.
+                x = unpack(s, node)
+                variables[name] = dispatch(_RESHAPE, (x,), {"shape": x.shape})
+            d.run_again(variables)
+        for i, name in enumerate(d.outputs):
+            _save_with_place(variables[name], (node, i))
+        roots, grads = [], []
+        for name, g in zip(d.outputs, out_grads, strict=True):
+            if g is not None:
+                roots.append(variables[name])
+                grads.append(g if recorded else make_tensor(g))
+        wanted = [variables[name] for name in d.inputs]
+        found = grad(roots, wanted, grads, create_graph=create_graph, allow_unused=True)
+        if recorded:
+            return found
+        return tuple([None if g is None else g._data for g in found])

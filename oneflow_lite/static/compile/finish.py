@@ -1,0 +1,156 @@
+"""What a replay does after the Program has run, as one generated function: it wraps arrays in
+tensors, counts writes, leaves gradients behind and puts the returned value together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.static.compile.results import (
+    Aliased,
+    Given,
+    GradientOf,
+    Made,
+    Numbers,
+    Results,
+    Viewed,
+    taken_view,
+)
+from oneflow_lite.static.ir.tree import Fixed, Leaf, ReadOut
+from oneflow_lite.tensor import Tensor
+
+Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]
+Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor], Sequence[Tensor]], None]
+
+
+def make_finish(
+    results: Results,
+    versions: Sequence[tuple[int, Tensor | None, str, int]],
+    joins: Sequence[tuple[Sequence[int], Sequence[int], Join]],
+) -> Finish:
+    """Return `finish(arguments, fetched arrays)`, which returns what the function returns.
+
+    `versions` says how often which storage is written. `joins` give results that require a
+    gradient their places in the graph, one after the other; each is told which of them, and which
+    other results it looks at.
+    """
+    writer = _Writer()
+    for position, tensor, place, count in versions:
+        given = f"x[{position}]" if tensor is None else writer.value(tensor)
+        given += place
+        writer.lines.append(f"({given}._storage or {given}.memory).version += {count}")
+    entries = list(enumerate(results.entries))
+    waiting = set()  # for their places in the graph
+    for i, entry in entries:
+        if isinstance(entry, Made):
+            writer.made(i, entry)
+            if entry.requires_grad == "node":
+                waiting.add(i)
+        elif isinstance(entry, Given):
+            tensor = entry.tensor
+            given = f"x[{entry.argument}]" if tensor is None else writer.value(tensor)
+            writer.lines.append(f"y{i} = {given}")
+        elif isinstance(entry, Numbers):
+            writer.lines.append(f"y{i} = found[{entry.fetch}]")
+    for i, entry in entries:
+        if isinstance(entry, Made) and entry.shares is not None:
+            writer.lines.append(f"y{i}._storage = y{entry.shares}.memory")
+    # A view is recorded in the graph that its base has by then, and joins may look at views.
+    there = {i for i, entry in entries if isinstance(entry, (Made, Given, Numbers))} - waiting
+    for outputs, others, join in (*joins, ((), (), None)):
+        for i, entry in entries:
+            if i not in there and i not in waiting and entry.source in there:
+                writer.derived(i, entry)
+                there.add(i)
+        if join is not None:
+            writer.join(join, outputs, others)
+            there.update(outputs)
+    for owner, gradient in results.gradients:
+        grad = None if gradient is None else f"y{gradient}"
+        writer.lines.append(f"{writer.meta(results.entries[owner], owner)}.acc_grad = {grad}")
+    for holder, kind, key, spec in results.stores:
+        writer.store(holder, kind, key, spec, results)
+    writer.lines.append(f"return {writer.expression(results.spec, results)}")
+    source = "\n    ".join(["def finish(x, found):", *writer.lines])
+    exec(compile(source, "<finish>", "exec"), writer.namespace)
+    finish: Finish = writer.namespace["finish"]
+    return finish
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.namespace: dict[str, Any] = {"new": Tensor.__new__}
+
+    def value(self, value: Any) -> str:
+        name = f"g{len(self.namespace)}"
+        self.namespace[name] = value
+        return name
+
+    def made(self, position: int, entry: Made) -> None:
+        self.lines.append(f"y{position} = new({self.value(entry.cls)})")
+        self.lines.append(f"y{position}._data = found[{entry.fetch}]")
+        if entry.inference:
+            self.lines.append(f"y{position}._inference = True")
+        if entry.version:
+            self.lines.append(f"y{position}.memory.version = {entry.version}")
+        if entry.requires_grad == "leaf":
+            self.lines.append(f"y{position}.requires_grad = True")
+
+    def meta(self, entry: Any, position: int) -> str:
+        """Return the expression for the AutogradMeta of a tensor whose gradient changes."""
+        tensor = entry.tensor if isinstance(entry, Given) else None
+        edge = None if tensor is None else tensor._edge
+        if edge is not None and isinstance(edge[0], AccumulateGrad):
+            return self.value(edge[0].meta)
+        return f"y{position}.autograd_meta"
+
+    def derived(self, position: int, entry: Aliased | GradientOf | Viewed) -> None:
+        if isinstance(entry, Aliased):
+            expression = f"y{entry.source}.detach()"
+        elif isinstance(entry, GradientOf):
+            expression = f"y{entry.source}.grad"
+        else:
+            take, chain, origin = map(self.value, (taken_view, entry.chain, entry.origin))
+            expression = f"{take}(y{entry.source}, {chain}, {origin})"
+        self.lines.append(f"y{position} = {expression}")
+
+    def join(self, join: Join, outputs: Sequence[int], others: Sequence[int]) -> None:
+        tuples = ["".join(f"y{i}, " for i in positions) for positions in (outputs, others)]
+        self.lines.append(f"{self.value(join)}(x, found, ({tuples[0]}), ({tuples[1]}))")
+
+    def store(self, holder: Any, kind: str, key: Any, spec: Any, results: Results) -> None:
+        """Leave something in a place outside."""
+        place, name = self.value(holder), self.value(key)
+        if kind == "count":  # key is (attribute, operator, operand)
+            attribute, op, operand = key
+            self.lines.append(f"{place}.{attribute} {op}= {self.value(operand)}")
+            return
+        value = self.expression(spec, results)
+        if kind == "item":
+            self.lines.append(f"{place}[{name}] = {value}")
+        elif kind == "cell":
+            self.lines.append(f"{place}.cell_contents = {value}")
+        else:
+            self.lines.append(f"{self.value(object.__setattr__)}({place}, {name}, {value})")
+
+    def expression(self, spec: Any, results: Results) -> str:
+        if isinstance(spec, Leaf):
+            return f"y{spec.position}"
+        if isinstance(spec, ReadOut):
+            numbers = isinstance(results.entries[spec.position], Numbers)
+            array = f"y{spec.position}" if numbers else f"y{spec.position}._data"
+            return array if spec.how == "numpy" else f"{array}.{spec.how}()"
+        if isinstance(spec, Fixed):
+            return self.value(spec.value)
+        children = [self.expression(child, results) for child in spec.children]
+        listed = "".join(f"{child}, " for child in children)
+        if spec.kind is dict:
+            keys = [self.value(key) for key in spec.keys]
+            pairs = [f"{k}: {c}" for k, c in zip(keys, children, strict=True)]
+            return f"{{{', '.join(pairs)}}}"
+        if spec.kind is list:
+            return f"[{listed}]"
+        return f"({listed})" if spec.kind is tuple else f"{self.value(spec.kind)}({listed})"

@@ -1,0 +1,126 @@
+"""Which arguments and captured tensors share memory: what was apart when a call was recorded has
+to be apart when it is replayed, as far as anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.tensor import Tensor
+
+ndarray = np.ndarray
+
+
+class MemoryClasses:
+    """The sharing that a recording relies on.
+
+    Parameters
+    ----------
+    feeds : sequence of int
+        The arguments whose arrays are fed, by position.
+    arguments : sequence of Tensor
+        At the call that was recorded.
+    outside : sequence of Tensor
+        All tensors from outside that are guarded.
+    externals : sequence of array
+        What the Program takes besides its feeds.
+    written_feeds, written_externals : sequence of int
+        Which of them the Program writes, by their place in `feeds` and `externals`.
+
+    Raises
+    ------
+    NotReplayable
+        When what is written was shared.
+    """
+
+    def __init__(
+        self,
+        feeds: Sequence[int],
+        arguments: Sequence[Tensor],
+        outside: Sequence[Tensor],
+        externals: Sequence[Any],
+        written_feeds: Sequence[int],
+        written_externals: Sequence[int],
+    ) -> None:
+        self._feeds = feeds
+        self._written_feeds = frozenset(written_feeds)
+        self._written_externals = written_externals
+        # Pairs that were one array, and so became one variable: (argument, argument or tensor).
+        self._same: list[tuple[int, int | Tensor]] = []
+        for i in feeds:
+            array = arguments[i]._data
+            self._same += [(i, k) for k, t in enumerate(arguments) if k > i and t._data is array]
+            self._same += [(i, t) for t in outside if t._data is array]
+        self._writes = bool(written_feeds or written_externals)
+        self.renew(externals)
+        arrays = [arguments[i]._data for i in feeds]
+        if not self._apart(arrays) or not self._externals_apart():
+            raise NotReplayable("it writes memory that several tensors share")
+
+    def renew(self, externals: Sequence[Any]) -> None:
+        """Take note of the arrays that captured tensors have now."""
+        self._externals = list(externals)
+        # Memory that another object than an array owns may be any array's.
+        self._foreign = any(type(_owner(array)) is not ndarray for array in externals)
+        self._owners = {id(_owner(array)) for array in externals}
+        self._written = [externals[i] for i in self._written_externals]
+        self._written_owners = {id(_owner(array)) for array in self._written}
+
+    def check(self, arguments: Sequence[Tensor]) -> bool:
+        """Return whether other arguments share memory with each other and outside as before."""
+        for i, other in self._same:
+            tensor = arguments[other] if isinstance(other, int) else other
+            if arguments[i]._data is not tensor._data:
+                return False
+        if not self._writes:
+            return True
+        owners = self._owners if self._written_feeds else self._written_owners
+        arrays = []
+        unshared = True  # most arrays own their memory, which then is nobody else's
+        for i in self._feeds:
+            array = arguments[i]._data
+            arrays.append(array)
+            if type(array) is not ndarray or not array.flags.owndata or id(array) in owners:
+                unshared = False
+        if self._written_feeds and len(arrays) > 1:
+            unshared = unshared and len(set(map(id, arrays))) == len(arrays)
+        return (unshared and not self._foreign) or self._apart(arrays)
+
+    def _apart(self, arrays: Sequence[Any]) -> bool:
+        """Return whether nothing that is written is shared by an argument and something else."""
+        for i, array in enumerate(arrays):
+            written = i in self._written_feeds
+            others = list(self._externals if written else self._written)
+            if written:
+                others += [other for k, other in enumerate(arrays) if k != i]
+            if any(overlap(array, other) for other in others):
+                return False
+        return True
+
+    def _externals_apart(self) -> bool:
+        return not any(
+            overlap(array, other)
+            for i, array in zip(self._written_externals, self._written, strict=True)
+            for k, other in enumerate(self._externals)
+            if k != i
+        )
+
+
+def _owner(array: Any) -> Any:
+    """Return the object whose memory an array lies in."""
+    if not isinstance(array, ndarray):
+        return array.data.mem
+    while type(array.base) is ndarray:
+        array = array.base
+    return array if array.base is None else array.base
+
+
+def overlap(a: Any, b: Any) -> bool:
+    """Return whether two arrays may share memory."""
+    if isinstance(a, ndarray) and isinstance(b, ndarray):
+        return bool(np.may_share_memory(a, b))
+    return _owner(a) is _owner(b)

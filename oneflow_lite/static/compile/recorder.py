@@ -1,0 +1,331 @@
+"""RecordingInterpreter: runs ops eagerly and writes them down in a Program.
+
+It stands below the AutogradInterpreter, where every kernel call passes, those of a backward pass
+too. Memory is known by the identity of arrays: what came from outside is an argument or a captured
+tensor, what an op made is a variable, and what else turns up was made from Python numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.node import (
+    AccumulateGrad,
+    FunctionNode,
+    next_sequence_nr,
+)
+from oneflow_lite.bfloat16_arrays import BFloat16Array
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.interpreter import EagerInterpreter, Interpreter
+from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.ir.infer import has_dynamic_shape
+from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
+from oneflow_lite.tensor import Tensor
+
+
+@attrs.frozen(eq=False)
+class Source:
+    """Where an array from outside is found again: in a tensor, or in its gradient."""
+
+    tensor: Tensor
+    kind: str  # "tensor" or "grad"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the tensor, or its gradient, exists now."""
+        return self.kind == "tensor" or self.tensor.grad is not None
+
+    @property
+    def array(self) -> Any:
+        """The array that is there now."""
+        if self.kind == "tensor":
+            return self.tensor._data
+        grad = self.tensor.grad
+        assert grad is not None  # a guard has seen to it
+        return grad._data
+
+
+class RecordingInterpreter(Interpreter):
+    """Executes and appends.
+
+    Parameters
+    ----------
+    fullgraph : bool
+        Whether to raise `CaptureError` where the recording has to end.
+    outside : dict of int to Source
+        By the identity of an array that existed before: where to find it again.
+    edges : dict of int to (node, output index)
+        By the identity of such an array, the place in the graph that its tensor had.
+
+    Attributes
+    ----------
+    program : Program
+    stopped : str or None
+        Why the recording ended.
+    arrays : dict of str to array
+        What each variable held; kept so that no identity is used twice.
+    externals : dict of str to Source
+        The variables that came from outside and are no arguments.
+    unknown : dict of str to Tensor
+        Tensors that turned up from nowhere, by variable.
+    callbacks : dict
+        What to call before each replay; a dict for its order.
+    options : list of (Optimizer, list)
+        What each step of an optimizer took for its options.
+    needs : dict of int to tuple of bool
+        By the identity of an OpDesc, which inputs carried a gradient.
+    unrepeatable : str or None
+        Why dispatching the ops once more would not give the graph that the call had.
+    """
+
+    def __init__(self, fullgraph: bool, outside: dict[int, Source], edges: dict[int, Any]) -> None:
+        self.inner: Interpreter = EagerInterpreter()
+        self.fullgraph = fullgraph
+        self.program = Program()
+        self.block = self.program.global_block()
+        self.stopped: str | None = None
+        self.arrays: dict[str, Any] = {}
+        self.externals: dict[str, Source] = {}
+        self.unknown: dict[str, Tensor] = {}
+        self.callbacks: dict[Callable[[], None], None] = {}
+        self.options: list[tuple[Optimizer, list[Any]]] = []
+        self._outside = outside
+        self._constants: dict[int, Any] = {}
+        self._edge_of = edges
+        self._names: dict[int, str] = {}
+        self._first_nr = next_sequence_nr()
+        self.needs: dict[int, tuple[bool, ...]] = {}
+        self.took_history: set[int] = set()  # writes whose target then got the value's history
+        self.unrepeatable: str | None = None
+        self.took_gradients = False  # whether a backward pass ran
+        self._roots: dict[str, str] = {}
+        self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
+        self._edges: dict[str, Any] = {}  # of tensors from outside
+        self._written: tuple[OpDesc, Tensor, Any] | None = None  # last, under no_grad
+        self._writes: Counter[str] = Counter()  # by root
+        self._places: dict[str, tuple[Any, int]] = {}  # in the graph, after so many writes
+        self._handed_through: set[tuple[str, str]] = set()  # variable, node
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run the op and write it down."""
+        if self.stopped is not None:
+            return self.inner.apply(op_expr, inputs, attrs)
+        op = op_expr.op_type_name
+        schema = op_expr.schema
+        arrays = [None if x is None else x._data for x in inputs]
+        if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
+            self.stop(f"the output shape of {op}() depends on values")
+        elif any(map(_holds_array, attrs.values())):
+            self.stop(f"{op}() keeps an array among its attributes")
+        names = tuple([None if x is None else self.name_of(x) for x in inputs])
+        try:
+            result = self.inner.apply(op_expr, inputs, attrs)
+        except Exception as error:  # which other values might not cause, and the call may go on
+            if self.stopped is None:
+                self.stopped = f"{op}() raised {type(error).__name__}"
+            raise
+        outputs = result if type(result) is tuple else (result,)
+        if any([type(y._data) is BFloat16Array for y in outputs]):
+            self.stop("bfloat16 is computed eagerly")
+        if self.stopped is None:
+            found = tuple([self._output(op, y, inputs, names) for y in outputs])
+            if not schema.mutates and found[0] in names:
+                self._handed_through.add((found[0], f"{op}_backward"))
+                return result
+            location = user_location()
+            desc = OpDesc(op, names, found, attrs, location, returns_tuple=type(result) is tuple)
+            self.block.append_op(desc)
+            self._note_graph(desc, inputs, names)
+        return result
+
+    def read(self, op: str, tensor: Tensor) -> None:
+        """End the recording: what happens next may depend on the value."""
+        self.stop(f"{op}() reads a value" if op.isidentifier() else f"{op} reads a value")
+
+    def constant(self, tensor: Tensor) -> None:
+        """Keep a tensor that was made from Python numbers, which guards watch."""
+        self._constants[id(tensor._data)] = tensor._data
+
+    def backward(self, nodes: Sequence[FunctionNode]) -> None:
+        """End the recording when a backward pass goes through what was recorded before it."""
+        self.took_gradients = True
+        for node in nodes:
+            if node.edges and node.sequence_nr < self._first_nr:
+                self.stop(f"a backward pass goes through {node.name()}, recorded outside")
+
+    def before_run(self, callback: Callable[[], None]) -> None:
+        """Have a function called before each replay."""
+        self.callbacks[callback] = None
+        owner = getattr(callback, "__self__", None)
+        if isinstance(owner, Optimizer):
+            self.options.append((owner, owner.option_values()))
+
+    def stop(self, reason: str) -> None:
+        """End the recording.
+
+        Raises
+        ------
+        CaptureError
+            Under `fullgraph`.
+        """
+        if self.stopped is not None:
+            return
+        location = user_location()
+        self.stopped = reason if location is None else f"{reason}, at {location}"
+        if self.fullgraph:
+            raise CaptureError(
+                f"flow.compile(fullgraph=True): {self.stopped}; keep values inside tensors, as "
+                "with where(), or leave fullgraph out"
+            )
+
+    def _note_graph(
+        self, desc: OpDesc, inputs: tuple[Any, ...], names: tuple[str | None, ...]
+    ) -> None:
+        """Note which inputs carried a gradient, and whether recorded ops alone say why."""
+        self.note_write()
+        roots, viewed = self._roots, desc.viewed
+        grad_enabled = local.state.grad_enabled
+        needs = []
+        for x, name in zip(inputs, names, strict=True):
+            if name is not None:
+                roots.setdefault(name, name)
+            edge = None if x is None else x._edge
+            needs.append(edge is not None and grad_enabled)
+            if edge is None or name is None or not grad_enabled:
+                continue
+            leaf = isinstance(edge[0], AccumulateGrad)
+            self.note_place(name, edge)
+            known = self._edges.get(name)
+            if known is not edge and (leaf or roots[name] not in self._in_graph):
+                self.unrepeatable = "has an inner leaf, or a Function of its own"
+        self.needs[id(desc)] = tuple(needs)
+        for name in desc.outputs:
+            roots.setdefault(name, name if viewed is None else roots[viewed])
+        self._writes.update([roots[name] for name in desc.written])
+        if any(needs):
+            self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
+        elif desc.type == "copy_" and inputs[1]._edge is not None:
+            x = inputs[0] if inputs[0]._view is None else inputs[0]._view.base
+            self._written = (desc, x, x._edge)
+
+    def note_write(self) -> None:
+        """Note whether the last write, made under no_grad, gave a tensor the history of a value.
+
+        An in-place op computes its result, copies it unrecorded, and takes over its history.
+        """
+        if self._written is not None:
+            desc, x, edge = self._written
+            self._written = None
+            if x._edge is not edge:
+                self.needs[id(desc)] = (True, True)
+                self.took_history.add(id(desc))
+                self._in_graph.update(self._roots[name] for name in desc.written)
+                if x._edge is not None and (name := self.find(x._data)) is not None:
+                    self.note_place(name, x._edge)
+
+    def note_place(self, name: str, edge: Any) -> None:
+        """Note the place in the graph that a variable is used with.
+
+        What was detached is the same variable; once it is written it may have a place of its own.
+        """
+        writes = self._writes[self._roots.get(name, name)]
+        place, then = self._places.get(name, (edge, writes))
+        if then == writes and not self._is_same_place(name, place, edge):
+            self.unrepeatable = "writes to what it detached, and uses both"
+        self._places[name] = (edge, writes)
+
+    def _is_same_place(self, name: str, place: Any, other: Any) -> bool:
+        """Return whether one of two places only hands the gradient through to the other."""
+        for start, end in ((place, other), (other, place)):
+            node = start[0]
+            while start != end and node and (name, node.name()) in self._handed_through:
+                start = node.edges[0]
+                node = start[0]
+            if start == end:  # saved outputs are given back in tuples of their own
+                return True
+        return False
+
+    # Variables
+
+    def know(self, source: Source, array: Any, edge: Any) -> None:
+        """Take note of where an array from outside is found again."""
+        self._outside.setdefault(id(array), source)
+        self._edge_of.setdefault(id(array), edge)
+
+    def declare(self, array: Any, desc: VarDesc) -> str:
+        """Make an array from outside a variable; the first name that it gets stays."""
+        found = self._names.get(id(array))
+        if found is not None:
+            return found
+        self.block.create_var(desc)
+        self._edges[desc.name] = self._edge_of.get(id(array))
+        self._names[id(array)] = desc.name
+        self.arrays[desc.name] = array
+        return desc.name
+
+    def find(self, array: Any) -> str | None:
+        """Return the variable that an array is."""
+        return self._names.get(id(array))
+
+    def name_of(self, tensor: Tensor) -> str:
+        """Return the variable that a tensor is, a new one when nobody has seen its array."""
+        array = tensor._data
+        name = self._names.get(id(array))
+        if name is not None:
+            return name
+        source = self._outside.get(id(array))
+        if source is not None:
+            name = self.program.unique_name(source.kind)
+            self.externals[name] = source
+            desc = describe(name, tensor, persistable=True)
+        else:
+            name = self.program.unique_name("constant")
+            desc = describe(name, tensor)
+            if id(array) in self._constants or _is_number(array):
+                desc.value = array.copy()
+            else:
+                self.unknown[name] = tensor
+        return self.declare(array, desc)
+
+    def _output(
+        self, op: str, tensor: Tensor, inputs: tuple[Any, ...], names: tuple[str | None, ...]
+    ) -> str:
+        for x, name in zip(inputs, names, strict=True):
+            if x is not None and name is not None and x._data is tensor._data:
+                return name  # it was written, or handed through
+        name = self.program.unique_name(op)
+        return self.declare(tensor._data, describe(name, tensor))
+
+
+def _is_number(array: Any) -> bool:
+    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`: nobody writes it."""
+    return not array.ndim and isinstance(array, np.ndarray) and not array.flags.writeable
+
+
+def describe(name: str, tensor: Tensor, **options: Any) -> VarDesc:
+    """Return the description of a tensor as a variable."""
+    array = tensor._data
+    return VarDesc(
+        name, array.shape, array.dtype, strides=layout(array), device=tensor.device, **options
+    )
+
+
+def layout(array: Any) -> tuple[int, ...] | None:
+    """Return the strides of an array, None for C order."""
+    return None if array.flags.c_contiguous else array.strides
+
+
+def _holds_array(value: Any) -> bool:
+    if isinstance(value, (np.ndarray, Tensor)):
+        return True
+    if isinstance(value, (tuple, list)):
+        return any(map(_holds_array, value))
+    return type(value).__module__.startswith("cupy") and hasattr(value, "__cuda_array_interface__")

@@ -1,0 +1,103 @@
+"""Which results of a call were made from others of them: those get nodes of their own, one above
+the other, so that hooks, retained gradients and `grad` meet them as in the graph of single ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import attrs
+
+from oneflow_lite.autograd.node import AccumulateGrad, Edge
+from oneflow_lite.static.compile.results import NotReplayable, Results, Viewed
+from oneflow_lite.tensor import Tensor
+
+
+@attrs.frozen(eq=False)
+class Stage:
+    """The outputs of one node, by their positions among the results.
+
+    Attributes
+    ----------
+    outputs : tuple of int
+        None of them was made from another one.
+    before : tuple of int
+        The results that they were made from; the node of an earlier stage, or a view of what is
+        there then, has them.
+    """
+
+    outputs: tuple[int, ...]
+    before: tuple[int, ...]
+
+
+def stages_of(results: Results, alive: Sequence[Tensor], inputs: Collection[Edge]) -> list[Stage]:
+    """Divide the outputs with a graph into stages, the first one first.
+
+    Raises
+    ------
+    NotReplayable
+        When an op has several outputs, and a result was made from one that was not returned.
+    """
+    places: dict[Edge, int] = {}
+    outputs: dict[int, Edge] = {}
+    ids = {id(y) for y in alive}
+    for position, y in enumerate(results.tensors):
+        edge = y._edge
+        if edge is None:
+            continue
+        if id(y) in ids:
+            outputs[position] = edge
+        elif not _is_view_with_history(results.entries[position], y):
+            continue
+        places[edge] = position
+    numbers: dict[int, int] = {}
+    found: dict[int, tuple[list[int], set[int]]] = {}
+    for position, edge in sorted(outputs.items(), key=lambda item: item[1][0].sequence_nr):
+        before = _sources(edge, places, inputs)
+        number = 1 + max([_number(results, numbers, p) for p in before], default=-1)
+        numbers[position] = number
+        made, needed = found.setdefault(number, ([], set()))
+        made.append(position)
+        needed.update(before)
+    return [Stage(tuple(sorted(found[n][0])), tuple(sorted(found[n][1]))) for n in sorted(found)]
+
+
+def _is_view_with_history(entry: object, y: Tensor) -> bool:
+    """Return whether ops may have taken this very view, and not one made since, as an input."""
+    view = y._view
+    if not isinstance(entry, Viewed) or view is None or y._edge is None:
+        return False
+    return view.version == y._version and not isinstance(y._edge[0], AccumulateGrad)
+
+
+def _number(results: Results, numbers: dict[int, int], position: int) -> int:
+    """Return the stage that a result is there after, -1 when before all."""
+    entry = results.entries[position]
+    while isinstance(entry, Viewed):
+        position = entry.source
+        entry = results.entries[position]
+    return numbers.get(position, -1)
+
+
+def _sources(output: Edge, places: dict[Edge, int], inputs: Collection[Edge]) -> set[int]:
+    """Find the nearest results that an output was made from."""
+    several = {node for node, _ in places if node.infos is not None}
+    found: set[int] = set()
+    seen = {output[0]}
+    stack = [output[0]]
+    while stack:
+        for edge in stack.pop().edges:
+            node = edge[0]
+            if node is None or edge in inputs:
+                continue
+            if edge in places:
+                found.add(places[edge])
+            elif node in several:
+                raise NotReplayable(
+                    f"{node.name()} has several outputs; it returned one of them, and what was "
+                    "made from another"
+                )
+            elif node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return found

@@ -1,0 +1,215 @@
+"""What stands where a function or an object stood before it was compiled: the same but for calls.
+
+A function is replaced by a `FunctionStandIn`, which has its name, its attributes and its way of
+becoming a method. Any other object, a Module for example, is replaced by an `ObjectStandIn`, which
+passes on whatever is asked of it: nothing is copied, so nothing can differ, and no class of a user
+is subclassed or instantiated.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+# Looked up in the class of a stand-in, and not those of the object that it stands for.
+_OWN = frozenset(("__call__", "__copy__", "__deepcopy__", "__reduce_ex__"))
+_NOT_PASSED_ON = _OWN | frozenset(
+    """
+    __new__ __init__ __del__ __init_subclass__ __subclasshook__ __class_getitem__ __getattribute__
+    __getattr__ __setattr__ __delattr__ __eq__ __ne__ __reduce__ __class__ __dict__ __weakref__
+    __slots__ __module__ __qualname__ __doc__
+    """.split()
+)
+
+
+def acts_like_a_function(model: Any) -> bool:
+    """Return whether a callable is a class, or becomes a method when it stands in one."""
+    kind = type(model)
+    return issubclass(kind, type) or any("__get__" in vars(cls) for cls in kind.__mro__)
+
+
+class FunctionStandIn(ABC):
+    """Stands for a function, or for the calls of another object.
+
+    Attributes
+    ----------
+    __wrapped__ : callable
+        What was compiled.
+    """
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
+        self.__name__ = type(function).__name__
+        self.__wrapped__: Any = function
+        self._fullgraph = fullgraph
+        self._mode = mode
+        self._binds = False
+        if acts_like_a_function(function):
+            functools.update_wrapper(self, function, updated=())
+            self._binds = not isinstance(function, (type, MethodType))
+
+    @abstractmethod
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Do what a call of the function does."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return MethodType(self, instance) if self._binds and instance is not None else self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __copy__(self) -> Any:
+        return self._again(copy.copy(self.__wrapped__), self._attributes())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        function = copy.deepcopy(self.__wrapped__, memo)
+        return self._again(function, copy.deepcopy(self._attributes(), memo))
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        name = vars(self).get("__qualname__", "")
+        found: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:  # a decorated function is found by its name, as any other
+            return str(name)
+        options = self._fullgraph, self._mode
+        return _made, (type(self), self.__wrapped__, *options, self._attributes())
+
+    def _again(self, function: Callable[..., Any], attributes: dict[str, Any]) -> Any:
+        """Return one for a copy of the function, without recordings; most are no copies."""
+        if function is self.__wrapped__:
+            return self
+        return _made(type(self), function, self._fullgraph, self._mode, attributes)
+
+    def _attributes(self) -> dict[str, Any]:
+        """Return the attributes that users have set."""
+        fresh = vars(type(self)(self.__wrapped__, self._fullgraph, self._mode))
+        return {name: value for name, value in vars(self).items() if name not in fresh}
+
+
+def _made(
+    kind: type[FunctionStandIn],
+    function: Callable[..., Any],
+    fullgraph: bool,
+    mode: str | None,
+    attributes: dict[str, Any],
+) -> FunctionStandIn:
+    made = kind(function, fullgraph, mode)
+    vars(made).update(attributes)
+    return made
+
+
+class ObjectStandIn:
+    """Stands for an object, and is that object but for its calls.
+
+    Attributes are read, set and deleted there, its class is the answer to `__class__` and
+    `isinstance`, and special methods of its class are found in that of the stand-in. Its methods
+    are its own, so `self` is the object; one that returns it returns the stand-in. What it does
+    not have itself: `explain()`, and the object as `_orig_mod`.
+    """
+
+    __slots__ = ("__weakref__", "_compiled")
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return compiled_of(self)(*args, **kwargs)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OWN:
+            return object.__getattribute__(self, name)
+        model = compiled_of(self).__wrapped__
+        try:
+            value = getattr(model, name)
+        except AttributeError:
+            if name == "explain":
+                return compiled_of(self).explain
+            if name == "_orig_mod":
+                return model
+            raise
+        if type(value) is MethodType and value.__self__ is model:
+            return MethodType(_Method(value.__func__), self)
+        return self if value is model else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_model_of(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_model_of(self), name)
+
+    def __repr__(self) -> str:
+        return repr(_model_of(self))
+
+    def __eq__(self, other: object) -> Any:
+        return _model_of(self) == (_model_of(other) if isinstance(other, ObjectStandIn) else other)
+
+    def __ne__(self, other: object) -> Any:
+        return _model_of(self) != (_model_of(other) if isinstance(other, ObjectStandIn) else other)
+
+    def __hash__(self) -> int:
+        return hash(_model_of(self))
+
+    def __copy__(self) -> Any:
+        return stand_in(copy.copy(compiled_of(self)))
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return stand_in, (compiled_of(self),)
+
+
+compiled_of: Callable[[Any], Any] = vars(ObjectStandIn)["_compiled"].__get__
+
+
+def _model_of(stand_in: Any) -> Any:
+    return compiled_of(stand_in).__wrapped__
+
+
+class _Method:
+    """A method of an object, to be bound to what stands for it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, stand_in: Any, /, *args: Any, **kwargs: Any) -> Any:
+        model = _model_of(stand_in)
+        result = self.__wrapped__(model, *args, **kwargs)
+        return stand_in if result is model else result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Method) and bool(self.__wrapped__ == other.__wrapped__)
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+
+def stand_in(compiled: FunctionStandIn) -> Any:
+    """Return what stands for an object whose calls are compiled."""
+    kind = type(compiled.__wrapped__)
+    members: dict[str, Any] = {}
+    for cls in reversed(kind.__mro__[:-1]):
+        for name, value in vars(cls).items():
+            if name[:2] == name[-2:] == "__" and name not in _NOT_PASSED_ON:
+                is_method = callable(value) or hasattr(type(value), "__get__")
+                # Others are as `__hash__ = None`, or what a dataclass keeps.
+                members[name] = _special(name) if is_method else value
+    members |= {"__slots__": (), "__module__": __name__}
+    made: Any = object.__new__(type(kind.__name__, (ObjectStandIn,), members))
+    vars(ObjectStandIn)["_compiled"].__set__(made, compiled)
+    return made
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        model = _model_of(self)
+        kind = type(model)
+        member = next(vars(cls)[name] for cls in kind.__mro__ if name in vars(cls))
+        if hasattr(type(member), "__get__"):  # bound as Python binds special methods
+            member = type(member).__get__(member, model, kind)
+        result = member(*args, **kwargs)
+        return self if result is model else result
+
+    return method

@@ -1,0 +1,185 @@
+"""What autograd keeps of tensors outside a compiled function, before and after its call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.tensor import OWN_FIELDS, Tensor
+
+
+@attrs.frozen(eq=False)
+class TensorState:
+    """One tensor at one moment."""
+
+    tensor: Tensor
+    data: Any
+    edge: Any
+    view: Any
+    version: int
+    grad: Tensor | None
+    grad_version: int
+    retains_grad: bool
+    hooks: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> TensorState:
+        """Look at a tensor; nothing is made that was not there."""
+        edge = tensor._edge
+        return cls(
+            tensor,
+            tensor._data,
+            edge,
+            tensor._view,
+            tensor._version,
+            tensor.grad,
+            0 if tensor.grad is None else tensor.grad._version,
+            edge is not None and edge[0].metas is not None and tensor.retains_grad,
+            hooks_of(tensor),
+        )
+
+    def change(self) -> str | None:
+        """Say what changed that a replay would not repeat."""
+        tensor = self.tensor
+        if tensor._data is not self.data:
+            return "got another array"
+        if tensor._edge is not self.edge and (tensor._edge is None) is not (self.edge is None):
+            return "began or ceased to require a gradient"
+        if tensor._edge is not self.edge:
+            return "got another place in the graph, as by an in-place op"
+        if tensor._view is not self.view:
+            return "became a view, or another one"
+        if self.edge is not None and hooks_of(tensor) != self.hooks:
+            return "got or lost a hook"
+        if self.edge is not None and TensorState.of(tensor).retains_grad is not self.retains_grad:
+            return "was told to retain its gradient"
+        return None
+
+
+def users_attributes(tensor: Tensor) -> dict[str, Any]:
+    """Return the attributes that users have set on a tensor."""
+    return {k: v for k, v in vars(tensor).items() if k not in OWN_FIELDS}
+
+
+_MISSING = object()  # no gradient is this one
+
+
+def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
+    """Return the hooks on a tensor's gradient and on a leaf's node."""
+    edge = tensor._edge
+    if edge is None:
+        return ()
+    node, index = edge
+    found: list[Any] = []
+    meta = None if node.metas is None else node.metas[index]
+    if meta is not None:
+        found += [*(meta.hooks or {}).values(), *(meta.post_accumulate_hooks or {}).values()]
+    if isinstance(node, AccumulateGrad) and node.hooks is not None:
+        found += [*node.hooks.pre.values(), *node.hooks.post.values()]
+    return tuple(found)
+
+
+class OutsideTensors:
+    """The tensors that a compiled function can reach besides its arguments, guarded together.
+
+    Parameters
+    ----------
+    states : sequence of TensorState
+        Before the call that was recorded.
+    used_grads : sequence of Tensor
+        Those whose gradient the Program reads or writes.
+    grads_matter : bool
+        Whether the call looked at any `.grad`, to see whether it is there.
+    """
+
+    def __init__(
+        self, states: Sequence[TensorState], used_grads: Sequence[Tensor], grads_matter: bool
+    ) -> None:
+        self.states = states
+        self._grads_matter = grads_matter
+        owners = {id(tensor) for tensor in used_grads}
+        self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
+        self._grad_shapes = {
+            i: _description(grad._data)
+            for i in self._used_grads
+            if (grad := states[i].grad) is not None
+        }
+        self.tensors = [state.tensor for state in states]
+        self.shapes = [_description(state.data) for state in states]
+        self._namespace: dict[str, Any] = {}
+        exec(compile(self._write(), "<outside tensors>", "exec"), self._namespace)
+        self.check: Callable[[], bool] = self._namespace["check"]
+        self.renew()
+        # The arrays and gradients of that call are let go of; whether there was one stays known.
+        self.states = [
+            attrs.evolve(s, data=None, grad=None if s.grad is None else s.tensor) for s in states
+        ]
+
+    def _write(self) -> str:
+        tests = []
+        for i, state in enumerate(self.states):
+            self._namespace[f"t{i}"] = state.tensor
+            tests.append(f"t{i}._data is a{i} and t{i}._edge is e{i}")
+            edge = state.edge
+            grad = f"t{i}.grad"
+            is_leaf = edge is not None and isinstance(edge[0], AccumulateGrad)
+            if is_leaf:
+                self._namespace.update({f"n{i}": edge[0], f"m{i}": edge[0].meta})
+                grad = f"m{i}.acc_grad"
+            if is_leaf and not state.hooks:
+                tests.append(f"not m{i}.hooks and not m{i}.post_accumulate_hooks")
+                tests.append(f"n{i}.hooks is None")
+            elif edge is not None:
+                self._namespace.update({f"h{i}": state.hooks, "hooks_of": hooks_of})
+                tests.append(f"hooks_of(t{i}) == h{i}")
+            if i in self._used_grads:
+                tests.append(f"{grad} is g{i} and g{i}._data is b{i}")
+            elif self._grads_matter and (state.edge is not None or state.grad is not None):
+                tests.append(f"{grad} is {'' if state.grad is None else 'not '}None")
+        body = " and\n    ".join(tests) or "True"
+        return f"def check():\n  return (\n    {body})\n"
+
+    def renew(self) -> None:
+        """Take the tensors' present arrays and places in the graph for those to look for."""
+        for i, tensor in enumerate(self.tensors):
+            self._namespace[f"a{i}"] = tensor._data
+            self._namespace[f"e{i}"] = tensor._edge
+        for i in self._used_grads:
+            grad = self.tensors[i].grad
+            self._namespace[f"g{i}"] = _MISSING if grad is None else grad
+            self._namespace[f"b{i}"] = None if grad is None else grad._data
+
+    def why(self) -> str | None:
+        """Say which tensor a recording does not fit any more; None when all do, once renewed."""
+        for i, (state, shape) in enumerate(zip(self.states, self.shapes, strict=True)):
+            tensor = state.tensor
+            what = f"a tensor of shape {shape[1]} from outside"
+            tensor.refresh_view()
+            if _description(tensor._data) != shape:
+                return f"{what} changed its shape, dtype, layout or device"
+            if (tensor._edge is None) is not (state.edge is None):
+                return f"{what} began or ceased to require a gradient"
+            if tensor._edge is not None:
+                leaf = isinstance(state.edge[0], AccumulateGrad)
+                if isinstance(tensor._edge[0], AccumulateGrad) is not leaf:
+                    return f"{what} became a leaf, or ceased to be one"
+                if hooks_of(tensor) != state.hooks:
+                    return f"{what} got or lost a hook on its gradient"
+                if leaf and tensor._edge[0] is not state.edge[0]:
+                    return f"{what} got another node"
+            if self._grads_matter and (tensor.grad is None) is not (state.grad is None):
+                return f"the .grad of {what} was " + ("None" if state.grad is None else "there")
+            if i in self._used_grads:
+                assert tensor.grad is not None
+                if _description(tensor.grad._data) != self._grad_shapes[i]:
+                    return f"the .grad of {what} changed its dtype or layout"
+                if tensor.grad.requires_grad:
+                    return f"the .grad of {what} got a graph of its own"
+        return None
+
+
+def _description(array: Any) -> tuple[Any, ...]:
+    return (type(array), array.shape, array.dtype, array.strides, getattr(array, "device", None))
