@@ -37,7 +37,8 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.native import Native
 from oneflow_lite.static.compile.rewrite import is_rewritten
-from oneflow_lite.static.compile.same import CONTAINERS, is_atom, told
+from oneflow_lite.static.compile.same import CONTAINERS, is_a, is_atom, told
+from oneflow_lite.static.compile.stand_ins import FunctionStandIn
 from oneflow_lite.static.compile.trusted import has_own_effect, origin
 from oneflow_lite.tensor import Tensor
 
@@ -102,6 +103,7 @@ _READERS = frozenset(
 
 def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call anything."""
+    f = lookup.original(o, f)
     kind = type(f)
     if o.read_out and kind is not FunctionType and kind is not MethodType and f is not list.append:
         o.look_at(*args, *kwargs.values())
@@ -112,7 +114,7 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     handler = _HANDLERS.get(f) if _hashable(f) else None
     if handler is not None:
         return handler(o, *args, **kwargs)
-    if isinstance(f, type):
+    if is_a(f, type):
         return _construct(o, f, args, kwargs)
     if kind is functools.partial:
         return _partial(o, f, args, kwargs)
@@ -123,15 +125,14 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         WrapperDescriptorType,
     ):
         return _builtin(o, f, args, kwargs)
-    if isinstance(f, np.ufunc) or type(f).__module__.startswith("numpy"):
+    if is_a(f, np.ufunc) or type(f).__module__.startswith("numpy"):
         return _numpy(o, f, args, kwargs)
     if kind is functools._lru_cache_wrapper:
         return _cached(o, f, args, kwargs)
-    if kind.__module__.startswith("oneflow_lite.static"):  # a compiled function in this one
-        inner = lookup.own_attribute(f, "function")
-        if callable(inner):
-            return o.call(o.child(f, inner, ".function", ""), *args, **kwargs)
-    if isinstance(f, Module):
+    if issubclass(kind, FunctionStandIn):  # a compiled function in this one
+        inner = lookup.own_attribute(f, "__wrapped__")
+        return o.call(o.child(f, inner, ".__wrapped__", ""), *args, **kwargs)
+    if is_a(f, Module):
         return _module(o, f, args, kwargs)
     if kind in (operator.attrgetter, operator.itemgetter) and o.outer(f) is None:
         return _getter(o, f, *args)
@@ -145,7 +146,7 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _hashable(f: Any) -> bool:
-    return isinstance(f, (BuiltinFunctionType, type, FunctionType)) and type(f).__hash__ is not None
+    return is_a(f, (BuiltinFunctionType, type, FunctionType)) and type(f).__hash__ is not None
 
 
 # --- Functions ------------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
             o.read(value, f"{known.expression}.__kwdefaults__[{name!r}]", name, True)
     found = o.entered(f)
     result = found(*args, **kwargs)
-    return o.local(result) if isinstance(result, GeneratorType) else result
+    return o.local(result) if is_a(result, GeneratorType) else result
 
 
 def is_leaf(f: Any) -> bool:
@@ -205,10 +206,8 @@ def _has_source(code: Any) -> bool:
 def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function without a source: those that dataclass() and namedtuple() write."""
     owner = type(args[0]) if args else None
-    written = isinstance(owner, type) and (
-        dataclasses.is_dataclass(owner) or lookup.is_namedtuple(owner)
-    )
-    is_new = bool(args) and isinstance(args[0], type) and lookup.is_namedtuple(args[0])
+    written = is_a(owner, type) and (dataclasses.is_dataclass(owner) or lookup.is_namedtuple(owner))
+    is_new = bool(args) and is_a(args[0], type) and lookup.is_namedtuple(args[0])
     if f.__name__ == "__init__" and written and owner is not None:
         bound = _bind(o, f, args, kwargs)
         for field in dataclasses.fields(owner):
@@ -260,12 +259,12 @@ def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if has_own_effect(f.__code__):
         o.refuse(f"it calls {f.__qualname__}()")
         return f(*args, **kwargs)
-    if any(isinstance(a, Optimizer) for a in args) or (
-        args and isinstance(args[0], Tensor) and f.__name__ == "backward"
+    if any(is_a(a, Optimizer) for a in args) or (
+        args and is_a(args[0], Tensor) and f.__name__ == "backward"
     ):
         o.reads_gradients = True
     for value in args:
-        if isinstance(value, Optimizer):
+        if is_a(value, Optimizer):
             _optimizer(o, value)
     args = tuple([_given(o, a) for a in args])
     kwargs = {name: _given(o, a) for name, a in kwargs.items()}
@@ -274,15 +273,15 @@ def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _given(o: Observer, value: Any) -> Any:
     """Return what a trusted leaf gets for an argument."""
-    if is_atom(value) or isinstance(value, (Tensor, type)):
-        if isinstance(value, Tensor):
+    if is_atom(value) or is_a(value, (Tensor, type)):
+        if is_a(value, Tensor):
             o.outer(value)
         return value
     kind = type(value)
     if kind in (FunctionType, MethodType):
         whose = origin(getattr(value, "__func__", value).__code__)
         return value if whose == "own" else o.callback(value)
-    if isinstance(value, (Optimizer, Module)) or kind.__module__.startswith("oneflow_lite"):
+    if is_a(value, (Optimizer, Module)) or kind.__module__.startswith("oneflow_lite"):
         o.outer(value)
         return value
     if not o.settled(value):
@@ -417,7 +416,7 @@ def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, 
         return o.local(cls(*given, **{name: _given(o, a) for name, a in kwargs.items()}))
     o.outer(cls)
     meta = type(cls)
-    if isinstance(cls, enum.EnumMeta):
+    if is_a(cls, enum.EnumMeta):
         if not is_atom(args):
             o.refuse(f"it looks up a member of {cls.__name__}")
         return cls(*args, **kwargs)
@@ -469,24 +468,27 @@ def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     """Call a builtin that answers with nothing but what it is given."""
     given = list(args)
     if f in _CALLING:
-        given = [o.entered(a) if callable(a) and not isinstance(a, type) else a for a in given]
+        given = [o.entered(a) if callable(a) and not is_a(a, type) else a for a in given]
         if "key" in kwargs and kwargs["key"] is not None:
             kwargs = {**kwargs, "key": o.entered(kwargs["key"])}
     if f is len and len(given) == 1:
         return _length(o, given[0])
     if f in (str, bool) and len(given) == 1 and not is_atom(given[0]):
-        return truth(o, given[0]) if f is bool else text(o, given[0], "", "")[0]
-    if f is float and len(given) == 1 and isinstance(given[0], Tensor):
+        if f is bool:
+            return truth(o, given[0])
+        found = text(o, given[0], "s", "")[0]
+        return str(found) if found is given[0] else found
+    if f is float and len(given) == 1 and is_a(given[0], Tensor):
         return _OWN[Tensor.item](o, given[0])
     if (
         f in (int, float, complex)
         and given
         and not is_atom(given[0])
-        and not isinstance(given[0], Tensor)
+        and not is_a(given[0], Tensor)
     ):
         return special(o, given[0], f"__{f.__name__}__")
     for i, value in enumerate(given):
-        if isinstance(value, (FunctionType, MethodType, functools.partial)) or is_atom(value):
+        if is_a(value, (FunctionType, MethodType, functools.partial)) or is_atom(value):
             continue
         if f in _ITERATING and (type(value) in _USERS_ITERABLES or not o.settled(value)):
             given[i] = value = o.iterate(value)
@@ -519,16 +521,16 @@ _ITERATING = {
 def _length(o: Observer, value: Any) -> int:
     known = None if is_atom(value) else o.outer(value)
     if (
-        isinstance(value, Tensor)
+        is_a(value, Tensor)
         or type(value) in CONTAINERS
         or (known is None and type(value).__module__ == "builtins")
     ):
-        if known is not None and not isinstance(value, Tensor):
+        if known is not None and not is_a(value, Tensor):
             o.match.require(
                 f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`"
             )
         return len(value)
-    if is_atom(value) or isinstance(value, np.ndarray):
+    if is_atom(value) or is_a(value, np.ndarray):
         return len(value)
     owner, member = lookup.static(type(value), "__len__")
     if owner in CONTAINERS and known is not None:
@@ -562,7 +564,7 @@ def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             return f(*args, **kwargs)
         o.refuse(f"it calls {name}()")
         return f(*args, **kwargs)
-    if isinstance(owner, type):
+    if is_a(owner, type):
         if name in (
             "__new__",
             "fromkeys",
@@ -573,7 +575,7 @@ def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             "__instancecheck__",
             "__init_subclass__",
         ):
-            if name == "__new__" and args and isinstance(args[0], type):
+            if name == "__new__" and args and is_a(args[0], type):
                 if owner is object:
                     return o.local(object.__new__(args[0]))
                 if not all(map(o.settled, args[1:])):
@@ -603,11 +605,7 @@ def _of_owner(
     if name == "__setattr__" and len(args) == 2:
         lookup.raw_set(o, owner, *args)
         return None
-    if (
-        name in ("__getattribute__", "__getattr__")
-        and len(args) == 1
-        and not isinstance(owner, dict)
-    ):
+    if name in ("__getattribute__", "__getattr__") and len(args) == 1 and not is_a(owner, dict):
         return o.attribute(owner, args[0])
     if name in ("__init__", "__init_subclass__", "__enter__", "__exit__") and (
         is_atom(owner) or o.outer(owner) is None
@@ -669,7 +667,7 @@ def _of_owner(
             kwargs = {**kwargs, "key": o.entered(kwargs["key"])}
             return bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs)
         return native()
-    if isinstance(owner, (np.ndarray, np.generic)) and known is None:
+    if is_a(owner, (np.ndarray, np.generic)) and known is None:
         o.settled(args)
         return native()
     if known is None and kind.__module__ in ("builtins", "itertools", "collections", "functools"):
@@ -677,7 +675,7 @@ def _of_owner(
             if not all(map(o.settled, args)):
                 o.refuse(f"it calls {name}() of {told(owner)}")
         return native()
-    if known is None and isinstance(owner, BaseException):
+    if known is None and is_a(owner, BaseException):
         return native()
     if name in ("__eq__", "__ne__", "__hash__") and lookup.static(kind, name)[0] is object:
         if name == "__hash__":
@@ -692,7 +690,7 @@ def _plain_item(o: Observer, owner: Any, key: Any, native: Callable[[], Any]) ->
     known = o.outer(owner)
     if known is None:
         return native()
-    if isinstance(owner, dict):
+    if is_a(owner, dict):
         lookup.check_key(o, key)
         if dict.__contains__(owner, key) and not o.refused:
             where = repr(key) if type(key) is str else o.match.constant(key)
@@ -752,8 +750,8 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
     simple = (Tensor, np.ndarray)
     if (
         not any(replaced)
-        and (isinstance(a, simple) or is_atom(a) or type(a) in CONTAINERS)
-        and (isinstance(b, simple) or is_atom(b) or type(b) in CONTAINERS)
+        and (is_a(a, simple) or is_atom(a) or type(a) in CONTAINERS)
+        and (is_a(b, simple) or is_atom(b) or type(b) in CONTAINERS)
     ):
         if not o.settled(a) or not o.settled(b):
             o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
@@ -787,7 +785,7 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
 
 def _is_replaced(o: Observer, value: Any, name: str) -> bool:
     """Return whether a user's function stands in the place of an operator of tensors."""
-    if not isinstance(value, Tensor):
+    if not is_a(value, Tensor):
         return False
     owner, member = lookup.static(type(value), name)
     if owner is None or type(member) is not FunctionType:
@@ -807,7 +805,7 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
     if is_atom(a) and is_atom(b):
         return _NATIVE.compare(op, a, b)
     for x, y, name in ((a, b, _ORDER[op][0]), (b, a, _ORDER[op][1])):
-        if isinstance(x, Tensor):
+        if is_a(x, Tensor):
             if _is_replaced(o, x, name):
                 return special(o, x, name, y)
             if not o.settled(y):
@@ -856,7 +854,7 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
     """Tell whether two values are one object; where that may change, it is guarded."""
     if o.refused:
         return a is b
-    if isinstance(a, type) and isinstance(b, type) and (o.known(a) is None or o.known(b) is None):
+    if is_a(a, type) and is_a(b, type) and (o.known(a) is None or o.known(b) is None):
         return a is b
     if is_atom(a) or is_atom(b):
         constants = (None, True, False, Ellipsis, NotImplemented)
@@ -881,7 +879,7 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
             f"whether `{one.label}` is `{other.label}`",
         )
     for x in (a, b):
-        if isinstance(x, Tensor) and any(s.grad is x for s in o.states.values()):
+        if is_a(x, Tensor) and any(s.grad is x for s in o.states.values()):
             o.refuse("it compares a gradient by identity")
     return a is b
 
@@ -894,7 +892,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
             o.refuse(f"it looks for {told(value)}")
         return value in container
     owner, member = lookup.static(kind, "__contains__")
-    if isinstance(container, dict) and owner in (dict, collections.OrderedDict):
+    if is_a(container, dict) and owner in (dict, collections.OrderedDict):
         lookup.check_key(o, value)
         known = o.outer(container)
         there = dict.__contains__(container, value)
@@ -955,7 +953,7 @@ def truth(o: Observer, value: Any) -> bool:
     """Decide by a value."""
     if value is True or value is False or value is None or is_atom(value):
         return bool(value)
-    if isinstance(value, (Tensor, np.ndarray)):
+    if is_a(value, (Tensor, np.ndarray)):
         o.outer(value)
         return bool(value)
     kind = type(value)
@@ -985,10 +983,10 @@ def iterate(o: Observer, value: Any) -> Any:
     if is_atom(value):
         return value
     kind = type(value)
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         o.outer(value)
         return iter([o.local(each) for each in value])
-    if isinstance(value, enum.EnumMeta):
+    if is_a(value, enum.EnumMeta):
         return value
     owner, member = lookup.static(kind, "__iter__")
     if kind in CONTAINERS or owner in CONTAINERS:
@@ -1001,7 +999,7 @@ def iterate(o: Observer, value: Any) -> Any:
         return iterate(o, found) if found is not value else _steps(o, value)
     if type(lookup.static(kind, "__next__")[1]) is FunctionType:
         return _steps(o, value)
-    if o.outer(value) is not None or (owner is None and not isinstance(value, np.ndarray)):
+    if o.outer(value) is not None or (owner is None and not is_a(value, np.ndarray)):
         o.refuse(f"it goes through {told(value)}")
     return value
 
@@ -1020,7 +1018,7 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, str]
     """Return what stands for a value in a string."""
     if is_atom(value):
         return value, conversion
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         o.refuse("it writes a tensor's values into a string")
         return value, conversion
     names = {
@@ -1038,9 +1036,11 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, str]
                 break
             found = special(o, value, name, *((spec,) if name == "__format__" else ()))
             return found, ""
+    if is_a(value, BaseException) and o.outer(value) is not None:
+        o.settled(o.child(value, value.args, ".args", ".args"))
     if (
-        isinstance(value, type)
-        or isinstance(value, BaseException)
+        is_a(value, type)
+        or is_a(value, BaseException)
         or (o.settled(value) and not _has_tensor(value))
     ):
         return value, conversion
@@ -1049,9 +1049,9 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, str]
 
 
 def _has_tensor(value: Any) -> bool:
-    if isinstance(value, (Tensor, FunctionType, MethodType)):
+    if is_a(value, (Tensor, FunctionType, MethodType)):
         return True
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return any(map(_has_tensor, value.values()))
     return type(value) in CONTAINERS and any(map(_has_tensor, value))
 
@@ -1118,7 +1118,7 @@ def _isinstance(o: Observer, value: Any, kind: Any) -> bool:
     for each in kind if type(kind) is tuple else (kind,):
         meta = type(each)
         checks = lookup.static(meta, "__instancecheck__")
-        if isinstance(each, type) and getattr(each, "_is_protocol", False):
+        if is_a(each, type) and getattr(each, "_is_protocol", False):
             o.refuse("it asks whether an object follows a protocol")
         elif checks[0] not in (None, type, abc.ABCMeta) and meta.__module__.partition(".")[
             0
@@ -1194,6 +1194,13 @@ def _hash(o: Observer, value: Any) -> int:
     return hash(value)
 
 
+def _id(o: Observer, value: Any) -> int:
+    known = o.known(value)
+    if not is_atom(value) and (known is None or not known.held):
+        o.refuse(f"it asks for the id() of {told(value)}")
+    return id(value)
+
+
 def _property(o: Observer, *args: Any, **kwargs: Any) -> Any:
     return o.local(property(*args, **kwargs))
 
@@ -1201,7 +1208,7 @@ def _property(o: Observer, *args: Any, **kwargs: Any) -> Any:
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, hasattr: _hasattr, isinstance: _isinstance, issubclass: _issubclass,
     type: _type, callable: _callable, repr: _repr, format: _format, iter: _iter, next: _next,
-    setattr: _setattr, delattr: _delattr, vars: _vars, hash: _hash,
+    id: _id, setattr: _setattr, delattr: _delattr, vars: _vars, hash: _hash,
     staticmethod: lambda o, f: o.local(staticmethod(f)),
 }  # fmt: skip
 

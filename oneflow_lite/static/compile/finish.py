@@ -5,6 +5,7 @@ tensors, counts writes, leaves gradients behind and puts the returned value toge
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 from oneflow_lite.autograd.node import AccumulateGrad
@@ -134,7 +135,8 @@ class _Writer:
         elif kind == "cell":
             self.lines.append(f"{place}.cell_contents = {value}")
         else:
-            self.lines.append(f"{self.value(object.__setattr__)}({place}, {name}, {value})")
+            setter = setattr if type(holder) is ModuleType else object.__setattr__
+            self.lines.append(f"{self.value(setter)}({place}, {name}, {value})")
 
     def expression(self, spec: Any, results: Results) -> str:
         if isinstance(spec, Leaf):

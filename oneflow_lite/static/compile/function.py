@@ -20,7 +20,7 @@ from oneflow_lite.static.compile.recording import Recording
 from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.same import MISSING, is_atom, told
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
-from oneflow_lite.static.ir.tree import same
+from oneflow_lite.static.ir.tree import Fixed, same
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
@@ -55,7 +55,11 @@ class Guarded:
     def __init__(self, match: Match) -> None:
         self.tensors = match.tensors
         self._match = match
-        names = [match.feed_names[i] for i in range(len(match.tensors))]
+        self._check: Any = None
+
+    def settle(self) -> None:
+        """Write the guards; none comes after that."""
+        match, names = self._match, self._match.feed_names
         if len(names) > 1:
             ids = ", ".join(f"id({name})" for name in names)
             match.require(f"len({{{ids}}}) == {len(names)}", "which arguments are one tensor")
@@ -191,7 +195,9 @@ class CompiledFunction(FunctionStandIn):
                 recording = self._made(recorder, observer, stack, value)
             except NotReplayable as stop:
                 self._recorded_in_vain += 1
-                self._give_up(refusal, Guarded(observer.match), str(stop), stopped is not None)
+                guarded = Guarded(observer.match)
+                guarded.settle()
+                self._give_up(refusal, guarded, str(stop), stopped is not None)
             else:
                 with self._lock:
                     self._recordings.insert(0, recording)
@@ -216,12 +222,13 @@ class CompiledFunction(FunctionStandIn):
             raise NotReplayable(reason)
         _check_returned(observer, value)
         late = _optimizer_tensors(recorder, observer)
-        states = list(observer.states.values())
+        states, guarded = list(observer.states.values()), Guarded(observer.match)
+        fed, written = len(observer.match.tensors), len(observer.stores)
         with StateChange(interpreter=stack):
-            return Recording(
+            recording = Recording(
                 self.__name__,
                 recorder,
-                Guarded(observer.match),
+                guarded,
                 states,
                 frozenset(observer.captured),
                 late,
@@ -232,6 +239,12 @@ class CompiledFunction(FunctionStandIn):
                 observer.read_out,
                 stores,
             )
+        if len(observer.states) > len(states) or len(observer.match.tensors) > fed:
+            raise NotReplayable("its backward pass reads a tensor from outside")
+        if len(observer.stores) > written:
+            raise NotReplayable("its backward pass changes what is outside")
+        guarded.settle()
+        return recording
 
     def _stores(self, observer: Observer) -> list[tuple[Any, str, Any, Any]]:
         """Return what a replay leaves behind outside: holder, kind, key and value."""
@@ -248,7 +261,9 @@ class CompiledFunction(FunctionStandIn):
             else:
                 if not is_atom(new) or id(new) in observer.read_out:
                     self._volatile.add(place)
-                found.append((holder, kind, key, new))
+                known = observer.known(new)
+                held = known is not None and known.held
+                found.append((holder, kind, key, Fixed(new) if held else new))
         return found
 
     def _give_up(

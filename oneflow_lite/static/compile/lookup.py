@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oneflow_lite.nn.module import Module
-from oneflow_lite.static.compile.same import CONTAINERS, MAPPINGS, MISSING, SEQUENCES, is_atom, told
+from oneflow_lite.static.compile.same import (
+    CONTAINERS,
+    MAPPINGS,
+    MISSING,
+    SEQUENCES,
+    is_a,
+    is_atom,
+    told,
+)
+from oneflow_lite.static.compile.stand_ins import ObjectStandIn, compiled_of
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 if TYPE_CHECKING:
@@ -74,10 +83,20 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     return found
 
 
+def original(o: Observer, value: Any) -> Any:
+    """Return the module or object that a compiled one stands for, else the value itself."""
+    if not issubclass(type(value), ObjectStandIn):
+        return value
+    known, inner = o.outer(value), compiled_of(value).__wrapped__
+    if known is not None and o.known(inner) is None:  # the stand-in keeps its original for good
+        o.learn(inner, o.match.constant(inner), known.label, True)
+    return inner
+
+
 def own_attribute(value: Any, name: str) -> Any:
     """Return what an object itself holds under a name, MISSING for nothing."""
 
-    fields = fields_of(value)
+    fields = vars(value) if type(value) is ModuleType else fields_of(value)
     if fields is not None and name in fields:
         return fields[name]
     _, member = static(type(value), name)
@@ -91,16 +110,17 @@ def own_attribute(value: Any, name: str) -> Any:
 
 def attribute(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute by Python's rules; what it depends on is guarded."""
+    value = original(o, value)
     kind = type(value)
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         return _tensor(o, value, name)
-    if isinstance(value, type):
+    if is_a(value, type):
         return _of_class(o, value, name)
     if kind is ModuleType or issubclass(kind, ModuleType):
         return _of_module(o, value, name)
     if kind is super:
         return _of_super(o, value, name)
-    if isinstance(value, enum.Enum):
+    if is_a(value, enum.Enum):
         if o.known(value) is None:
             o.learn(value, o.match.constant(value), str(value.name), True)
         if name in ("value", "name"):
@@ -110,7 +130,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
         return _of_builtin(o, value, name)
     if kind in (FunctionType, MethodType, functools.partial):
         return _of_function(o, value, name)
-    if isinstance(value, (np.ndarray, np.generic)):
+    if is_a(value, (np.ndarray, np.generic)):
         o.outer(value)
         return o.local(getattr(value, name))
     return _of_instance(o, value, name)
@@ -120,7 +140,7 @@ def _of_builtin(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
     if not is_atom(value):
         o.outer(value)
-        if name == "__dict__" or (isinstance(value, BaseException) and o.outer(value) is not None):
+        if name == "__dict__" or (is_a(value, BaseException) and o.outer(value) is not None):
             o.refuse(f"it reads {name} of {told(value)}")
     return found if is_atom(found) and not callable(found) else o.local(found)
 
@@ -245,7 +265,7 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
                 f"{name!r} not in {known.expression}.__dict__",
                 f"`{known.label}.{name}` is there now",
             )
-        return o.call(getter, value, name)
+        return o.call(_learned(o, getter, "__getattr__"), value, name)
     if known is not None:
         o.match.require(
             f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now"
@@ -297,9 +317,9 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
         o.outer(cls)
     meta = type(cls)
     if (
-        isinstance(cls, enum.EnumMeta)
+        is_a(cls, enum.EnumMeta)
         and static(cls, name)[0] is not None
-        and isinstance(getattr(cls, name), enum.Enum)
+        and is_a(getattr(cls, name), enum.Enum)
     ):
         return getattr(cls, name)
     owner, member = static(cls, name)
@@ -349,7 +369,7 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
             _learned(o, member, name)
             return (
                 o.local(MethodType(member, self))
-                if not (isinstance(self, type) and self is start and name == "__new__")
+                if not (is_a(self, type) and self is start and name == "__new__")
                 else member
             )
         if type(member) is classmethod:
@@ -407,8 +427,9 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
 
 def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute by Python's rules."""
+    value = original(o, value)
     kind = type(value)
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         if static(kind, name)[0] is not None:  # grad, data, requires_grad: kept by tensor states
             o.reads_gradients |= name == "grad"
             o.outer(value)
@@ -444,7 +465,7 @@ def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
             o.store(fields[place], "item", name, fields[place][name])
             setattr(module, name, new)
             return
-    if isinstance(new, (Module, Tensor)) and type(new) is not Tensor:
+    if is_a(new, (Module, Tensor)) and type(new) is not Tensor:
         o.refuse(f"it registers {told(new)} in a module")
         setattr(module, name, new)
         return
@@ -468,10 +489,10 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
             o.call(_learned(o, setter[1], "__set__"), member, value, new)
             return
     if o.outer(value) is not None:
-        if isinstance(value, (type, ModuleType, FunctionType)):
+        if is_a(value, (type, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")
         o.store(value, "attribute", name, own_attribute(value, name))
-    if type(static(kind, "__setattr__")[1]) is FunctionType and not isinstance(value, Module):
+    if type(static(kind, "__setattr__")[1]) is FunctionType and not is_a(value, Module):
         object.__setattr__(value, name, new)  # which a method of the class calls at its end
     else:
         setattr(value, name, new)
@@ -479,8 +500,9 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
 
 def delete_attribute(o: Observer, value: Any, name: str) -> None:
     """Delete an attribute."""
+    value = original(o, value)
     if o.outer(value) is not None:
-        if static(type(value), "__delattr__")[0] not in (object, Module) or isinstance(
+        if static(type(value), "__delattr__")[0] not in (object, Module) or is_a(
             value, (type, ModuleType)
         ):
             o.refuse(f"it deletes {name} of {told(value)}")
@@ -493,18 +515,19 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
 
 def item(o: Observer, value: Any, key: Any) -> Any:
     """Read an item."""
+    value = original(o, value)
 
     kind = type(value)
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         o.outer(value)
         if not o.settled(key):
             o.refuse(f"it indexes a tensor with {told(key)}")
         return o.local(value[key])
-    if is_atom(value) or isinstance(value, type) or kind.__module__ == "typing":
+    if is_atom(value) or is_a(value, type) or kind.__module__ == "typing":
         if not o.settled(key):
             o.refuse(f"it indexes with {told(key)}")
         return o.local(value[key])
-    if isinstance(value, np.ndarray):
+    if is_a(value, np.ndarray):
         o.outer(value)
         o.settled(key)
         return o.local(value[key])
@@ -513,7 +536,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
     if base is None and owner in (dict, list, tuple):
         base = owner
     if base in SEQUENCES:
-        if isinstance(key, slice) or not is_atom(key):
+        if is_a(key, slice) or not is_atom(key):
             o.contents(value)
             if not is_atom(key):
                 o.refuse(f"it indexes with {told(key)}")
@@ -564,9 +587,10 @@ def _is_held(o: Observer, value: Any) -> bool:
 
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     """Write an item."""
+    value = original(o, value)
 
     kind = type(value)
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         o.outer(value)
         if not o.settled(key):
             o.refuse(f"it indexes a tensor with {told(key)}")
@@ -577,7 +601,7 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
         o.call(_learned(o, method(o, value, "__setitem__"), "__setitem__"), value, key, new)
         return
 
-    if not isinstance(key, slice):
+    if not is_a(key, slice):
         check_key(o, key)
     if o.outer(value) is not None:
         if owner in MAPPINGS and is_atom(key):
@@ -591,6 +615,7 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item."""
+    value = original(o, value)
 
     owner, deleter = static(type(value), "__delitem__")
     if type(deleter) is FunctionType:
@@ -606,7 +631,7 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
 
 def check_key(o: Observer, key: Any) -> None:
     """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
-    if is_atom(key) or isinstance(key, (Tensor, type, Module)):
+    if is_atom(key) or is_a(key, (Tensor, type, Module)):
         return
     if type(key) in (tuple, frozenset):
         for each in key:

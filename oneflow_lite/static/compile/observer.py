@@ -43,6 +43,7 @@ from oneflow_lite.static.compile.same import (
     MISSING,
     SEQUENCES,
     SETS,
+    is_a,
     is_atom,
     told,
 )
@@ -66,9 +67,9 @@ _UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, Gene
 
 def _is_one(value: Any) -> bool:
     """Return whether an argument is taken for one certain object, and not for one of its kind."""
-    if isinstance(value, _BY_IDENTITY):
+    if is_a(value, _BY_IDENTITY):
         return True
-    return type(value).__module__.startswith("oneflow_lite.") and not isinstance(value, Tensor)
+    return type(value).__module__.startswith("oneflow_lite.") and not is_a(value, Tensor)
 
 
 @attrs.define(eq=False)
@@ -112,7 +113,8 @@ class Observer(Native):
     captured : set of int
         The ids of those that are no part of an argument.
     stores : dict
-        The places outside that were written: (id of holder, kind, key) to (holder, old value).
+        The places outside that were written: (id of holder, kind, key) to holder, old value and
+        whether the old value was read, and so is guarded.
     reads_gradients : bool
         Whether the call looked at any `.grad`.
     volatile : collection of (id of holder, kind, key)
@@ -133,7 +135,7 @@ class Observer(Native):
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
-        self.stores: dict[tuple[int, str, Any], tuple[Any, Any]] = {}
+        self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool]] = {}
         self.counted: dict[tuple[int, str, Any], tuple[str, Any, Any, Known]] = {}
         self.reads_gradients = False
         self.catches = False
@@ -141,6 +143,7 @@ class Observer(Native):
         self.user_calls = 0  # of hooks and gradient rules
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
+        self._reads: set[str] = set()
         self._entered: dict[int, Callable[..., Any]] = {}
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
 
@@ -189,7 +192,7 @@ class Observer(Native):
                 Size,
             ):  # it cannot change, and its elements come by themselves
                 self.local(value)
-            elif not is_atom(value) and not (isinstance(value, Tensor) and self._made(value)):
+            elif not is_atom(value) and not (is_a(value, Tensor) and self._made(value)):
                 self.refuse(f"it uses {told(value)} of unknown origin")
             return None
         return None if known.expression is None else known
@@ -221,6 +224,7 @@ class Observer(Native):
 
     def read(self, value: Any, expression: str, label: str, held: bool) -> Any:
         """Take note of a value that was read outside; return it."""
+        self._reads.add(expression)
         if is_atom(value):
             self.match.same(expression, value, label)
             return value
@@ -244,11 +248,14 @@ class Observer(Native):
     def learn(self, value: Any, expression: str, label: str, held: bool) -> None:
         """Take note of an object from outside."""
         self._known[id(value)] = Known(value, expression, label, held)
-        if isinstance(value, Tensor):
+        if is_a(value, Tensor):
             self._learn_tensor(value, expression, label, held)
 
     def _learn_tensor(self, tensor: Tensor, expression: str, label: str, held: bool) -> None:
         if id(tensor) in self.states:
+            return
+        if is_lazy(tensor):
+            self.refuse("a lazy module gets its parameters")
             return
         state = self.states[id(tensor)] = TensorState.of(tensor)
         if held:
@@ -262,9 +269,6 @@ class Observer(Native):
         if not held:
             desc = describe(f"argument_{position}", tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
-        if is_lazy(tensor):
-            self.refuse("a lazy module gets its parameters")
-            return
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
             self.recorder.know(Source(tensor, "grad"), state.grad._data, None)
@@ -280,7 +284,7 @@ class Observer(Native):
             f"({name}._view is None) is {tensor._view is None}",
             f"{name}._inference is {tensor._inference}",
         ]
-        if not isinstance(array, np.ndarray):
+        if not is_a(array, np.ndarray):
             tests.append(f"{name}.device == {constant(tensor.device)}")
         if tensor._view is not None:
             tests.append(f"{name}.refresh_view() is None")
@@ -288,7 +292,7 @@ class Observer(Native):
         if edge is None:
             tests.append(f"{name}._edge is None")
         else:
-            leaf = isinstance(edge[0], AccumulateGrad)
+            leaf = is_a(edge[0], AccumulateGrad)
             tests.append(f"{name}._edge is not None")
             tests.append(f"(type({name}._edge[0]) is {constant(AccumulateGrad)}) is {leaf}")
         self.match.require(
@@ -358,8 +362,8 @@ class Observer(Native):
         """Read a value through and through; return whether no code of a user's is in it."""
         if self.read_out:
             self.look_at(value)
-        if is_atom(value) or isinstance(value, (Tensor, type)):
-            if isinstance(value, Tensor):
+        if is_atom(value) or is_a(value, (Tensor, type)):
+            if is_a(value, Tensor):
                 self.outer(value)
             return True
         seen = set() if seen is None else seen
@@ -375,7 +379,7 @@ class Observer(Native):
         if kind in (slice, range):
             parts = (value.start, value.stop, value.step)
             return all([self.settled(v, seen) for v in parts])
-        if kind in _ITERATORS or isinstance(value, (np.ndarray, BaseException)):
+        if kind in _ITERATORS or is_a(value, (np.ndarray, BaseException)):
             return self.outer(value) is None
         if kind in (FunctionType, MethodType, GenericAlias, UnionType):
             self.outer(value)
@@ -396,7 +400,7 @@ class Observer(Native):
         else:
             self.match.require(f"{name!r} not in {where}", f"`{name}` is a global now")
             builtins = scope["__builtins__"]
-            builtins = vars(builtins) if isinstance(builtins, ModuleType) else builtins
+            builtins = vars(builtins) if is_a(builtins, ModuleType) else builtins
             self.read(value, f"{self.match.constant(builtins)}[{name!r}]", name, True)
         return value
 
@@ -439,9 +443,15 @@ class Observer(Native):
         self.store_free(site, name, None)
 
     def store(self, holder: Any, kind: str, key: Any, old: Any) -> None:
-        """Take note that a place outside is about to be written; the end shows whether it stays."""
-        if not self.refused:
-            self.stores.setdefault((id(holder), kind, key), (holder, old))
+        """Take note that a place outside is about to be written."""
+        place = (id(holder), kind, key)
+        if not self.refused and place not in self.stores:
+            known = self.known(holder)
+            e = self.match.constant(holder) if known is None else known.expression
+            suffix = {"attribute": f".{key}", "cell": ".cell_contents"}.get(kind)
+            if suffix is None:
+                suffix = f"[{repr(key) if type(key) in (str, int) else self.match.constant(key)}]"
+            self.stores[place] = (holder, old, f"{e}{suffix}" in self._reads)
 
     # Attributes and items
 
@@ -467,7 +477,7 @@ class Observer(Native):
             and type(old) in (int, float)
             and (id(value), "attribute", name) not in self.stores
             and lookup.static(type(value), name)[0] is None
-            and not isinstance(value, (type, ModuleType, FunctionType))
+            and not is_a(value, (type, ModuleType, FunctionType))
         )
         return value, name, _Count(old, known) if counts else self.attribute(value, name)
 
@@ -483,7 +493,7 @@ class Observer(Native):
             kind = self.match.constant(type(number))
             where = f"{known.expression}.{name}"
             self.match.require(f"type({where}) is {kind}", f"`{known.label}.{name}`")
-            self.stores[key] = (owner, number)
+            self.stores[key] = (owner, number, False)
             self.counted[key] = (symbol, value, number, known)
             object.__setattr__(owner, name, super().inplace(symbol, number, value))
             return None
@@ -683,14 +693,14 @@ class Observer(Native):
 
     def raised(self, value: Any) -> Any:
         """Raise an exception, or one of a class."""
-        if not self.refused and isinstance(value, type):
+        if not self.refused and is_a(value, type):
             return self.call(value)
         return value
 
     def caught(self, site: FunctionType, error: BaseException) -> None:
         """Handle an exception."""
         self.catches = True
-        if isinstance(error, _UNEXPLAINED):
+        if is_a(error, _UNEXPLAINED):
             self.refuse(f"it handles {type(error).__name__}")
         self.local(error)
 
@@ -698,7 +708,7 @@ class Observer(Native):
 
     def changes(self) -> Iterator[tuple[Any, str, Any, Any]]:
         """Go through the places outside that do not hold what they held: holder, kind, key, new."""
-        for (_, kind, key), (holder, old) in self.stores.items():
+        for (_, kind, key), (holder, old, was_read) in self.stores.items():
             if kind == "attribute":
                 new = lookup.own_attribute(holder, key)
             elif kind == "item":
@@ -711,5 +721,5 @@ class Observer(Native):
                     new = holder.cell_contents
                 except ValueError:
                     new = MISSING
-            if not same(old, new):
+            if not (was_read and same(old, new)):  # else every replay writes it
                 yield holder, kind, key, new

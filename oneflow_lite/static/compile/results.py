@@ -18,7 +18,7 @@ from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.compile.tensor_states import TensorState, hooks_of, users_attributes
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.ir.tree import fixed_values, flatten, placed, read_outs
+from oneflow_lite.static.ir.tree import Fixed, fixed_values, flatten, placed, read_outs
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
 from oneflow_lite.tensor import Tensor
 
@@ -152,7 +152,10 @@ class Results:
                 if grad.requires_grad:
                     raise NotReplayable("a gradient with a graph of its own was left in .grad")
         self.spec = self._spec(value, read, "returned")
-        self.stores = [(h, k, n, self._spec(v, read, "left behind")) for h, k, n, v in stores]
+        self.stores = [
+            (h, k, n, v if type(v) is Fixed else self._spec(v, read, "left behind"))
+            for h, k, n, v in stores
+        ]
         for state in changed:
             grad = state.tensor.grad
             position = None if grad is None else self._gradient(grad)

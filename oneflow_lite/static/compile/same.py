@@ -37,6 +37,11 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
 _COMPARED = {bool, int, str, bytes, Device}
 
 
+def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """Return whether an object is of a class; `isinstance` may run code of the object's."""
+    return issubclass(type(value), kinds)
+
+
 def is_atom(value: Any) -> bool:
     """Return whether a value is immutable through and through, and what its type and content say.
 
@@ -54,18 +59,18 @@ def is_atom(value: Any) -> bool:
         return all(map(is_atom, value))
     if kind in (slice, range):
         return is_atom((value.start, value.stop, value.step))
-    if isinstance(value, np.generic):
+    if is_a(value, np.generic):
         return value.dtype.kind in "biufcSU"
-    return isinstance(value, (np.dtype, enum.Enum))
+    return is_a(value, (np.dtype, enum.Enum))
 
 
 def told(value: Any) -> str:
     """Return a scalar's text, or the type of anything else; no code of a user's runs."""
     if type(value) in (str, bytes):
         return repr(value if len(value) < 40 else value[:37]) + ("" if len(value) < 40 else "...")
-    if type(value) in (bool, int, float, complex, NoneType) or isinstance(value, np.generic):
+    if type(value) in (bool, int, float, complex, NoneType) or is_a(value, np.generic):
         return repr(value)
     kind = type(value)
-    if isinstance(value, type):
+    if is_a(value, type):
         return f"the class {type.__dict__['__qualname__'].__get__(value)}"
     return f"a {type.__dict__['__qualname__'].__get__(kind)}"
