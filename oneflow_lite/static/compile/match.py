@@ -98,11 +98,6 @@ class Match:
             f"def match(args, kwargs):\n  try:\n{body}    return ({found})\n"
             "  except gone: return -1\n"
         )
-        try:
-            compile(source, "a", "exec")
-        except SyntaxError:
-            print(source)
-            raise
         exec(compile(source, "<guards of a compiled function>", "exec"), self._scope)
         check: Callable[[Any, Any], Any] = self._scope["match"]
         return check

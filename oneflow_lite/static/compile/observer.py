@@ -36,6 +36,7 @@ from oneflow_lite.static.compile import calls, lookup
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.native import Native
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source, describe
+from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
@@ -70,6 +71,15 @@ def _is_one(value: Any) -> bool:
     if is_a(value, _BY_IDENTITY):
         return True
     return type(value).__module__.startswith("oneflow_lite.") and not is_a(value, Tensor)
+
+
+def _stays(value: Any) -> bool:
+    """Return whether a value read later counts as the one that is there now."""
+    if is_a(value, (ModuleType, BuiltinFunctionType)):
+        return True
+    return is_a(value, (type, FunctionType)) and (value.__module__ or "").startswith(
+        ("oneflow_lite.", "builtins")
+    )
 
 
 @attrs.define(eq=False)
@@ -140,6 +150,7 @@ class Observer(Native):
         self.reads_gradients = False
         self.catches = False
         self.ended = False
+        self.after_call = False
         self.user_calls = 0  # of hooks and gradient rules
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
@@ -165,7 +176,14 @@ class Observer(Native):
         del self.match, self.recorder
 
     def refuse(self, reason: str) -> None:
-        """End the recording."""
+        """End the recording.
+
+        What runs after the call is users' code of backward passes to come: it runs in no replay, so
+        it ends before it has done anything.
+        """
+        if self.after_call:
+            self.recorder.stopped = f"its backward pass does more than compute: {reason}"
+            raise NotReplayable(self.recorder.stopped)
         self.recorder.stop(reason)
 
     def known(self, value: Any) -> Known | None:
@@ -225,6 +243,8 @@ class Observer(Native):
     def read(self, value: Any, expression: str, label: str, held: bool) -> Any:
         """Take note of a value that was read outside; return it."""
         self._reads.add(expression)
+        if self.after_call and not _stays(value):
+            self.refuse(f"it reads {label}")
         if is_atom(value):
             self.match.same(expression, value, label)
             return value
