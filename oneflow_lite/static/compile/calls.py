@@ -342,7 +342,8 @@ def _is_number(value: Any) -> bool:
 def _cached(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call what lru_cache() made: the function is observed, the cache gives the object."""
     known = o.outer(f)
-    if known is None or o.refused or not (is_atom(args) and all(map(is_atom, kwargs.values()))):
+    words = tuple(kwargs.values())
+    if known is None or o.refused or not all([_is_fixed(o, x) for x in (*args, *words)]):
         if known is not None:
             o.refuse(f"it calls {known.label}, a cache, with what may change")
         return f(*args, **kwargs)
@@ -353,6 +354,15 @@ def _cached(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     c = o.match.constant
     o.read(found, f"{known.expression}(*{c(args)}, **{c(dict(kwargs))})", f"{known.label}()", True)
     return found
+
+
+def _is_fixed(o: Observer, value: Any) -> bool:
+    """Return whether an argument is one value or one object at every call."""
+    if type(value) is tuple:
+        return all([_is_fixed(o, each) for each in value])
+    known = o.known(value)
+    lookup.check_key(o, value)
+    return is_atom(value) or (known is not None and known.held)
 
 
 def _partial(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -1241,14 +1251,19 @@ def _read(how: str) -> Callable[..., Any]:
 
     def read(o: Observer, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         plain = type(tensor) is Tensor and not args and not kwargs and not o.refused
-        if plain and type(tensor._data) is np.ndarray and tensor._data.dtype.kind == "f":
+        if plain and type(tensor._data) is np.ndarray:
             array = tensor._data
             known = o.outer(tensor)
-            if how == "item" and array.size == 1:
+            if (
+                how != "numpy"
+                and array.size == 1
+                and not array.ndim * (how == "tolist")
+                and array.dtype.kind == "f"
+            ):
                 return o.note_read(array.item(), tensor, "item")
             if how == "tolist" and array.ndim:
                 return o.note_read(array.tolist(), tensor, "tolist")
-            if how == "numpy" and known is None and tensor._edge is None and array.ndim:
+            if how == "numpy" and known is None and tensor._edge is None:
                 if array.base is None:
                     return o.note_read(array, tensor, "numpy")
         return leaf(o, method, (tensor, *args), kwargs)

@@ -138,13 +138,21 @@ class _Writer:
             setter = setattr if type(holder) is ModuleType else object.__setattr__
             self.lines.append(f"{self.value(setter)}({place}, {name}, {value})")
 
+    def read_out(self, array: str, how: Any) -> str:
+        """Return what reads an array: a method, or what a number makes with that."""
+        if type(how) is tuple:
+            inner, op, other, reflected = how
+            parts = [self.read_out(array, inner), self.value(other)]
+            return f"({f' {op} '.join(reversed(parts) if reflected else parts)})"
+        return array if how == "numpy" else f"{array}.{how}()"
+
     def expression(self, spec: Any, results: Results) -> str:
         if isinstance(spec, Leaf):
             return f"y{spec.position}"
         if isinstance(spec, ReadOut):
             numbers = isinstance(results.entries[spec.position], Numbers)
             array = f"y{spec.position}" if numbers else f"y{spec.position}._data"
-            return array if spec.how == "numpy" else f"{array}.{spec.how}()"
+            return self.read_out(array, spec.how)
         if isinstance(spec, Fixed):
             return self.value(spec.value)
         children = [self.expression(child, results) for child in spec.children]

@@ -27,7 +27,7 @@ _TOO_MANY = (
     "its calls differ from each other again and again, in arguments or in what it reads from "
     "outside; keep shapes and numbers the same, or pass numbers that change as tensors"
 )
-RECORDINGS_KEPT = 16  # per function; the one used longest ago goes
+RECORDINGS_KEPT = 64  # per function; the one used longest ago goes
 ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
 
 
@@ -250,8 +250,8 @@ class CompiledFunction(FunctionStandIn):
             where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
             known = observer.known(holder)
             if place in observer.counted:
-                op, operand, _, _ = observer.counted[place]
-                found.append((holder, "count", (key, op, operand), None))
+                counts = observer.counted[place][0]
+                found += [(holder, "count", (key, *count), None) for count in counts]
             elif new is MISSING or (known is not None and not known.held):
                 raise NotReplayable(f"it changed {where}")
             else:

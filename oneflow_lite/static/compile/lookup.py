@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections import namedtuple
 from types import (
     FunctionType,
     GetSetDescriptorType,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _members = type.__dict__["__dict__"].__get__  # type: ignore[attr-defined]
 _mro = type.__dict__["__mro__"].__get__  # type: ignore[attr-defined]
+_FIELD = type(namedtuple("_Named", "field").field)
 # Attributes of tensors that guards, or the ops that made them, settle.
 _SETTLED = frozenset(
     """
@@ -77,7 +79,7 @@ def is_namedtuple(kind: type) -> bool:
 def fields_of(value: Any) -> dict[str, Any] | None:
     """Return an object's own `__dict__`, None where it has none."""
     owner, member = static(type(value), "__dict__")
-    if owner is None or type(member) is not GetSetDescriptorType:
+    if owner is None or type(member) not in (GetSetDescriptorType, MemberDescriptorType):
         return None
     found: dict[str, Any] = member.__get__(value)
     return found
@@ -257,7 +259,7 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
     if issubclass(kind, Module) and static(kind, "__getattr__")[0] is Module:
         for place in ("_parameters", "_buffers", "_modules"):
             if fields is not None and name in fields.get(place, ()):
-                return o.child(value, fields[place][name], f".{name}", f".{name}")
+                return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     getter = method(o, value, "__getattr__")
     if getter is not MISSING:
         if known is not None and fields is not None:
@@ -299,7 +301,7 @@ def _bound(o: Observer, value: Any, kind: type, owner: type, name: str, member: 
         if type(getter[1]) is FunctionType:
             _learned(o, member, name)
             return o.call(_learned(o, getter[1], "__get__"), member, value, kind)
-        if not is_atom(member) and type(member).__module__ != "collections":
+        if not is_atom(member) and type(member) is not _FIELD:
             o.refuse(f"it reads {kind.__name__}.{name}, {told(member)}")
         return o.child(value, getattr(value, name), f".{name}", f".{name}")
     return o.read(member, f"{c(kind)}.{name}", f"{kind.__name__}.{name}", True)
@@ -324,11 +326,7 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
         return getattr(cls, name)
     owner, member = static(cls, name)
     above, data = static(meta, name)
-    if above is not None and type(data) not in (
-        FunctionType,
-        MethodDescriptorType,
-        WrapperDescriptorType,
-    ):
+    if above is not None and static(type(data), "__set__")[0] is not None:
         if above is not type:
             o.refuse(f"it reads {name} of a class of {meta.__name__}")
         return o.child(cls, getattr(cls, name), f".{name}", f".{name}")

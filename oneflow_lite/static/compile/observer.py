@@ -12,6 +12,7 @@ No foreign object is ever asked anything that runs its code: `type()` and static
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from types import (
     BuiltinFunctionType,
@@ -60,9 +61,12 @@ _ITERATORS = {
     for iterator in (
         iter([]), iter(()), iter({}), iter({}.items()), iter({}.values()), iter(set()), iter(""),
         iter(range(0)), reversed([]), reversed({}), iter(range(1 << 70)), zip(), enumerate([]),
-        map(abs, ()), filter(None, ()), {}.keys(), {}.values(), {}.items(), iter(b""),
+        map(abs, ()), filter(None, ()), OrderedDict().keys(),
+        OrderedDict().values(), OrderedDict().items(), iter(OrderedDict()),
+        iter(OrderedDict().items()), {}.keys(), {}.values(), {}.items(), iter(b""),
     )
 } | {GeneratorType}  # fmt: skip
+_NUMBERS = (int, float, np.float64, np.float32, np.int64)
 _UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
@@ -140,13 +144,13 @@ class Observer(Native):
     ) -> None:
         self.recorder = recorder
         self.volatile = volatile
-        self.read_out: dict[int, tuple[Any, Tensor, str]] = {}
+        self.read_out: dict[int, tuple[Any, Tensor, Any]] = {}
         self._versions: dict[int, int] = {}
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool]] = {}
-        self.counted: dict[tuple[int, str, Any], tuple[str, Any, Any, Known]] = {}
+        self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any]], Any, Known]] = {}
         self.reads_gradients = False
         self.catches = False
         self.ended = False
@@ -220,14 +224,30 @@ class Observer(Native):
         if self.read_out and not self.refused:
             for value in values:
                 if id(value) in self.read_out:
-                    _, _, how = self.read_out[id(value)]
-                    self.recorder.read(how, self.read_out[id(value)][1])
+                    _, tensor, how = self.read_out[id(value)]
+                    while type(how) is tuple:
+                        how = how[0]
+                    self.recorder.read(how, tensor)
 
-    def note_read(self, value: Any, tensor: Tensor, how: str) -> Any:
+    def note_read(self, value: Any, tensor: Tensor, how: Any) -> Any:
         """Take note that a tensor was read as a value, which may only be handed on."""
         self.read_out[id(value)] = (value, tensor, how)
         self._versions[id(value)] = tensor._version
         return self.local(value)
+
+    def _of_read_out(self, op: str, a: Any, b: Any) -> Any:
+        """Return what a number that was read makes with another, MISSING where it is no such."""
+        reflected = id(b) in self.read_out
+        if reflected is (id(a) in self.read_out):
+            return MISSING
+        number, other = (b, a) if reflected else (a, b)
+        if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
+            return MISSING
+        _, tensor, how = self.read_out[id(number)]
+        found = super().binary(op, a, b)
+        if type(found) not in (float, np.float64):
+            return MISSING
+        return self.note_read(found, tensor, (how, op, other, reflected))
 
     def check_read(self) -> str | None:
         """Say why what was read cannot be read again at the end of a replay."""
@@ -495,7 +515,10 @@ class Observer(Native):
             and known.expression is not None
             and known.held
             and type(old) in (int, float)
-            and (id(value), "attribute", name) not in self.stores
+            and (
+                (id(value), "attribute", name) not in self.stores
+                or (id(value), "attribute", name) in self.counted
+            )
             and lookup.static(type(value), name)[0] is None
             and not is_a(value, (type, ModuleType, FunctionType))
         )
@@ -509,23 +532,30 @@ class Observer(Native):
         self.look_at(value)
         key = (id(owner), "attribute", name)
         known, number = old.known, old.number
+        if is_atom(value) and not self.refused and key in self.counted:
+            self.counted[key][0].append((symbol, value))
+            object.__setattr__(owner, name, super().inplace(symbol, number, value))
+            return None
         if is_atom(value) and key not in self.stores and not self.refused:
             kind = self.match.constant(type(number))
             where = f"{known.expression}.{name}"
             self.match.require(f"type({where}) is {kind}", f"`{known.label}.{name}`")
             self.stores[key] = (owner, number, False)
-            self.counted[key] = (symbol, value, number, known)
+            self.counted[key] = ([(symbol, value)], number, known)
             object.__setattr__(owner, name, super().inplace(symbol, number, value))
             return None
         if not self.refused:
-            self.match.same(f"{known.expression}.{name}", number, f"{known.label}.{name}")
+            if key in self.counted:
+                self.settle_count(owner, name)
+            else:
+                self.match.same(f"{known.expression}.{name}", number, f"{known.label}.{name}")
         return super().change_attribute(symbol, (owner, name, number), value)
 
     def settle_count(self, value: Any, name: str) -> None:
         """Guard what a counter was: the call looks at it, or writes it again."""
         key = (id(value), "attribute", name)
         if key in self.counted:
-            _, _, old, known = self.counted.pop(key)
+            _, old, known = self.counted.pop(key)
             self.match.same(f"{known.expression}.{name}", old, f"{known.label}.{name}")
 
     def delete_attribute(self, value: Any, name: str) -> None:
@@ -634,6 +664,10 @@ class Observer(Native):
 
     def binary(self, op: str, a: Any, b: Any) -> Any:
         """Apply a binary operator."""
+        if self.read_out and not self.refused:
+            found = self._of_read_out(op, a, b)
+            if found is not MISSING:
+                return found
         self.look_at(a, b)
         return super().binary(op, a, b) if self.refused else calls.operate(self, op, a, b, False)
 

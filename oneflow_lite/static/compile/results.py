@@ -131,7 +131,7 @@ class Results:
         self,
         states: Sequence[TensorState],
         value: Any,
-        read: Mapping[int, tuple[Any, Tensor, str]] | None = None,
+        read: Mapping[int, tuple[Any, Tensor, Any]] | None = None,
         stores: Sequence[tuple[Any, str, Any, Any]] = (),
     ) -> None:
         """Describe the returned value, and the gradients that are others than before.

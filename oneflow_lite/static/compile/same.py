@@ -9,6 +9,7 @@ from types import (
     BuiltinFunctionType,
     CodeType,
     EllipsisType,
+    FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
@@ -71,6 +72,8 @@ def told(value: Any) -> str:
     if type(value) in (bool, int, float, complex, NoneType) or is_a(value, np.generic):
         return repr(value)
     kind = type(value)
+    if kind is FunctionType:
+        return f"the function {value.__qualname__}"
     if is_a(value, type):
         return f"the class {type.__dict__['__qualname__'].__get__(value)}"
     return f"a {type.__dict__['__qualname__'].__get__(kind)}"

@@ -50,10 +50,13 @@ class Fixed:
 
 @attrs.frozen(eq=False)
 class ReadOut:
-    """Stands for the numbers of a tensor at this position: `how` is item, tolist or numpy."""
+    """Stands for the numbers of a tensor at this position.
+
+    `how` is item, tolist or numpy, or (how, operator, number, reflected).
+    """
 
     position: int
-    how: str
+    how: Any
 
 
 @attrs.frozen(eq=False)
@@ -71,7 +74,7 @@ def is_namedtuple(kind: type) -> bool:
 
 
 def flatten(
-    value: Any, leaves: list[Tensor], read: Mapping[int, tuple[Any, Tensor, str]] | None = None
+    value: Any, leaves: list[Tensor], read: Mapping[int, tuple[Any, Tensor, Any]] | None = None
 ) -> Leaf | ReadOut | Fixed | Node:
     """Take a value apart, appending its tensors to `leaves`.
 
