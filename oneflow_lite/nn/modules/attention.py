@@ -160,8 +160,10 @@ class MultiheadAttention(Module):
         turned = self.batch_first and query.ndim == 3
         if turned:
             # What is one tensor stays one: then one product projects all.
-            made = {id(x): x.transpose(0, 1) for x in (query, key, value)}
-            query, key, value = (made[id(x)] for x in (query, key, value))
+            q = query.transpose(0, 1)
+            k = q if key is query else key.transpose(0, 1)
+            v = q if value is query else k if value is key else value.transpose(0, 1)
+            query, key, value = q, k, v
         y, weights = F.multi_head_attention_forward(
             query,
             key,

@@ -53,6 +53,7 @@ _BINARY = {
 _ORDER = {"<": ("__lt__", "__gt__"), "<=": ("__le__", "__ge__"), ">": ("__gt__", "__lt__"),
           ">=": ("__ge__", "__le__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__")}  # fmt: skip
 _NATIVE = Native()
+_SINGLE_DISPATCH = functools.singledispatch(lambda value: None).__code__  # type: ignore[attr-defined]
 # Options that every update reads anew; where True, zero means that an input is left out.
 _STEP_OPTIONS = {
     "lr": False, "betas": False, "eps": False, "momentum": True, "dampening": True,
@@ -110,7 +111,8 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if kind is FunctionType:
         return _function(o, f, args, kwargs)
     if kind is MethodType:
-        return call(o, f.__func__, (f.__self__, *args), kwargs)
+        function = o.child(f, f.__func__, ".__func__", "")
+        return call(o, function, (o.child(f, f.__self__, ".__self__", ""), *args), kwargs)
     handler = _HANDLERS.get(f) if _hashable(f) else None
     if handler is not None:
         return handler(o, *args, **kwargs)
@@ -163,6 +165,12 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     if o.refused:
         return f(*args, **kwargs)
     module, own = f.__module__ or "", origin(code) == "own"
+    dispatch = f.__dict__.get("dispatch") if code is _SINGLE_DISPATCH else None
+    if dispatch is not None and args and known is not None:
+        cls = type(args[0]) if is_atom(args[0]) else lookup.class_of(o, args[0])
+        chosen = dispatch(cls)
+        o.read(chosen, f"{known.expression}.dispatch({o.match.constant(cls)})", f.__name__, True)
+        return o.call(chosen, *args, **kwargs)
     if known is not None and known.held and not own:
         c, e = o.match.constant, known.expression
         o.match.require(
@@ -284,7 +292,7 @@ def _given(o: Observer, value: Any) -> Any:
     if is_a(value, (Optimizer, Module)) or kind.__module__.startswith("oneflow_lite"):
         o.outer(value)
         return value
-    if not o.settled(value):
+    if not o.settled(value) and not (kind.__module__ == "contextlib" and o.outer(value) is None):
         o.refuse(f"it hands {told(value)} to the package")
     return value
 
@@ -706,6 +714,7 @@ def _plain_item(o: Observer, owner: Any, key: Any, native: Callable[[], Any]) ->
             where = repr(key) if type(key) is str else o.match.constant(key)
             found = dict.__getitem__(owner, key)
             if (id(owner), "item", key) in o.stores:
+                o.settle_count(owner, key, "item")
                 return found
             return o.child(owner, found, f"[{where}]", f"[{told(key)}]")
         o.match.require(

@@ -125,9 +125,9 @@ class _Writer:
     def store(self, holder: Any, kind: str, key: Any, spec: Any, results: Results) -> None:
         """Leave something in a place outside."""
         place, name = self.value(holder), self.value(key)
-        if kind == "count":  # key is (attribute, operator, operand)
-            attribute, op, operand = key
-            self.lines.append(f"{place}.{attribute} {op}= {self.value(operand)}")
+        if kind == "count":  # key is (".attribute" or "[item]", operator, operand)
+            suffix, op, operand = key
+            self.lines.append(f"{place}{suffix} {op}= {self.value(operand)}")
             return
         value = self.expression(spec, results)
         if kind == "item":
@@ -163,4 +163,15 @@ class _Writer:
             return f"{{{', '.join(pairs)}}}"
         if spec.kind is list:
             return f"[{listed}]"
+        if spec.keys:
+            return (
+                f"{self.value(_made)}({self.value(spec.kind)}, {self.value(spec.keys)}, ({listed}))"
+            )
         return f"({listed})" if spec.kind is tuple else f"{self.value(spec.kind)}({listed})"
+
+
+def _made(kind: type, names: Sequence[str], values: Sequence[Any]) -> Any:
+    """Make an object of a class from its attributes, as copying it would."""
+    found = object.__new__(kind)
+    found.__dict__.update(zip(names, values, strict=True))
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -13,6 +14,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
+from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
@@ -238,6 +240,7 @@ class CompiledFunction(FunctionStandIn):
                 self._mode,
                 observer.read_out,
                 stores,
+                partial(_fields, observer),
             )
         guarded.settle()
         return recording
@@ -251,7 +254,8 @@ class CompiledFunction(FunctionStandIn):
             known = observer.known(holder)
             if place in observer.counted:
                 counts = observer.counted[place][0]
-                found += [(holder, "count", (key, *count), None) for count in counts]
+                suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
+                found += [(holder, "count", (suffix, *count), None) for count in counts]
             elif new is MISSING or (known is not None and not known.held):
                 raise NotReplayable(f"it changed {where}")
             else:
@@ -287,6 +291,25 @@ def _learn(observer: Observer, function: Any, label: str) -> None:
         _learn(observer, function.__func__, label)
         _learn(observer, function.__self__, "self")
     observer.learn(function, constant(function), label, True)
+
+
+def _fields(observer: Observer, value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object that the call made, and replays can make again."""
+    known, kind = observer.known(value), type(value)
+    if (
+        known is None
+        or known.expression is not None
+        or lookup.static(kind, "__new__")[0] is not object
+    ):
+        return None
+    if is_atom(value) or kind.__module__.startswith(("oneflow_lite.", "builtins")):
+        return None
+    if (
+        lookup.static(kind, "__slots__")[0] is not None
+        or lookup.static(kind, "__del__")[0] is not None
+    ):
+        return None
+    return lookup.fields_of(value)
 
 
 def _check_returned(observer: Observer, value: Any) -> None:

@@ -554,6 +554,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
         if dict.__contains__(value, key):
             found = dict.__getitem__(value, key)
             if (id(value), "item", key) in o.stores:
+                o.settle_count(value, key, "item")
                 return found
             where = repr(key) if type(key) is str else o.match.constant(key)
             if known is not None and not is_atom(key) and not _is_held(o, key):
@@ -603,6 +604,7 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
         check_key(o, key)
     if o.outer(value) is not None:
         if owner in MAPPINGS and is_atom(key):
+            o.settle_count(value, key, "item")
             o.store(value, "item", key, dict.get(value, key, MISSING))
         elif kind is list and _in(value, key):
             o.store(value, "item", key % len(value), value[key])

@@ -112,7 +112,10 @@ class _Count:
     """A number outside that is about to be added to."""
 
     number: Any
-    known: Any
+
+
+def _suffix(kind: str, key: Any) -> str:
+    return f".{key}" if kind == "attribute" else f"[{key!r}]"
 
 
 class Observer(Native):
@@ -150,7 +153,7 @@ class Observer(Native):
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool]] = {}
-        self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any]], Any, Known]] = {}
+        self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any]], Any, str]] = {}
         self.reads_gradients = False
         self.catches = False
         self.ended = False
@@ -508,55 +511,74 @@ class Observer(Native):
 
     def hold_attribute(self, value: Any, name: str) -> tuple[Any, str, Any]:
         """Begin to add to an attribute; a number that is only counted on need not be guarded."""
-        known = None if self.refused else self.known(value)
-        old = MISSING if known is None else lookup.own_attribute(value, name)
-        counts = (
-            known is not None
-            and known.expression is not None
-            and known.held
-            and type(old) in (int, float)
-            and (
-                (id(value), "attribute", name) not in self.stores
-                or (id(value), "attribute", name) in self.counted
-            )
-            and lookup.static(type(value), name)[0] is None
-            and not is_a(value, (type, ModuleType, FunctionType))
-        )
-        return value, name, _Count(old, known) if counts else self.attribute(value, name)
+        if not self.refused and not is_a(value, (type, ModuleType, FunctionType)):
+            old = lookup.own_attribute(value, name)
+            default = lookup.static(type(value), name)[1]
+            plain = default is MISSING or type(default) in (int, float)
+            if plain and self._counts(value, "attribute", name, old):
+                return value, name, _Count(old)
+        return value, name, self.attribute(value, name)
 
     def change_attribute(self, symbol: str, held: tuple[Any, str, Any], value: Any) -> None:
         """Add to an attribute."""
         owner, name, old = held
         if type(old) is not _Count:
-            return super().change_attribute(symbol, held, value)
-        self.look_at(value)
-        key = (id(owner), "attribute", name)
-        known, number = old.known, old.number
-        if is_atom(value) and not self.refused and key in self.counted:
-            self.counted[key][0].append((symbol, value))
-            object.__setattr__(owner, name, super().inplace(symbol, number, value))
-            return None
-        if is_atom(value) and key not in self.stores and not self.refused:
-            kind = self.match.constant(type(number))
-            where = f"{known.expression}.{name}"
-            self.match.require(f"type({where}) is {kind}", f"`{known.label}.{name}`")
-            self.stores[key] = (owner, number, False)
-            self.counted[key] = ([(symbol, value)], number, known)
-            object.__setattr__(owner, name, super().inplace(symbol, number, value))
-            return None
-        if not self.refused:
-            if key in self.counted:
-                self.settle_count(owner, name)
-            else:
-                self.match.same(f"{known.expression}.{name}", number, f"{known.label}.{name}")
-        return super().change_attribute(symbol, (owner, name, number), value)
+            super().change_attribute(symbol, held, value)
+        elif self._count(owner, "attribute", name, symbol, old.number, value):
+            object.__setattr__(owner, name, super().inplace(symbol, old.number, value))
+        else:
+            held = owner, name, self.attribute(owner, name)
+            super().change_attribute(symbol, held, value)
 
-    def settle_count(self, value: Any, name: str) -> None:
-        """Guard what a counter was: the call looks at it, or writes it again."""
-        key = (id(value), "attribute", name)
-        if key in self.counted:
-            _, old, known = self.counted.pop(key)
-            self.match.same(f"{known.expression}.{name}", old, f"{known.label}.{name}")
+    def hold_item(self, value: Any, key: Any) -> tuple[Any, Any, Any]:
+        """Begin to add to an item; a number that is only counted on need not be guarded."""
+        if not self.refused and type(value) is dict and type(key) is str and key in value:
+            if self._counts(value, "item", key, value[key]):
+                return value, key, _Count(value[key])
+        return value, key, self.item(value, key)
+
+    def change_item(self, symbol: str, held: tuple[Any, Any, Any], value: Any) -> None:
+        """Add to an item."""
+        owner, key, old = held
+        if type(old) is not _Count:
+            super().change_item(symbol, held, value)
+        elif self._count(owner, "item", key, symbol, old.number, value):
+            owner[key] = super().inplace(symbol, old.number, value)
+        else:
+            super().change_item(symbol, (owner, key, self.item(owner, key)), value)
+
+    def _counts(self, holder: Any, kind: str, key: str, old: Any) -> bool:
+        """Return whether a place may be one that a call only counts on."""
+        known, place = self.known(holder), (id(holder), kind, key)
+        if known is None or known.expression is None or not known.held:
+            return False
+        return type(old) in (int, float) and (place not in self.stores or place in self.counted)
+
+    def _count(
+        self, holder: Any, kind: str, key: str, symbol: str, number: Any, operand: Any
+    ) -> bool:
+        """Take note that a number outside was added to; replays do so, too."""
+        self.look_at(operand)
+        place, known = (id(holder), kind, key), self.known(holder)
+        if self.refused or known is None or not is_atom(operand):
+            return False
+        if place in self.counted:
+            self.counted[place][0].append((symbol, operand))
+        elif place in self.stores:
+            return False
+        else:
+            where = f"{known.expression}{_suffix(kind, key)}"
+            kind_of = self.match.constant(type(number))
+            self.match.require(f"type({where}) is {kind_of}", f"`{known.label}.{key}`")
+            self.stores[place] = (holder, number, False)
+            self.counted[place] = ([(symbol, operand)], number, where)
+        return True
+
+    def settle_count(self, holder: Any, key: Any, kind: str = "attribute") -> None:
+        """Guard what a counter was: the call looks at it, or writes it in another way."""
+        if (id(holder), kind, key) in self.counted:
+            _, old, where = self.counted.pop((id(holder), kind, key))
+            self.match.same(where, old, str(key))
 
     def delete_attribute(self, value: Any, name: str) -> None:
         """Delete an attribute."""

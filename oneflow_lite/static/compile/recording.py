@@ -85,6 +85,7 @@ class Recording:
         mode: str | None = None,
         read: Any = None,
         stores: Any = (),
+        fields: Any = None,
     ) -> None:
         self.mode = mode or "straight_line"
         self.arguments = arguments
@@ -103,7 +104,7 @@ class Recording:
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
         results = Results(recorder, arguments.tensors)
-        results.take(states, value, read, stores)
+        results.take(states, value, read, stores, fields)
         used_grads = [s.tensor for s in recorder.externals.values() if s.kind == "grad"]
         # An argument to whose gradient is added has to be the same tensor at every call.
         self.pinned = [

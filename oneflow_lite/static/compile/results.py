@@ -133,6 +133,7 @@ class Results:
         value: Any,
         read: Mapping[int, tuple[Any, Tensor, Any]] | None = None,
         stores: Sequence[tuple[Any, str, Any, Any]] = (),
+        fields: Any = None,
     ) -> None:
         """Describe the returned value, and the gradients that are others than before.
 
@@ -151,9 +152,9 @@ class Results:
                 self._gradients[id(grad)] = state.tensor
                 if grad.requires_grad:
                     raise NotReplayable("a gradient with a graph of its own was left in .grad")
-        self.spec = self._spec(value, read, "returned")
+        self.spec = self._spec(value, read, "returned", fields)
         self.stores = [
-            (h, k, n, v if type(v) is Fixed else self._spec(v, read, "left behind"))
+            (h, k, n, v if type(v) is Fixed else self._spec(v, read, "left behind", fields))
             for h, k, n, v in stores
         ]
         for state in changed:
@@ -161,12 +162,12 @@ class Results:
             position = None if grad is None else self._gradient(grad)
             self.gradients.append((self.position(state.tensor), position))
 
-    def _spec(self, value: Any, read: Any, how: str) -> Any:
+    def _spec(self, value: Any, read: Any, how: str, fields: Any) -> Any:
         leaves: list[Tensor] = []
-        spec = flatten(value, leaves, read)
+        spec = flatten(value, leaves, read, fields)
         for fixed in fixed_values(spec):
             if not fixed.is_plain:
-                raise NotReplayable(f"it {how[:8]} an object of type {type(fixed.value).__name__}")
+                raise NotReplayable(f"it {how} an object of type {type(fixed.value).__name__}")
         out = {part.position for part in read_outs(spec)}
         positions = [
             self._numbers(t) if i in out else self.position(t) for i, t in enumerate(leaves)

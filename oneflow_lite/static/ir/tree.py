@@ -61,7 +61,7 @@ class ReadOut:
 
 @attrs.frozen(eq=False)
 class Node:
-    """A list, tuple, named tuple or dict; `keys` of a dict, in order."""
+    """A list, tuple, named tuple or dict; `keys` of a dict, in order, or an object's attributes."""
 
     kind: type
     children: tuple[Any, ...]
@@ -74,11 +74,15 @@ def is_namedtuple(kind: type) -> bool:
 
 
 def flatten(
-    value: Any, leaves: list[Tensor], read: Mapping[int, tuple[Any, Tensor, Any]] | None = None
+    value: Any,
+    leaves: list[Tensor],
+    read: Mapping[int, tuple[Any, Tensor, Any]] | None = None,
+    fields: Callable[[Any], dict[str, Any] | None] | None = None,
 ) -> Leaf | ReadOut | Fixed | Node:
     """Take a value apart, appending its tensors to `leaves`.
 
-    `read` tells by its id which value is what a tensor was read as: (value, tensor, how).
+    `read` tells by its id which value is what a tensor was read as: (value, tensor, how). `fields`
+    gives the attributes of an object that can be made again from them.
     """
     kind = type(value)
     if read and id(value) in read:
@@ -89,9 +93,15 @@ def flatten(
         leaves.append(value)
         return Leaf(len(leaves) - 1)
     if kind in (list, tuple) or (is_namedtuple(kind) and not getattr(value, "__dict__", None)):
-        return Node(kind, tuple([flatten(item, leaves, read) for item in value]))
+        return Node(kind, tuple([flatten(item, leaves, read, fields) for item in value]))
     if kind is dict and all(map(is_plain, value)):
-        return Node(dict, tuple([flatten(v, leaves, read) for v in value.values()]), tuple(value))
+        return Node(
+            dict, tuple([flatten(v, leaves, read, fields) for v in value.values()]), tuple(value)
+        )
+    own = fields(value) if fields is not None and not is_plain(value) else None
+    if own is not None:
+        children = tuple([flatten(v, leaves, read, fields) for v in own.values()])
+        return Node(kind, children, tuple(own))
     return Fixed(value)
 
 
