@@ -1,0 +1,1 @@
+"""`flow.compile`: a function is observed while it runs, and its Program is replayed under guards."""

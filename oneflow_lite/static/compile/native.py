@@ -1,0 +1,374 @@
+"""What a rewritten function asks of its recorder, done as CPython does it: the protocol.
+
+The observer of `flow.compile` overrides these methods. `site` is the function as the user wrote it.
+"""
+
+import functools
+import operator
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "@": operator.matmul,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.iadd,
+    "-": operator.isub,
+    "*": operator.imul,
+    "/": operator.itruediv,
+    "//": operator.ifloordiv,
+    "%": operator.imod,
+    "**": operator.ipow,
+    "@": operator.imatmul,
+    "<<": operator.ilshift,
+    ">>": operator.irshift,
+    "&": operator.iand,
+    "|": operator.ior,
+    "^": operator.ixor,
+}
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "+": operator.pos,
+    "-": operator.neg,
+    "~": operator.invert,
+}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": lambda item, container: operator.contains(container, item),
+    "not in": lambda item, container: not operator.contains(container, item),
+}
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
+OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
+
+
+class Native:
+    """A recorder that observes nothing: each method does what CPython does in its place."""
+
+    # -- names ------------------------------------------------------------------------------------
+
+    def name(self, site: FunctionType, name: str, value: Any) -> Any:
+        """The value of a global or built-in name, which was read already."""
+        return value
+
+    def free(self, site: FunctionType, name: str, value: Any) -> Any:
+        """The value of a variable of a function around `site`, which was read already."""
+        return value
+
+    def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
+        """What to store under a global name, just before it is."""
+        return value
+
+    def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
+        """What to store in a variable of a function around `site`, just before it is."""
+        return value
+
+    def delete_global(self, site: FunctionType, name: str) -> None:
+        """A global name is about to be deleted (which raises where it is not there)."""
+
+    def delete_free(self, site: FunctionType, name: str) -> None:
+        """A variable of a function around `site` is about to be deleted."""
+
+    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
+        """`import module` (where `name` is "") or `from module import name` gave `value`.
+
+        Of `import a.b` without `as`, `a` is told, which is what it binds; a relative module has its dots.
+        """
+
+    # -- attributes and items ---------------------------------------------------------------------
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """`owner.name`."""
+        return getattr(owner, name)
+
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """`owner.name = value`."""
+        setattr(owner, name, value)
+
+    def delete_attribute(self, owner: Any, name: str) -> None:
+        """`del owner.name`."""
+        delattr(owner, name)
+
+    def item(self, owner: Any, key: Any) -> Any:
+        """`owner[key]`."""
+        return operator.getitem(owner, key)
+
+    def set_item(self, owner: Any, key: Any, value: Any) -> None:
+        """`owner[key] = value`."""
+        operator.setitem(owner, key, value)
+
+    def delete_item(self, owner: Any, key: Any) -> None:
+        """`del owner[key]`."""
+        operator.delitem(owner, key)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """`function(*args, **kwargs)`; decorators, too."""
+        return function(*args, **kwargs)
+
+    def star(self, values: Any) -> Any:
+        """What `*values` in a call or display goes over."""
+        return values
+
+    def double_star(self, values: Any) -> Any:
+        """What `**values` in a call or display takes its items from."""
+        return values
+
+    def looks_at_frame(self, site: FunctionType, name: str, function: Any) -> bool:
+        """Whether `function`, read by `name`, is the built-in one that looks at its caller's frame.
+
+        If so, it is called where it stands and the result goes to `frame_call`; else to `call`.
+        """
+        builtins = __builtins__ if isinstance(__builtins__, dict) else vars(__builtins__)
+        return function is builtins.get(name)
+
+    def frame_call(self, name: str, result: Any) -> Any:
+        """What `super()`, `locals()`, `eval(…)` … gave."""
+        if name in ("locals", "vars"):
+            for key in [key for key in result if key.startswith(OWN_NAMES)]:
+                del result[key]
+        elif name == "dir":
+            result = [key for key in result if not key.startswith(OWN_NAMES)]
+        return result
+
+    # -- operators and decisions ------------------------------------------------------------------
+
+    def binary(self, symbol: str, left: Any, right: Any) -> Any:
+        """`left + right`, by the operator's symbol."""
+        return BINARY[symbol](left, right)
+
+    def inplace(self, symbol: str, left: Any, right: Any) -> Any:
+        """What `left += right` binds `left` to."""
+        return INPLACE[symbol](left, right)
+
+    def unary(self, symbol: str, operand: Any) -> Any:
+        """`-operand`, by the operator's symbol."""
+        return UNARY[symbol](operand)
+
+    def compare(self, symbol: str, left: Any, right: Any) -> Any:
+        """`left < right`, by the operator's symbol; `is`, `is not`, `in` and `not in` are such."""
+        return COMPARE[symbol](left, right)
+
+    def not_(self, value: Any) -> bool:
+        """`not value`, where it is not itself a condition."""
+        return not value
+
+    def truth(self, value: Any) -> bool:
+        """Whether a condition holds: of if, while, assert, and of operands of `and` and `or`."""
+        return bool(value)
+
+    # -- iteration --------------------------------------------------------------------------------
+
+    def iterate(self, values: Any) -> Any:
+        """What a loop, comprehension or `yield from` goes over: CPython calls `iter` of it."""
+        return values
+
+    def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
+        """The values for `before` targets, and where `after` is given, a list, and `after` more."""
+        return _unpacking(before, after)(values)
+
+    # -- what is made -----------------------------------------------------------------------------
+
+    def made(self, value: Any) -> Any:
+        """What a display, comprehension, generator expression, lambda or inner `def` made."""
+        return value
+
+    def key(self, value: Any) -> Any:
+        """A key of a dict or set that is being made, before it is hashed."""
+        return value
+
+    def format(self, value: Any, conversion: str, spec: str) -> str:
+        """The text of a field of an f-string; `conversion` is "", "r", "s" or "a"."""
+        return format(CONVERSIONS[conversion](value), spec)
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def context(self, manager: Any) -> Any:
+        """What `with` enters and leaves."""
+        return manager
+
+    def raised(self, error: Any) -> Any:
+        """What `raise` is given: an exception, or its class."""
+        return error
+
+    def caught(self, site: FunctionType, error: BaseException) -> None:
+        """A handler in `site` begins."""
+
+    def unsupported(self, what: str) -> None:
+        """A statement follows that is not observed."""
+
+    # -- composed of the above; a recorder need not override these --------------------------------
+
+    def slice(self, start: Any, stop: Any, step: Any) -> Any:
+        """`start:stop:step` in a subscript."""
+        return slice(start, stop, step)
+
+    def exception(self) -> BaseException | None:
+        """The exception being handled."""
+        return sys.exception()
+
+    def caller(self, function: Any) -> "Caller":
+        """What CPython calls in the place of `function`: with unpacked arguments, or a decorator."""
+        return Caller(self, function)
+
+    def both(self, value: Any) -> "bool | Decided":
+        """An operand of `and` that is not the last."""
+        return True if self.truth(value) else Decided(value, False)
+
+    def either(self, value: Any) -> "bool | Decided":
+        """An operand of `or` that is not the last."""
+        return Decided(value, True) if self.truth(value) else False
+
+    def value(self, value: Any) -> Any:
+        """The value of an expression with `and`, `or` or chained comparisons."""
+        return value.value if type(value) is Decided else value
+
+    def link(self, value: Any, symbol: str = "", way: str = "") -> "Link":
+        """An operand of a chained comparison, the operator before it, what decides the result."""
+        return Link(self, value, symbol, way)
+
+    def attributes(self, owner: Any) -> "Target":
+        """Stores an attribute when CPython stores an item."""
+        return Target(functools.partial(self.set_attribute, owner))
+
+    def items(self, owner: Any) -> "Target":
+        """Stores an item when CPython does."""
+        return Target(functools.partial(self.set_item, owner))
+
+    def globals(self, site: FunctionType) -> "Target":
+        """Stores a global name when CPython stores an item."""
+
+        def store(name: str, value: Any) -> None:
+            dict.__setitem__(site.__globals__, name, self.store_global(site, name, value))
+
+        return Target(store)
+
+    def frees(self, site: FunctionType) -> "Target":
+        """Stores a variable of a function around `site` when CPython stores an item."""
+
+        def store(name: str, value: Any) -> None:
+            cell = (site.__closure__ or ())[site.__code__.co_freevars.index(name)]
+            cell.cell_contents = self.store_free(site, name, value)
+
+        return Target(store)
+
+    def storing(self, site: FunctionType, kind: str, name: str) -> Callable[[Any], Any]:
+        """The outermost decorator of an inner `def` whose name is bound outside."""
+        return functools.partial(getattr(self, f"store_{kind}"), site, name)
+
+    def hold_attribute(self, owner: Any, name: str) -> tuple[Any, str, Any]:
+        """The target of `owner.name += …` and its value."""
+        return owner, name, self.attribute(owner, name)
+
+    def change_attribute(self, symbol: str, held: tuple[Any, str, Any], value: Any) -> None:
+        """The rest of `owner.name += value`."""
+        owner, name, old = held
+        self.set_attribute(owner, name, self.inplace(symbol, old, value))
+
+    def hold_item(self, owner: Any, key: Any) -> tuple[Any, Any, Any]:
+        """The target of `owner[key] += …` and its value."""
+        return owner, key, self.item(owner, key)
+
+    def change_item(self, symbol: str, held: tuple[Any, Any, Any], value: Any) -> None:
+        """The rest of `owner[key] += value`."""
+        owner, key, old = held
+        self.set_item(owner, key, self.inplace(symbol, old, value))
+
+
+class Caller:
+    """Calls a function through a recorder, and has its name when CPython writes a message."""
+
+    __slots__ = ("function", "recorder")
+
+    def __init__(self, recorder: Native, function: Any) -> None:
+        self.recorder, self.function = recorder, function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        recorder, function = _CALLER_PARTS(self)
+        return recorder.call(function, *args, **kwargs)
+
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(_CALLER_PARTS(self)[1], name)
+
+    def __str__(self) -> str:
+        return str(_CALLER_PARTS(self)[1])
+
+
+def _CALLER_PARTS(caller: Caller) -> tuple[Native, Any]:
+    read = object.__getattribute__
+    return read(caller, "recorder"), read(caller, "function")
+
+
+class Decided:
+    """A value whose truth was taken, and is known when CPython asks for it again."""
+
+    __slots__ = ("truth", "value")
+
+    def __init__(self, value: Any, truth: bool) -> None:
+        self.value, self.truth = value, truth
+
+    def __bool__(self) -> bool:
+        return self.truth
+
+
+class Link:
+    """An operand of a chained comparison: whatever the operators, CPython compares links by `<`."""
+
+    __slots__ = ("recorder", "symbol", "value", "way")
+
+    def __init__(self, recorder: Native, value: Any, symbol: str, way: str) -> None:
+        self.recorder, self.value, self.symbol, self.way = recorder, value, symbol, way
+
+    def __lt__(self, right: "Link") -> Any:
+        result = self.recorder.compare(right.symbol, self.value, right.value)
+        return getattr(self.recorder, right.way)(result) if right.way else result
+
+
+class Target:
+    """Calls a function with the key and the value when CPython stores an item."""
+
+    __slots__ = ("store",)
+
+    def __init__(self, store: Callable[[Any, Any], None]) -> None:
+        self.store = store
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.store(key, value)
+
+
+@functools.cache
+def _unpacking(before: int, after: int | None) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that unpacks as CPython does, messages included."""
+    names = [f"x{i}" for i in range(before)]
+    target = result = names
+    if after is not None:
+        rest = [f"y{i}" for i in range(after)]
+        target, result = [*names, "*rest", *rest], [*names, "rest", *rest]
+    namespace: dict[str, Any] = {}
+    exec(
+        f"def unpack(values):\n [{', '.join(target)}] = values\n return ({', '.join([*result, ''])})"
+        if result
+        else "def unpack(values):\n [] = values\n return ()",
+        namespace,
+    )
+    return namespace["unpack"]  # type: ignore[no-any-return]
