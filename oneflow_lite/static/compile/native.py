@@ -10,36 +10,10 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "@": operator.matmul,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
-INPLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.iadd,
-    "-": operator.isub,
-    "*": operator.imul,
-    "/": operator.itruediv,
-    "//": operator.ifloordiv,
-    "%": operator.imod,
-    "**": operator.ipow,
-    "@": operator.imatmul,
-    "<<": operator.ilshift,
-    ">>": operator.irshift,
-    "&": operator.iand,
-    "|": operator.ior,
-    "^": operator.ixor,
-}
+_NAMES = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
+_SYMBOLS = "+ - * / // % ** @ << >> & | ^".split()
+BINARY = {symbol: getattr(operator, name) for symbol, name in zip(_SYMBOLS, _NAMES, strict=True)}
+INPLACE = {s: getattr(operator, "i" + n.strip("_")) for s, n in zip(_SYMBOLS, _NAMES, strict=True)}
 UNARY: dict[str, Callable[[Any], Any]] = {
     "+": operator.pos,
     "-": operator.neg,
@@ -229,7 +203,7 @@ class Native:
 
     def caller(self, function: Any) -> "Caller":
         """What CPython calls in the place of `function`: with unpacked arguments, or a decorator."""
-        return Caller(self, function)
+        return Caller(self.call, function)
 
     def both(self, value: Any) -> "bool | Decided":
         """An operand of `and` that is not the last."""
@@ -247,76 +221,47 @@ class Native:
         """An operand of a chained comparison, the operator before it, what decides the result."""
         return Link(self, value, symbol, way)
 
-    def attributes(self, owner: Any) -> "Target":
-        """Stores an attribute when CPython stores an item."""
-        return Target(functools.partial(self.set_attribute, owner))
+    def target(self, method: str, *first: Any) -> "Target":
+        """The rest of a method of the recorder, called or assigned to as an item by CPython."""
+        return Target(getattr(self, method), *first)
 
-    def items(self, owner: Any) -> "Target":
-        """Stores an item when CPython does."""
-        return Target(functools.partial(self.set_item, owner))
+    def bind_global(self, site: FunctionType, name: str, value: Any) -> None:
+        """`name = value` of a global name."""
+        dict.__setitem__(site.__globals__, name, self.store_global(site, name, value))
 
-    def globals(self, site: FunctionType) -> "Target":
-        """Stores a global name when CPython stores an item."""
+    def bind_free(self, site: FunctionType, name: str, value: Any) -> None:
+        """`name = value` of a variable of a function around `site`."""
+        cell = (site.__closure__ or ())[site.__code__.co_freevars.index(name)]
+        cell.cell_contents = self.store_free(site, name, value)
 
-        def store(name: str, value: Any) -> None:
-            dict.__setitem__(site.__globals__, name, self.store_global(site, name, value))
+    def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
+        """The target of `owner.key += …` or `owner[key] += …`, and its value."""
+        return what, owner, key, getattr(self, what)(owner, key)
 
-        return Target(store)
-
-    def frees(self, site: FunctionType) -> "Target":
-        """Stores a variable of a function around `site` when CPython stores an item."""
-
-        def store(name: str, value: Any) -> None:
-            cell = (site.__closure__ or ())[site.__code__.co_freevars.index(name)]
-            cell.cell_contents = self.store_free(site, name, value)
-
-        return Target(store)
-
-    def storing(self, site: FunctionType, kind: str, name: str) -> Callable[[Any], Any]:
-        """The outermost decorator of an inner `def` whose name is bound outside."""
-        return functools.partial(getattr(self, f"store_{kind}"), site, name)
-
-    def hold_attribute(self, owner: Any, name: str) -> tuple[Any, str, Any]:
-        """The target of `owner.name += …` and its value."""
-        return owner, name, self.attribute(owner, name)
-
-    def change_attribute(self, symbol: str, held: tuple[Any, str, Any], value: Any) -> None:
-        """The rest of `owner.name += value`."""
-        owner, name, old = held
-        self.set_attribute(owner, name, self.inplace(symbol, old, value))
-
-    def hold_item(self, owner: Any, key: Any) -> tuple[Any, Any, Any]:
-        """The target of `owner[key] += …` and its value."""
-        return owner, key, self.item(owner, key)
-
-    def change_item(self, symbol: str, held: tuple[Any, Any, Any], value: Any) -> None:
-        """The rest of `owner[key] += value`."""
-        owner, key, old = held
-        self.set_item(owner, key, self.inplace(symbol, old, value))
+    def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
+        """The rest of `owner.key += value` or `owner[key] += value`."""
+        what, owner, key, old = held
+        getattr(self, f"set_{what}")(owner, key, self.inplace(symbol, old, value))
 
 
-class Caller:
-    """Calls a function through a recorder, and has its name when CPython writes a message."""
-
-    __slots__ = ("function", "recorder")
-
-    def __init__(self, recorder: Native, function: Any) -> None:
-        self.recorder, self.function = recorder, function
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        recorder, function = _CALLER_PARTS(self)
-        return recorder.call(function, *args, **kwargs)
+class Caller(functools.partial[Any]):
+    """`recorder.call` of one function, and named like it when CPython writes a message."""
 
     def __getattribute__(self, name: str) -> Any:
-        return getattr(_CALLER_PARTS(self)[1], name)
+        return getattr(_arguments(self)[0], name)
 
     def __str__(self) -> str:
-        return str(_CALLER_PARTS(self)[1])
+        return str(_arguments(self)[0])
 
 
-def _CALLER_PARTS(caller: Caller) -> tuple[Native, Any]:
-    read = object.__getattribute__
-    return read(caller, "recorder"), read(caller, "function")
+_arguments = functools.partial.args.__get__
+
+
+class Target(functools.partial[None]):
+    """What stores a value when CPython stores an item: a method of the recorder."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self(key, value)
 
 
 class Decided:
@@ -344,31 +289,15 @@ class Link:
         return getattr(self.recorder, right.way)(result) if right.way else result
 
 
-class Target:
-    """Calls a function with the key and the value when CPython stores an item."""
-
-    __slots__ = ("store",)
-
-    def __init__(self, store: Callable[[Any, Any], None]) -> None:
-        self.store = store
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.store(key, value)
-
-
 @functools.cache
 def _unpacking(before: int, after: int | None) -> Callable[[Any], tuple[Any, ...]]:
     """A function that unpacks as CPython does, messages included."""
-    names = [f"x{i}" for i in range(before)]
-    target = result = names
+    names = [f"x{i}" for i in range(before + (after or 0))]
+    targets = list(names)
     if after is not None:
-        rest = [f"y{i}" for i in range(after)]
-        target, result = [*names, "*rest", *rest], [*names, "rest", *rest]
+        names.insert(before, "rest")
+        targets.insert(before, "*rest")
     namespace: dict[str, Any] = {}
-    exec(
-        f"def unpack(values):\n [{', '.join(target)}] = values\n return ({', '.join([*result, ''])})"
-        if result
-        else "def unpack(values):\n [] = values\n return ()",
-        namespace,
-    )
+    result = "".join(f"{name}," for name in names)
+    exec(f"def unpack(x):\n [{', '.join(targets)}] = x\n return ({result})", namespace)
     return namespace["unpack"]  # type: ignore[no-any-return]
