@@ -1,1 +1,1 @@
-"""`flow.compile`: a function is observed while it runs, and its Program is replayed under guards."""
+"""`flow.compile`: a function is observed as it runs; its Program is replayed under guards."""

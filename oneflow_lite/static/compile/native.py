@@ -3,6 +3,7 @@
 The observer of `flow.compile` overrides these methods. `site` is the function as the user wrote it.
 """
 
+import builtins
 import functools
 import operator
 import sys
@@ -10,28 +11,19 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-_NAMES = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
 _SYMBOLS = "+ - * / // % ** @ << >> & | ^".split()
+_NAMES = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
 BINARY = {symbol: getattr(operator, name) for symbol, name in zip(_SYMBOLS, _NAMES, strict=True)}
 INPLACE = {s: getattr(operator, "i" + n.strip("_")) for s, n in zip(_SYMBOLS, _NAMES, strict=True)}
-UNARY: dict[str, Callable[[Any], Any]] = {
-    "+": operator.pos,
-    "-": operator.neg,
-    "~": operator.invert,
-}
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "is": operator.is_,
+UNARY: dict[str, Any] = {"+": operator.pos, "-": operator.neg, "~": operator.invert}
+_SYMBOLS, _NAMES = "== != < <= > >= is".split(), "eq ne lt le gt ge is_".split()
+COMPARE = {symbol: getattr(operator, name) for symbol, name in zip(_SYMBOLS, _NAMES, strict=True)}
+COMPARE |= {
     "is not": operator.is_not,
     "in": lambda item, container: operator.contains(container, item),
     "not in": lambda item, container: not operator.contains(container, item),
 }
-CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
+CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
 
 
@@ -65,7 +57,7 @@ class Native:
     def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
         """`import module` (where `name` is "") or `from module import name` gave `value`.
 
-        Of `import a.b` without `as`, `a` is told, which is what it binds; a relative module has its dots.
+        Of `import a.b` without `as`, `a` is told, which it binds; a relative module has its dots.
         """
 
     # -- attributes and items ---------------------------------------------------------------------
@@ -113,8 +105,7 @@ class Native:
 
         If so, it is called where it stands and the result goes to `frame_call`; else to `call`.
         """
-        builtins = __builtins__ if isinstance(__builtins__, dict) else vars(__builtins__)
-        return function is builtins.get(name)
+        return function is getattr(builtins, name)
 
     def frame_call(self, name: str, result: Any) -> Any:
         """What `super()`, `locals()`, `eval(…)` … gave."""
@@ -202,7 +193,7 @@ class Native:
         return sys.exception()
 
     def caller(self, function: Any) -> "Caller":
-        """What CPython calls in the place of `function`: with unpacked arguments, or a decorator."""
+        """What CPython calls in place of `function`: with unpacked arguments, or a decorator."""
         return Caller(self.call, function)
 
     def both(self, value: Any) -> "bool | Decided":

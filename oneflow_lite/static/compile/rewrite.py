@@ -11,7 +11,7 @@ import weakref
 from ast import copy_location
 from collections.abc import Iterable
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from oneflow_lite.static.compile.source import FunctionNode, Node, find
 
@@ -21,9 +21,8 @@ SYMBOL = {
     type(node.op if isinstance(node, ast.BinOp) else node.ops[0]): symbol
     for node, symbol in zip(_parsed, SYMBOLS, strict=True)
 } | {ast.UAdd: "+", ast.USub: "-", ast.Invert: "~"}
-# Built-in functions that look at the frame they are called from; some only without arguments.
-LOOK_AT_FRAME = {"locals", "globals", "eval", "exec", "__import__", "breakpoint"}
-LOOK_AT_FRAME_WITHOUT_ARGUMENTS = {"super", "vars", "dir"}
+# Built-in functions that look at the frame they are called from, the last three without arguments.
+LOOK_AT_FRAME = "locals globals eval exec __import__ breakpoint super vars dir".split()
 # Statements that stay as they are; the recorder is told before.
 UNOBSERVED = {
     "ClassDef": "a class statement",
@@ -33,6 +32,7 @@ UNOBSERVED = {
 }
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
+Tree = TypeVar("Tree", bound=ast.AST)
 Pairs = list[tuple[ast.expr, ast.expr]]
 
 
@@ -126,7 +126,7 @@ def _register(code: CodeType) -> None:
 
 def _bind(node: ast.AST, names: dict[str, str]) -> None:
     """Enter the names that `node` binds: "", or "global" or "nonlocal" where it declares that."""
-    children: Iterable[ast.AST | None] = ast.iter_child_nodes(node)
+    children: Iterable[Any] = ast.iter_child_nodes(node)
     match node:
         case ast.Global() | ast.Nonlocal():
             names |= dict.fromkeys(node.names, type(node).__name__.lower())
@@ -167,27 +167,13 @@ def _targets(node: Any) -> set[str]:
     }
 
 
-def _leaves(nodes: Iterable[ast.AST], loop: bool = False) -> bool:
-    """Whether return, or break or continue of a loop around, stands among statements."""
-    for node in nodes:
-        if isinstance(node, ast.Return) or (
-            isinstance(node, ast.Break | ast.Continue) and not loop
-        ):
-            return True
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
-            inner = loop or isinstance(node, ast.For | ast.While)
-            if _leaves(ast.iter_child_nodes(node), inner):
-                return True
-    return False
-
-
-def _changed(node: Any, **changes: Any) -> Any:
+def _changed(node: Tree, **changes: Any) -> Tree:
     """A copy of `node` with some fields changed: the trees of files are kept, never written to."""
     fields = {field: getattr(node, field, None) for field in node._fields}
     return copy_location(type(node)(**fields | changes), node)
 
 
-def _where(node: Any) -> dict[str, int]:
+def _where(node: Any) -> dict[str, Any]:
     """The place that tracebacks show for `node`: of an attribute over several lines, its name."""
     line, column = node.lineno, node.col_offset
     attribute = node.func if isinstance(node, ast.Call) else node
@@ -244,7 +230,9 @@ class _Rewriter:
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
         """`__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
         where = _where(at)
-        trees = [x if isinstance(x, ast.AST) else ast.Constant(x, **where) for x in arguments]
+        trees: list[Any] = [
+            x if isinstance(x, ast.AST) else ast.Constant(x, **where) for x in arguments
+        ]
         return ast.Call(self.method(at, method), trees, [*keywords], **where)
 
     def here(self, at: Any, method: str, *arguments: Any) -> ast.Call:
@@ -262,10 +250,8 @@ class _Rewriter:
     def visit(self, node: Any) -> Any:
         """Rewrite a node by the method named after its class, or its parts; or a list of nodes."""
         if isinstance(node, list):
-            new: list[Any] = []
-            for part in map(self.visit, node):
-                new += part if isinstance(part, list) else [part]
-            return new
+            new = [self.visit(part) for part in node]
+            return [x for part in new for x in (part if isinstance(part, list) else [part])]
         kind = type(node).__name__
         if kind in UNOBSERVED:
             return self.unobserved(node, UNOBSERVED[kind])
@@ -285,26 +271,24 @@ class _Rewriter:
     def unobserved(self, node: ast.stmt, what: str) -> list[ast.stmt]:
         return [self.run(self.send(node, "unsupported", what)), node]
 
-    def unit(self, node: FunctionNode) -> ast.stmt:
+    def unit(self, node: FunctionNode) -> Any:
         """The outermost function, without what is evaluated where it is defined."""
         if isinstance(node, ast.AsyncFunctionDef):
             raise Unsupported("an async function")
-        where = _where(node)
-        defaults = {
-            "defaults": [ast.Constant(None, **where) for _ in node.args.defaults],
-            "kw_defaults": [None] * len(node.args.kw_defaults),
-        }
-        arguments = copy.deepcopy(_changed(node.args, **defaults))
+        nothing = ast.Constant(None, **_where(node))
+        defaults = [nothing for _ in node.args.defaults]
+        kw_defaults = [None for _ in node.args.kw_defaults]
+        arguments = copy.deepcopy(_changed(node.args, defaults=defaults, kw_defaults=kw_defaults))
         for part in ast.walk(arguments):
             if isinstance(part, ast.arg):
                 part.annotation = None
-        new = _changed(node, args=arguments, body=self.body(node))
+        new: Any = _changed(node, args=arguments, body=self.body(node))
         if isinstance(node, ast.Lambda):
             return copy_location(ast.Return(new), node)
         # The first line of the code is that of the first decorator.
-        new.decorator_list = [ast.Constant(None, **_where(at)) for at in node.decorator_list[:1]]
+        new.decorator_list = [copy_location(nothing, at) for at in node.decorator_list[:1]]
         new.returns, new.type_params = None, []
-        return new  # type: ignore[no-any-return]
+        return new
 
     def body(self, node: Any) -> Any:
         """The body of a function, rewritten among its names."""
@@ -333,7 +317,7 @@ class _Rewriter:
         name, value = node.target.id, self.visit(node.value)
         if kind := self.kind(name):
             value = self.here(node, f"store_{kind}", self.mangle(name), value)
-        return _changed(node, value=value)  # type: ignore[no-any-return]
+        return _changed(node, value=value)
 
     def Attribute(self, node: ast.Attribute) -> ast.expr:
         return self.send(node, "attribute", self.visit(node.value), self.mangle(node.attr))
@@ -347,26 +331,24 @@ class _Rewriter:
     def Call(self, node: ast.Call) -> ast.expr:
         arguments, words = self.visit(node.args), self.visit(node.keywords)
         function, name = self.visit(node.func), getattr(node.func, "id", "")
-        if any(
-            isinstance(part, ast.Starred) or not getattr(part, "arg", "-")
-            for part in [*arguments, *words]
-        ):
-            return ast.Call(self.send(node, "caller", function), arguments, words, **_where(node))
-        call = self.send(node, "call", function, *arguments, keywords=words)
-        bare = not arguments and not words and name in LOOK_AT_FRAME_WITHOUT_ARGUMENTS
-        if (bare or name in LOOK_AT_FRAME) and self.kind(name) == "global":
-            test = self.here(node, "looks_at_frame", name, node.func)
-            native = _changed(node, args=arguments, keywords=words)
-            return ast.IfExp(
-                test, self.send(node, "frame_call", name, native), call, **_where(node)
-            )
-        return call
+        stars = any(isinstance(part, ast.Starred) for part in arguments)
+        if stars or any(word.arg is None for word in words):
+            call = _changed(node, func=self.send(node, "caller", function), args=arguments)
+            call.keywords = words
+        else:
+            call = self.send(node, "call", function, *arguments, keywords=words)
+        looks = LOOK_AT_FRAME[:-3] if arguments or words else LOOK_AT_FRAME
+        if name not in looks or self.kind(name) != "global":
+            return call
+        test = self.here(node, "looks_at_frame", name, node.func)
+        native = _changed(node, args=arguments, keywords=words)
+        return ast.IfExp(test, self.send(node, "frame_call", name, native), call, **_where(node))
 
     def keyword(self, node: ast.keyword) -> ast.keyword:
         value = self.visit(node.value)
         if node.arg is None:
             value = self.send(node.value, "double_star", value)
-        return _changed(node, value=value)  # type: ignore[no-any-return]
+        return _changed(node, value=value)
 
     def Starred(self, node: ast.Starred) -> ast.expr:
         return _changed(node, value=self.send(node.value, "star", self.visit(node.value)))
@@ -391,7 +373,7 @@ class _Rewriter:
     def BoolOp(self, node: ast.BoolOp) -> ast.expr:
         return self.send(node, "value", self.decide(node, ""))
 
-    def decide(self, node: Any, way: str) -> ast.expr:
+    def decide(self, node: Any, way: str) -> Any:
         """Have the truth of an expression taken once for each of its parts, as CPython does.
 
         `way` is the method that decides: `truth`, which gives a bool, or for an operand of `and`
@@ -403,20 +385,19 @@ class _Rewriter:
                 own = way if way == "truth" else "both" if isinstance(op, ast.And) else "either"
                 operands = [self.decide(value, own) for value in values]
                 return _changed(node, values=[*operands, self.decide(last, way)])
-            case ast.IfExp():
-                return self.parts(
-                    node, body=self.decide(node.body, way), orelse=self.decide(node.orelse, way)
-                )
-            case ast.Compare(ops=[_, _, *_]):
+            case ast.IfExp(body=body, orelse=orelse):
+                body, orelse = self.decide(body, way), self.decide(orelse, way)
+                return self.parts(node, body=body, orelse=orelse)
+            case ast.Compare(left=left, ops=[_, _, *_] as operators, comparators=comparators):
                 # It stays a chain of CPython's, of `<` over links that know their operators.
-                links = [self.send(node.left, "link", self.visit(node.left))]
-                for op, right in zip(node.ops, node.comparators, strict=True):
-                    own = way if right is node.comparators[-1] else "both"
-                    value = self.visit(right)
-                    links.append(self.send(right, "link", value, SYMBOL[type(op)], own))
-                return _changed(
-                    node, left=links[0], ops=[ast.Lt() for _ in node.ops], comparators=links[1:]
-                )
+                links = []
+                for operator, right in zip(operators, comparators, strict=True):
+                    own = way if right is comparators[-1] else "both"
+                    link = self.visit(right), SYMBOL[type(operator)], own
+                    links.append(self.send(right, "link", *link))
+                left = self.send(left, "link", self.visit(left))
+                less = [ast.Lt() for _ in operators]
+                return _changed(node, left=left, ops=less, comparators=links)
             case ast.UnaryOp(op=ast.Not()) if way == "truth":
                 return _changed(node, operand=self.decide(node.operand, way))
             case ast.Constant() if way == "truth":
@@ -502,14 +483,15 @@ class _Rewriter:
             case ast.Name():
                 kind, key = self.kind(node.id), self.mangle(node.id)
                 if not kind:
-                    return node
+                    return _changed(node, ctx=ast.Store())
                 owner = self.send(node, "target", f"bind_{kind}", self.name("__site__", node))
             case ast.Attribute():
                 owner = self.send(node, "target", "set_attribute", self.visit(node.value))
                 key = self.mangle(node.attr)
             case _:
                 owner = self.send(node, "target", "set_item", self.visit(node.value))
-                return _changed(node, value=owner, slice=self.visit(node.slice))
+                stored = ast.Subscript(owner, self.visit(node.slice), ast.Store())
+                return copy_location(stored, node)
         where = _where(node)
         return ast.Subscript(owner, ast.Constant(key, **where), ast.Store(), **where)
 
@@ -561,7 +543,7 @@ class _Rewriter:
         if len(node.targets) == 1:
             return self.assign(self.unpacked(node.targets[0], value), node)
         name = self.temporary()
-        pairs = [(self.name(name, node, ast.Store()), value)]
+        pairs: Pairs = [(self.name(name, node, ast.Store()), value)]
         for target in node.targets:
             pairs += self.unpacked(target, self.name(name, node))
         return self.assign(pairs, node)
@@ -581,11 +563,10 @@ class _Rewriter:
             old = self.visit(_changed(target, ctx=ast.Load()))
             new = self.send(node, "inplace", symbol, old, self.visit(node.value))
             return self.assign([(self.target(target), new)], node)
-        what, key = "attribute", getattr(target, "attr", "")
-        if isinstance(target, ast.Subscript):
-            what, key = "item", self.visit(target.slice)
+        if isinstance(target, ast.Attribute):
+            what, key = "attribute", self.mangle(target.attr)
         else:
-            key = self.mangle(key)
+            what, key = "item", self.visit(target.slice)
         held = self.send(target, "hold", what, self.visit(target.value), key)
         return [self.run(self.send(node, "change", symbol, held, self.visit(node.value)))]
 
@@ -594,21 +575,20 @@ class _Rewriter:
 
     def deleted(self, node: Any) -> list[ast.stmt]:
         match node:
-            case ast.Tuple() | ast.List():
-                return [new for target in node.elts for new in self.deleted(target)]
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                return [new for target in targets for new in self.deleted(target)]
             case ast.Name():
                 kind, key = self.kind(node.id), self.mangle(node.id)
-                native = copy_location(ast.Delete([node]), node)
-                return (
-                    [self.run(self.here(node, f"delete_{kind}", key)), native] if kind else [native]
-                )
+                told = [self.run(self.here(node, f"delete_{kind}", key))] if kind else []
+                native = ast.Delete([self.name(node.id, node, ast.Del())])
+                return [*told, copy_location(native, node)]
             case ast.Attribute():
                 parts = "delete_attribute", self.visit(node.value), self.mangle(node.attr)
             case _:
                 parts = "delete_item", self.visit(node.value), self.visit(node.slice)
         return [self.run(self.send(node, *parts))]
 
-    def For(self, node: ast.For) -> ast.stmt:
+    def For(self, node: ast.For) -> Any:
         iterable = self.send(node.iter, "iterate", self.visit(node.iter))
         target, pairs = self.received(node.target)
         body = [*self.assign(pairs, node.target), *self.visit(node.body)]
@@ -625,28 +605,28 @@ class _Rewriter:
         body += [self.With(_changed(node, items=inner))] if inner else self.visit(node.body)
         return _changed(node, items=[ast.withitem(manager, target)], body=body)
 
-    def Raise(self, node: ast.Raise) -> ast.stmt:
+    def Raise(self, node: ast.Raise) -> Any:
         error = node.exc and self.send(node.exc, "raised", self.visit(node.exc))
         return self.parts(node, exc=error)
 
     def Try(self, node: ast.Try) -> Any:
-        if _leaves(node.finalbody):
+        last = [part for statement in node.finalbody for part in ast.walk(statement)]
+        if any(isinstance(part, ast.Return | ast.Break | ast.Continue) for part in last):
             return self.unobserved(node, "a finally clause with return, break or continue")
         return self.parts(node)
 
     TryStar = Try
 
-    def ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+    def ExceptHandler(self, node: ast.ExceptHandler) -> Any:
         first, name, body = node.body[0], node.name, self.visit(node.body)
         if name and self.kind(name):  # bound by hand, and deleted however the body ends
             outer = self.name(name, node, ast.Store())
-            (name,), self.temporaries = (self.temporary(),), []
-            nothing = ast.Constant(None, **_where(node))
-            last = [*self.assign([(self.target(outer), nothing)], node), *self.deleted(outer)]
-            body = [
-                *self.assign([(self.target(outer), self.name(name, node))], node),
-                copy_location(ast.Try(body, [], [], last), node),
-            ]
+            name = self.temporary()
+            self.temporaries.clear()  # CPython deletes it
+            target, nothing = self.target(outer), ast.Constant(None, **_where(node))
+            last = [*self.assign([(target, nothing)], node), *self.deleted(outer)]
+            within = copy_location(ast.Try(body, [], [], last), node)
+            body = [*self.assign([(target, self.name(name, node))], node), within]
         caught = self.run(self.here(first, "caught", self.send(first, "exception")))
         return self.parts(node, name=name, body=[caught, *body])
 
@@ -661,14 +641,14 @@ class _Rewriter:
                 words = alias.name if alias.asname else top, ""
             else:
                 words = "." * node.level + (node.module or ""), alias.name
-            name, pairs = bound, []
+            name, pairs, names = bound, Pairs(), [alias.name]
             if self.kind(bound):
                 name = self.temporary()
-                alias = _changed(alias, asname=name)
-                pairs = [(self.target(self.name(bound, node)), self.name(name, node))]
-                if top != alias.name and bound == top:  # of a dotted name the first part is bound
-                    aliases, alias = [*aliases, alias], _changed(alias, name=top)
-            aliases.append(alias)
+                pairs.append((self.target(self.name(bound, node)), self.name(name, node)))
+                if not alias.asname and top != alias.name:  # the first part is what is bound
+                    names.append(top)
+            asname = name if pairs else alias.asname
+            aliases += [_changed(alias, name=part, asname=asname) for part in names]
             after.append(self.run(self.here(node, "imported", *words, self.name(name, node))))
             after += self.assign(pairs, node)
         return [_changed(node, names=aliases), *after]

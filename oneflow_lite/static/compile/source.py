@@ -1,7 +1,7 @@
-"""From a code object to the syntax tree it was compiled from: the first step of observing a function.
+"""From a code object to the syntax tree it was compiled from: the first step of observing code.
 
-The file is parsed and compiled once more, and only a function whose code comes out equal, position by
-position, is accepted: a file edited since, a code object patched or made by `exec`, is refused.
+The file is parsed and compiled once more, and only a function whose code comes out equal, column by
+column, is accepted: one of a file that was edited since, or made by `exec`, has no source.
 """
 
 import __future__
@@ -11,11 +11,11 @@ import functools
 import linecache
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
-# The other features are mandatory by now.
+# The features that change what is compiled; the others are mandatory by now.
 FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -34,44 +34,39 @@ class Node(NamedTuple):
     flags: int  # of `from __future__ import …`
 
 
-class _File(NamedTuple):
-    nodes: Mapping[tuple[str, int], list[tuple[FunctionNode, str | None]]]
-    codes: Mapping[tuple[str, int], list[CodeType]]
-
-
 def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     """Return the syntax tree that `code` was compiled from; the globals serve modules in archives.
 
     Raises `NoSource` with the reason where there is none, or where compiling it gives other code.
     """
-    key, flags = (code.co_name, code.co_firstlineno), code.co_flags & FUTURES
-    name, filename = code.co_qualname, code.co_filename
+    name, filename, line = code.co_qualname, code.co_filename, code.co_firstlineno
+    flags = code.co_flags & FUTURES
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
-        file = _file(filename, "".join(lines), flags)
-        if any(_same(code, other) for other in file.codes.get(key, ())):
+        tree, codes = _file(filename, "".join(lines), flags)
+        if any(_same(code, other) for other in codes.get((code.co_name, line), ())):
             break
         linecache.checkcache(filename)  # it may have been edited and imported anew
     else:
         what = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
         raise NoSource(f"{name!r} {what}")
+    found = list(_functions(tree, None, code.co_name, line))
     places = [
         ((line, column), (end_line, end_column))
         for line, end_line, column, end_column in code.co_positions()
-        if line is not None and end_line is not None  # an instruction without a place
+        if line is not None and end_line is not None
         if column is not None
         and end_column is not None
         and (line, column) != (end_line, end_column)
     ]
-    found = file.nodes.get(key, [])
-    if len(found) > 1 and places:  # lambdas: the innermost one in whose body all stands
-        spans = [_span(entry[0].body) for entry in found if isinstance(entry[0], ast.Lambda)]
-        around = {
-            span: entry
-            for span, entry in zip(spans, found, strict=True)
+    if len(found) > 1 and places:  # lambdas: the innermost one in whose body all of them are
+        spans = {_span(entry[0].body): entry for entry in found if isinstance(entry[0], ast.Lambda)}
+        around = [
+            span
+            for span in spans
             if all(span[0] <= start and end <= span[1] for start, end in places)
-        }
-        found = [around[max(around)]] if around else []
+        ]
+        found = [spans[max(around)]] if around else []
     if len(found) != 1:
         what = "cannot be told from others on its line" if found else "is no function"
         raise NoSource(f"{name!r} in {filename!r} {what}")
@@ -84,31 +79,21 @@ def forget() -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _file(filename: str, text: str, flags: int) -> _File:
-    """Parse and compile a file; its functions by name and first line."""
+def _file(
+    filename: str, text: str, flags: int
+) -> tuple[ast.AST, dict[tuple[str, int], list[CodeType]]]:
+    """Parse and compile a file; the code objects inside by name and first line."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were given when the file was imported
+            tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
             module = compile(text, filename, "exec", flags, dont_inherit=True)
-            flags |= ast.PyCF_ONLY_AST
-            tree = compile(text, filename, "exec", flags, dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         raise NoSource(f"{filename!r} does not compile: {error}") from None
     codes = defaultdict(list)
     for code in _codes(module):
         codes[code.co_name, code.co_firstlineno].append(code)
-    nodes = defaultdict(list)
-    todo: list[tuple[ast.AST, str | None]] = [(tree, None)]
-    for node, private in todo:
-        if isinstance(node, ast.Lambda):
-            nodes["<lambda>", node.lineno].append((node, private))
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            line = node.decorator_list[0].lineno if node.decorator_list else node.lineno
-            nodes[node.name, line].append((node, private))
-        body = node.body if isinstance(node, ast.ClassDef) else ()
-        for child in ast.iter_child_nodes(node):
-            todo.append((child, node.name if child in body else private))
-    return _File(nodes, codes)
+    return tree, codes
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -121,14 +106,30 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _same(left: CodeType, right: CodeType) -> bool:
     """Whether two code objects are equal down to the columns, those inside them included."""
-    return (
-        left == right
-        and left.co_qualname == right.co_qualname
-        and list(left.co_positions()) == list(right.co_positions())
-        and all(map(_same, _codes(left), _codes(right)))
+    return all(
+        a == b
+        and a.co_qualname == b.co_qualname
+        and list(a.co_positions()) == list(b.co_positions())
+        for a, b in zip([left, *_codes(left)], [right, *_codes(right)], strict=True)
     )
 
 
-def _span(node: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
+def _functions(
+    node: Any, private: str | None, name: str, line: int
+) -> Iterator[tuple[FunctionNode, str | None]]:
+    """The functions of a name that begin at a line, each with the class around it."""
+    for child in ast.iter_child_nodes(node):
+        inside = isinstance(node, ast.ClassDef) and isinstance(child, ast.stmt)
+        around = node.name if inside else private
+        decorators = getattr(child, "decorator_list", ())
+        start = getattr(decorators[0] if decorators else child, "lineno", line)
+        if start <= line <= getattr(child, "end_lineno", line):
+            own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
+            if isinstance(child, FunctionNode) and own == name and start == line:
+                yield child, around
+            yield from _functions(child, around, name, line)
+
+
+def _span(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
     assert node.end_lineno is not None and node.end_col_offset is not None
     return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)

@@ -77,7 +77,9 @@ class Entering(Native):
         return super().attribute(owner, name)
 
     def compare(self, symbol: str, left: Any, right: Any) -> Any:
-        return self.special({"==": "__eq__", "<": "__lt__"}.get(symbol), super().compare, symbol, left, right)
+        return self.special(
+            {"==": "__eq__", "<": "__lt__"}.get(symbol), super().compare, symbol, left, right
+        )
 
     def binary(self, symbol: str, left: Any, right: Any) -> Any:
         names = {"+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "%": "__mod__"}
@@ -109,7 +111,9 @@ def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
                 and code.co_filename == __file__
             )
             if not ours and code.co_filename != "<string>":
-                lines.append((code.co_name, os.path.basename(code.co_filename), traceback.tb_lineno))
+                lines.append(
+                    (code.co_name, os.path.basename(code.co_filename), traceback.tb_lineno)
+                )
             traceback = traceback.tb_next
         return [type(error).__name__, re.sub(r"0x[0-9a-f]+", "0x", str(error)), lines]
 
@@ -180,7 +184,11 @@ def work_statistics_regression() -> Any:
     import statistics as s
 
     other = [2 * x + (x % 3) for x in NUMBERS]
-    return s.covariance(NUMBERS, other), s.correlation(NUMBERS, other), s.linear_regression(NUMBERS, other)
+    return (
+        s.covariance(NUMBERS, other),
+        s.correlation(NUMBERS, other),
+        s.linear_regression(NUMBERS, other),
+    )
 
 
 def work_statistics_error() -> Any:
@@ -193,7 +201,19 @@ def work_fractions() -> Any:
     from fractions import Fraction as F
 
     a, b = F(3, 4), F("-2/7")
-    return a + b, a - b, a * b, a / b, a % b, a**3, a < b, F(1.25).limit_denominator(3), round(a, 1), hash(a), divmod(a, b)
+    return (
+        a + b,
+        a - b,
+        a * b,
+        a / b,
+        a % b,
+        a**3,
+        a < b,
+        F(1.25).limit_denominator(3),
+        round(a, 1),
+        hash(a),
+        divmod(a, b),
+    )
 
 
 def work_fractions_error() -> Any:
@@ -263,7 +283,14 @@ def work_pure_operator() -> Any:
     o = PURE_OPERATOR
     getter, items = o.attrgetter("real", "imag"), o.itemgetter(1, 2)
     one = getter(3 + 4j), items("abc"), o.methodcaller("upper")("x"), o.length_hint([1, 2])
-    return one, o.countOf(NUMBERS, 5), o.indexOf(NUMBERS, 9), o.concat([1], [2]), repr(items), o.iconcat([1], [2])
+    return (
+        one,
+        o.countOf(NUMBERS, 5),
+        o.indexOf(NUMBERS, 9),
+        o.concat([1], [2]),
+        repr(items),
+        o.iconcat([1], [2]),
+    )
 
 
 def work_pure_operator_error() -> Any:
@@ -285,7 +312,14 @@ def work_pure_functools() -> Any:
 
     values = [square(x) for x in (1, 2, 1, 3, 2)]
     add = f.partial(lambda a, b, c=0: (a, b, c), 1, c=3)
-    return values, calls, tuple(square.cache_info()), add(2), f.reduce(lambda a, b: a * b, NUMBERS), f.cmp_to_key(lambda a, b: b - a)(1) < f.cmp_to_key(lambda a, b: a)(2)
+    return (
+        values,
+        calls,
+        tuple(square.cache_info()),
+        add(2),
+        f.reduce(lambda a, b: a * b, NUMBERS),
+        f.cmp_to_key(lambda a, b: b - a)(1) < f.cmp_to_key(lambda a, b: a)(2),
+    )
 
 
 def work_functools_dispatch() -> Any:
@@ -334,14 +368,27 @@ def work_difflib() -> Any:
 
     a, b = TEXT.split(), TEXT.replace("better", "worse").split()[2:]
     matcher = difflib.SequenceMatcher(None, a, b)
-    one = matcher.ratio(), matcher.quick_ratio(), matcher.get_opcodes(), difflib.get_close_matches("apel", ["ape", "apple", "x"])
-    return one, list(difflib.unified_diff(a, b, "x", "y", n=1)), list(difflib.ndiff(a[:6], b[:6])), list(difflib.context_diff(a, b))
+    one = (
+        matcher.ratio(),
+        matcher.quick_ratio(),
+        matcher.get_opcodes(),
+        difflib.get_close_matches("apel", ["ape", "apple", "x"]),
+    )
+    return (
+        one,
+        list(difflib.unified_diff(a, b, "x", "y", n=1)),
+        list(difflib.ndiff(a[:6], b[:6])),
+        list(difflib.context_diff(a, b)),
+    )
 
 
 def work_difflib_html() -> Any:
     import difflib
 
-    return difflib.HtmlDiff(wrapcolumn=20).make_table(TEXT.splitlines(), TEXT.upper().splitlines(), context=True)
+    difflib.HtmlDiff._default_prefix = 0
+    return difflib.HtmlDiff(wrapcolumn=20).make_table(
+        TEXT.splitlines(), TEXT.upper().splitlines(), context=True
+    )
 
 
 def work_difflib_error() -> Any:
@@ -355,8 +402,19 @@ def work_json_encoder() -> Any:
 
     value = {"a": [1, 2.5, None, True, float("inf")], "é": {"x": "\n\u2028"}, "z": (1,), 3: False}
     text = "".join(e.JSONEncoder(indent=2, sort_keys=False).iterencode(value))
-    compact = e._make_iterencode({}, e.JSONEncoder().default, e.py_encode_basestring_ascii, None, repr, ":", ",", False, True, False)
-    return text, "".join(compact(value, 0)), e.py_encode_basestring("\x01\"é")
+    compact = e._make_iterencode(
+        {},
+        e.JSONEncoder().default,
+        e.py_encode_basestring_ascii,
+        None,
+        repr,
+        ":",
+        ",",
+        False,
+        True,
+        False,
+    )
+    return text, "".join(compact(value, 0)), e.py_encode_basestring('\x01"é')
 
 
 def work_json_circular() -> Any:
@@ -372,7 +430,11 @@ def work_json_decoder() -> Any:
     import json.scanner as s
 
     decoder = d.JSONDecoder()
-    decoder.parse_string, decoder.parse_object, decoder.parse_array = d.py_scanstring, d.JSONObject, d.JSONArray
+    decoder.parse_string, decoder.parse_object, decoder.parse_array = (
+        d.py_scanstring,
+        d.JSONObject,
+        d.JSONArray,
+    )
     decoder.scan_once = s.py_make_scanner(decoder)
     return decoder.decode(' {"a": [1, -2.5e3, "\\u00e9\\n", {}], "b": null, "c": [true, false]} ')
 
@@ -382,7 +444,11 @@ def work_json_decoder_error() -> Any:
     import json.scanner as s
 
     decoder = d.JSONDecoder()
-    decoder.parse_string, decoder.parse_object, decoder.parse_array = d.py_scanstring, d.JSONObject, d.JSONArray
+    decoder.parse_string, decoder.parse_object, decoder.parse_array = (
+        d.py_scanstring,
+        d.JSONObject,
+        d.JSONArray,
+    )
     decoder.scan_once = s.py_make_scanner(decoder)
     return decoder.decode('{"a": [1, 2,, 3]}')
 
@@ -417,7 +483,12 @@ def work_calendar() -> Any:
     import calendar
 
     cal = calendar.TextCalendar(6)
-    one = cal.formatmonth(2024, 2), cal.formatyear(2023, m=4), calendar.monthrange(2024, 2), calendar.leapdays(1900, 2000)
+    one = (
+        cal.formatmonth(2024, 2),
+        cal.formatyear(2023, m=4),
+        calendar.monthrange(2024, 2),
+        calendar.leapdays(1900, 2000),
+    )
     return one, calendar.HTMLCalendar().formatmonth(2024, 5), list(cal.itermonthdays2(2024, 1))[:9]
 
 
@@ -442,9 +513,26 @@ def work_datetime() -> Any:
     d = DATETIME
     a, b = d.datetime(2024, 2, 29, 12, 30, 5, 7), d.date(2023, 12, 31)
     delta = d.timedelta(days=3, hours=5, microseconds=9) * 2
-    one = str(a + delta), a.isoformat(" ", "minutes"), b.isocalendar()[1], str(a - d.datetime(2020, 1, 1)), b.strftime("%d %j")
-    two = d.datetime.fromisoformat("2024-02-29T12:30:05+02:00").utctimetuple().tm_hour, a < a + delta, repr(delta), a.replace(year=2028).ctime()
-    return one, two, d.timezone(d.timedelta(hours=-3, minutes=-30), "x").tzname(None), d.date.fromordinal(738000).weekday(), delta // d.timedelta(hours=7)
+    one = (
+        str(a + delta),
+        a.isoformat(" ", "minutes"),
+        b.isocalendar()[1],
+        str(a - d.datetime(2020, 1, 1)),
+        b.strftime("%d %j"),
+    )
+    two = (
+        d.datetime.fromisoformat("2024-02-29T12:30:05+02:00").utctimetuple().tm_hour,
+        a < a + delta,
+        repr(delta),
+        a.replace(year=2028).ctime(),
+    )
+    return (
+        one,
+        two,
+        d.timezone(d.timedelta(hours=-3, minutes=-30), "x").tzname(None),
+        d.date.fromordinal(738000).weekday(),
+        delta // d.timedelta(hours=7),
+    )
 
 
 def work_datetime_error() -> Any:
@@ -463,14 +551,27 @@ def work_colorsys() -> Any:
     import colorsys as c
 
     rgb = 0.2, 0.4, 0.9
-    return c.rgb_to_hsv(*rgb), c.hsv_to_rgb(*c.rgb_to_hsv(*rgb)), c.rgb_to_hls(*rgb), c.hls_to_rgb(0.1, 0.5, 0.3), c.rgb_to_yiq(*rgb), c.yiq_to_rgb(0.3, 0.1, 0.2)
+    return (
+        c.rgb_to_hsv(*rgb),
+        c.hsv_to_rgb(*c.rgb_to_hsv(*rgb)),
+        c.rgb_to_hls(*rgb),
+        c.hls_to_rgb(0.1, 0.5, 0.3),
+        c.rgb_to_yiq(*rgb),
+        c.yiq_to_rgb(0.3, 0.1, 0.2),
+    )
 
 
 def work_string() -> Any:
     import string
 
     t = string.Template("$who owes ${what} $$5 $missing")
-    return string.capwords("a bC  d"), t.safe_substitute(who="x", what="y"), string.Formatter().format("{0:>{w}} {a.real!r} {b[k]}", "z", w=5, a=2, b={"k": 1}), t.is_valid(), t.get_identifiers()
+    return (
+        string.capwords("a bC  d"),
+        t.safe_substitute(who="x", what="y"),
+        string.Formatter().format("{0:>{w}} {a.real!r} {b[k]}", "z", w=5, a=2, b={"k": 1}),
+        t.is_valid(),
+        t.get_identifiers(),
+    )
 
 
 def work_string_error() -> Any:
@@ -488,7 +589,11 @@ def work_string_key_error() -> Any:
 def work_re_parser() -> Any:
     from re import _compiler, _parser
 
-    patterns = [r"(?P<a>x+)|[^a-z\d]*?(?=b)(?<!c)\bq{2,3}", r"(?i:a|b|c)(?:de|df)\1?".replace(r"\1", "(z)"), r"\N{DIGIT ONE}[\w-]$"]
+    patterns = [
+        r"(?P<a>x+)|[^a-z\d]*?(?=b)(?<!c)\bq{2,3}",
+        r"(?i:a|b|c)(?:de|df)\1?".replace(r"\1", "(z)"),
+        r"\N{DIGIT ONE}[\w-]$",
+    ]
     parsed = [_parser.parse(pattern) for pattern in patterns]
     template = getattr(_parser, "parse_template", None)
     codes = [_compiler._code(p, p.state.flags) for p in parsed]
@@ -560,7 +665,11 @@ def work_ast_transform() -> Any:
             return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
 
     tree = ast.fix_missing_locations(Swap().visit(ast.parse("1; foo + bar(x); y = 2")))
-    return ast.dump(tree), [type(n).__name__ for n in ast.walk(tree)], ast.get_source_segment("a + b", ast.parse("a + b").body[0])
+    return (
+        ast.dump(tree),
+        [type(n).__name__ for n in ast.walk(tree)],
+        ast.get_source_segment("a + b", ast.parse("a + b").body[0]),
+    )
 
 
 def work_tokenize() -> Any:
@@ -569,7 +678,11 @@ def work_tokenize() -> Any:
 
     source = "def f(a, b=1):\n    '''x\n    y'''\n    return a @ b != 0x1F # c\n"
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    return [tuple(t)[:2] for t in tokens], tokenize.untokenize(tokens), tokenize.detect_encoding(io.BytesIO(b"# coding: latin-1\n").readline)
+    return (
+        [tuple(t)[:2] for t in tokens],
+        tokenize.untokenize(tokens),
+        tokenize.detect_encoding(io.BytesIO(b"# coding: latin-1\n").readline),
+    )
 
 
 def work_tokenize_error() -> Any:
@@ -583,9 +696,26 @@ def work_ipaddress() -> Any:
     import ipaddress as i
 
     net = i.ip_network("192.168.0.0/29")
-    one = list(net.hosts()), net.broadcast_address, net.supernet(), [*net.subnets(new_prefix=30)], i.ip_address("::ffff:1.2.3.4").ipv4_mapped
-    two = list(i.summarize_address_range(i.ip_address("10.0.0.1"), i.ip_address("10.0.0.9"))), list(i.collapse_addresses([net, i.ip_network("192.168.0.8/29")]))
-    return one, two, i.ip_address("2001:db8::1").exploded, i.ip_address("10.0.0.1").is_private, i.ip_address(5) + 3, i.ip_interface("1.2.3.4/24").network, net.overlaps(i.ip_network("192.168.0.4/30"))
+    one = (
+        list(net.hosts()),
+        net.broadcast_address,
+        net.supernet(),
+        [*net.subnets(new_prefix=30)],
+        i.ip_address("::ffff:1.2.3.4").ipv4_mapped,
+    )
+    two = (
+        list(i.summarize_address_range(i.ip_address("10.0.0.1"), i.ip_address("10.0.0.9"))),
+        list(i.collapse_addresses([net, i.ip_network("192.168.0.8/29")])),
+    )
+    return (
+        one,
+        two,
+        i.ip_address("2001:db8::1").exploded,
+        i.ip_address("10.0.0.1").is_private,
+        i.ip_address(5) + 3,
+        i.ip_interface("1.2.3.4/24").network,
+        net.overlaps(i.ip_network("192.168.0.4/30")),
+    )
 
 
 def work_ipaddress_error() -> Any:
@@ -609,9 +739,27 @@ def work_ipaddress_six() -> Any:
 def work_urllib() -> Any:
     from urllib import parse as p
 
-    one = p.urlparse("https://u:p@Host.org:80/a/b;c?d=1&e=2#f"), p.urljoin("http://a/b/c/d", "../e?x#y"), p.quote("a b/é&"), p.unquote("a%20%C3%A9")
-    two = p.parse_qs("a=1&b=2&a=3&c=", keep_blank_values=True), p.urlencode({"a": [1, 2], "b c": "é"}, doseq=True), p.urlsplit("//x:1/y").port
-    return one, one[0].hostname, one[0].geturl(), two, p.urldefrag("a#b"), p.parse_qsl("x=1;y", separator=";"), p.quote_plus("a b"), p.unquote_to_bytes("%ff")
+    one = (
+        p.urlparse("https://u:p@Host.org:80/a/b;c?d=1&e=2#f"),
+        p.urljoin("http://a/b/c/d", "../e?x#y"),
+        p.quote("a b/é&"),
+        p.unquote("a%20%C3%A9"),
+    )
+    two = (
+        p.parse_qs("a=1&b=2&a=3&c=", keep_blank_values=True),
+        p.urlencode({"a": [1, 2], "b c": "é"}, doseq=True),
+        p.urlsplit("//x:1/y").port,
+    )
+    return (
+        one,
+        one[0].hostname,
+        one[0].geturl(),
+        two,
+        p.urldefrag("a#b"),
+        p.parse_qsl("x=1;y", separator=";"),
+        p.quote_plus("a b"),
+        p.unquote_to_bytes("%ff"),
+    )
 
 
 def work_urllib_error() -> Any:
@@ -629,8 +777,23 @@ def work_urllib_ipv6_error() -> Any:
 def work_posixpath() -> Any:
     import posixpath as p
 
-    one = p.join("a", "/b", "c"), p.normpath("a//b/../c/."), p.relpath("/a/b/c", "/a/d"), p.commonpath(["/a/b", "/a/c"]), p.splitext("x.tar.gz")
-    return one, p.expanduser("~nobody-at-all/x"), p.expandvars("$HOME_NOT_THERE/${A}"), p.isabs("/x"), p.split("/a/b"), p.dirname("a/b"), p.basename("a/b"), p.commonprefix(["abc", "abd"])
+    one = (
+        p.join("a", "/b", "c"),
+        p.normpath("a//b/../c/."),
+        p.relpath("/a/b/c", "/a/d"),
+        p.commonpath(["/a/b", "/a/c"]),
+        p.splitext("x.tar.gz"),
+    )
+    return (
+        one,
+        p.expanduser("~nobody-at-all/x"),
+        p.expandvars("$HOME_NOT_THERE/${A}"),
+        p.isabs("/x"),
+        p.split("/a/b"),
+        p.dirname("a/b"),
+        p.basename("a/b"),
+        p.commonprefix(["abc", "abd"]),
+    )
 
 
 def work_posixpath_error() -> Any:
@@ -648,13 +811,23 @@ def work_posixpath_type_error() -> Any:
 def work_ntpath() -> Any:
     import ntpath as p
 
-    return p.join("C:\\a", "D:b", "c"), p.splitdrive("\\\\host\\share\\x"), p.normpath("c:/a/../b"), p.relpath("c:\\a\\b", "c:\\a"), p.commonpath(["c:\\a\\b", "C:/a/c"])
+    return (
+        p.join("C:\\a", "D:b", "c"),
+        p.splitdrive("\\\\host\\share\\x"),
+        p.normpath("c:/a/../b"),
+        p.relpath("c:\\a\\b", "c:\\a"),
+        p.commonpath(["c:\\a\\b", "C:/a/c"]),
+    )
 
 
 def work_fnmatch() -> Any:
     import fnmatch
 
-    return fnmatch.filter(["a.py", "b.txt", "c.pyc"], "*.py?"), fnmatch.translate("[!a-c]*x?[]]"), fnmatch.fnmatchcase("abc", "a[b]*")
+    return (
+        fnmatch.filter(["a.py", "b.txt", "c.pyc"], "*.py?"),
+        fnmatch.translate("[!a-c]*x?[]]"),
+        fnmatch.fnmatchcase("abc", "a[b]*"),
+    )
 
 
 def work_html() -> Any:
@@ -694,7 +867,9 @@ class _Tags:
 
 
 def work_html_parser() -> Any:
-    return _Tags().feed("<!DOCTYPE html><p class=x id='y' z>a&amp;b<br/><!-- c --></p><script>if (a<b) {}</script><a href=\"q?x&lt\">&#65;")
+    return _Tags().feed(
+        "<!DOCTYPE html><p class=x id='y' z>a&amp;b<br/><!-- c --></p><script>if (a<b) {}</script><a href=\"q?x&lt\">&#65;"
+    )
 
 
 def work_email() -> Any:
@@ -708,14 +883,29 @@ def work_email() -> Any:
     message.attach(MIMEText("<b>x</b>", "html"))
     text = message.as_string()
     parsed = message_from_string(text, policy=policy.default)
-    return text, parsed["to"].addresses[0].username, [part.get_content_type() for part in parsed.walk()], parsed.get_body(("html",)).get_content()
+    return (
+        text,
+        parsed["to"].addresses[0].username,
+        [part.get_content_type() for part in parsed.walk()],
+        parsed.get_body(("html",)).get_content(),
+    )
 
 
 def work_email_headers() -> Any:
     from email import header, utils
 
-    one = header.decode_header("=?utf-8?q?h=C3=A9?= x"), header.Header("é" * 60, "utf-8").encode(), utils.parseaddr("A B <a@b>")
-    return one, utils.formataddr(("é", "a@b.c")), utils.parsedate_tz("Mon, 20 Nov 1995 19:12:08 -0500"), utils.getaddresses(["a <b@c>, d@e"]), utils.formatdate(0)
+    one = (
+        header.decode_header("=?utf-8?q?h=C3=A9?= x"),
+        header.Header("é" * 60, "utf-8").encode(),
+        utils.parseaddr("A B <a@b>"),
+    )
+    return (
+        one,
+        utils.formataddr(("é", "a@b.c")),
+        utils.parsedate_tz("Mon, 20 Nov 1995 19:12:08 -0500"),
+        utils.getaddresses(["a <b@c>, d@e"]),
+        utils.formatdate(0),
+    )
 
 
 def work_email_message() -> Any:
@@ -726,7 +916,12 @@ def work_email_message() -> Any:
     m.set_content("hello\n")
     m.add_alternative("<p>hello</p>", subtype="html")
     del m["subject"]
-    return m.items()[:2], m.is_multipart(), m["date"].datetime.year, [p.get_content() for p in m.iter_parts()]
+    return (
+        m.items()[:2],
+        m.is_multipart(),
+        m["date"].datetime.year,
+        [p.get_content() for p in m.iter_parts()],
+    )
 
 
 def work_email_error() -> Any:
@@ -746,13 +941,21 @@ def work_copy() -> Any:
 
     node = copy.deepcopy(Node())
     shared = [[1], {"a": {2}}]
-    return node.me is node, node.items, copy.copy(shared)[0] is shared[0], copy.deepcopy((1, (2, [3]))), copy.deepcopy({1: shared})
+    return (
+        node.me is node,
+        node.items,
+        copy.copy(shared)[0] is shared[0],
+        copy.deepcopy((1, (2, [3]))),
+        copy.deepcopy({1: shared}),
+    )
 
 
 def work_copy_error() -> Any:
     import copy
 
-    return copy.deepcopy(iter(sys.__dict__.get("nothing", "x").__class__.__mro__).__reduce__()[0].__self__)
+    return copy.deepcopy(
+        iter(sys.__dict__.get("nothing", "x").__class__.__mro__).__reduce__()[0].__self__
+    )
 
 
 def work_copyreg() -> Any:
@@ -765,7 +968,11 @@ def work_copyreg() -> Any:
             self.a, self.__b = 1, 2
 
     new = copyreg.__newobj__(Slotted)
-    return copyreg._slotnames(Slotted), type(new).__name__, copyreg.__reduce_ex__(_Tags(), 1)[1][0].__name__
+    return (
+        copyreg._slotnames(Slotted),
+        type(new).__name__,
+        copyreg.__reduce_ex__(_Tags(), 1)[1][0].__name__,
+    )
 
 
 def work_copyreg_error() -> Any:
@@ -781,8 +988,28 @@ def work_random() -> Any:
     import random
 
     r = random.Random(5)
-    one = r.randint(1, 99), r.choice("abc"), r.sample(range(50), 4), r.shuffle(NUMBERS[:]), r.choices("xyz", [1, 2, 3], k=4), r.uniform(1, 2)
-    return one, r.gauss(0, 1), r.betavariate(2, 3), r.gammavariate(0.5, 1), r.triangular(), r.vonmisesvariate(0, 1), r.randrange(0, 50, 7), r.expovariate(2), r.normalvariate(), r.paretovariate(3), r.weibullvariate(1, 2), r.lognormvariate(0, 1)
+    one = (
+        r.randint(1, 99),
+        r.choice("abc"),
+        r.sample(range(50), 4),
+        r.shuffle(NUMBERS[:]),
+        r.choices("xyz", [1, 2, 3], k=4),
+        r.uniform(1, 2),
+    )
+    return (
+        one,
+        r.gauss(0, 1),
+        r.betavariate(2, 3),
+        r.gammavariate(0.5, 1),
+        r.triangular(),
+        r.vonmisesvariate(0, 1),
+        r.randrange(0, 50, 7),
+        r.expovariate(2),
+        r.normalvariate(),
+        r.paretovariate(3),
+        r.weibullvariate(1, 2),
+        r.lognormvariate(0, 1),
+    )
 
 
 def work_random_error() -> Any:
@@ -803,8 +1030,36 @@ def work_decimal() -> Any:
     with d.localcontext() as context:
         context.prec = 20
         a, b = d.Decimal("3.14159"), d.Decimal(-2)
-        one = a + b, a * b, a / b, a % b, a // b, a**3, a.sqrt(), b.exp(), a.ln(), a.quantize(d.Decimal("0.01")), a < b, str(a.log10())
-        return one, format(a, "+012.3f"), a.to_eng_string(), b.copy_abs(), a.fma(2, 3), round(a, 2), int(a), hash(a), d.Decimal((1, (1, 2), -1)), d.Decimal("NaN").is_nan(), a.as_integer_ratio(), a.next_plus(), max(a, b), f"{a:e}"
+        one = (
+            a + b,
+            a * b,
+            a / b,
+            a % b,
+            a // b,
+            a**3,
+            a.sqrt(),
+            b.exp(),
+            a.ln(),
+            a.quantize(d.Decimal("0.01")),
+            a < b,
+            str(a.log10()),
+        )
+        return (
+            one,
+            format(a, "+012.3f"),
+            a.to_eng_string(),
+            b.copy_abs(),
+            a.fma(2, 3),
+            round(a, 2),
+            int(a),
+            hash(a),
+            d.Decimal((1, (1, 2), -1)),
+            d.Decimal("NaN").is_nan(),
+            a.as_integer_ratio(),
+            a.next_plus(),
+            max(a, b),
+            f"{a:e}",
+        )
 
 
 def work_decimal_error() -> Any:
@@ -824,8 +1079,26 @@ def work_collections() -> Any:
 
     count = Counter("abracadabra")
     chain = ChainMap({"a": 1}, {"a": 2, "b": 3}).new_child({"c": 4})
-    one = count.most_common(2), count + Counter("bz"), count - Counter("aaa"), sorted(count.elements()), count.total(), +count, count & Counter("ab")
-    return one, dict(chain), chain.maps, len(chain), chain.parents["a"], UserList([3, 1]) + [2], UserString("ab").upper(), UserDict(a=1) | {"b": 2}, deque([1], 3)
+    one = (
+        count.most_common(2),
+        count + Counter("bz"),
+        count - Counter("aaa"),
+        sorted(count.elements()),
+        count.total(),
+        +count,
+        count & Counter("ab"),
+    )
+    return (
+        one,
+        dict(chain),
+        chain.maps,
+        len(chain),
+        chain.parents["a"],
+        UserList([3, 1]) + [2],
+        UserString("ab").upper(),
+        UserDict(a=1) | {"b": 2},
+        deque([1], 3),
+    )
 
 
 def work_collections_namedtuple() -> Any:
@@ -869,7 +1142,14 @@ def work_collections_abc() -> Any:
     words.reverse()
     words += ["d"]
     words.remove("b")
-    return words.w, words.index("a"), words.count("c"), words.pop(), "a" in words, list(reversed(words))
+    return (
+        words.w,
+        words.index("a"),
+        words.count("c"),
+        words.pop(),
+        "a" in words,
+        list(reversed(words)),
+    )
 
 
 def work_pure_ordered_dict() -> Any:
@@ -879,7 +1159,13 @@ def work_pure_ordered_dict() -> Any:
     d.move_to_end("a")
     d.move_to_end("c", last=False)
     del d["b"]
-    return list(d.items()), d.popitem(), d.setdefault("q", 5), list(reversed(d)), d == {"c": 3, "q": 5}
+    return (
+        list(d.items()),
+        d.popitem(),
+        d.setdefault("q", 5),
+        list(reversed(d)),
+        d == {"c": 3, "q": 5},
+    )
 
 
 def work_contextlib() -> Any:
@@ -905,7 +1191,11 @@ def work_contextlib() -> Any:
         log.append(a)
         raise KeyError("x")
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.closing(io.StringIO()) as f, contextlib.nullcontext(3) as three:
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.closing(io.StringIO()) as f,
+        contextlib.nullcontext(3) as three,
+    ):
         print("hello", f.closed, three)
     return log, out.getvalue()
 
@@ -936,7 +1226,15 @@ def work_dataclasses() -> Any:
             self.area = self.x * self.y
 
     p = Point(3)
-    return p, d.asdict(p), d.astuple(p), d.replace(p, x=5), [f.name for f in d.fields(p)], Point(1) < p, d.is_dataclass(p)
+    return (
+        p,
+        d.asdict(p),
+        d.astuple(p),
+        d.replace(p, x=5),
+        [f.name for f in d.fields(p)],
+        Point(1) < p,
+        d.is_dataclass(p),
+    )
 
 
 def work_dataclasses_error() -> Any:
@@ -975,7 +1273,17 @@ def work_enum() -> Any:
         B = enum.auto()
         AB = A | B
 
-    return Color(1), list(Color), Color["GREEN"].lower, Color.CRIMSON is Color.RED, Flags.A | Flags.B, ~Flags.A, list(Flags.AB), Flags.A in Flags.AB, Color.__members__
+    return (
+        Color(1),
+        list(Color),
+        Color["GREEN"].lower,
+        Color.CRIMSON is Color.RED,
+        Flags.A | Flags.B,
+        ~Flags.A,
+        list(Flags.AB),
+        Flags.A in Flags.AB,
+        Color.__members__,
+    )
 
 
 def work_enum_error() -> Any:
@@ -998,7 +1306,16 @@ def work_inspect() -> Any:
     s = inspect.signature(f)
     bound = s.bind(1, d=2, z=3)
     bound.apply_defaults()
-    return str(s), bound.arguments, inspect.getdoc(f), inspect.getfullargspec(f), inspect.isgeneratorfunction(f), inspect.cleandoc(" a\n   b\n"), str(s.replace(return_annotation=int)), [str(p.kind) for p in s.parameters.values()]
+    return (
+        str(s),
+        bound.arguments,
+        inspect.getdoc(f),
+        inspect.getfullargspec(f),
+        inspect.isgeneratorfunction(f),
+        inspect.cleandoc(" a\n   b\n"),
+        str(s.replace(return_annotation=int)),
+        [str(p.kind) for p in s.parameters.values()],
+    )
 
 
 def work_inspect_error() -> Any:
@@ -1016,17 +1333,34 @@ def work_inspect_missing() -> Any:
 def work_inspect_source() -> Any:
     import inspect
 
-    return inspect.getsource(work_heapq), inspect.getmodulename("/a/b.py"), inspect.getmro(bool), inspect.isclass(int), len(inspect.getmembers(_Tags))
+    return (
+        inspect.getsource(work_heapq),
+        inspect.getmodulename("/a/b.py"),
+        inspect.getmro(bool),
+        inspect.isclass(int),
+        len(inspect.getmembers(_Tags)),
+    )
 
 
 def work_pprint() -> Any:
     import collections
     import pprint
 
-    value = {"k" * 20: [list(range(30)), {"a": ("x" * 60, "y z " * 30)}], "b": {1, 2, 3}, "c": collections.OrderedDict(a=1), "d": b"z" * 100, "e": collections.Counter("aab")}
+    value = {
+        "k" * 20: [list(range(30)), {"a": ("x" * 60, "y z " * 30)}],
+        "b": {1, 2, 3},
+        "c": collections.OrderedDict(a=1),
+        "d": b"z" * 100,
+        "e": collections.Counter("aab"),
+    }
     loop: list = [1]
     loop.append(loop)
-    return pprint.pformat(value, width=40), pprint.pformat(value, compact=True, depth=2), pprint.isrecursive(loop), pprint.saferepr(loop)[:12]
+    return (
+        pprint.pformat(value, width=40),
+        pprint.pformat(value, compact=True, depth=2),
+        pprint.isrecursive(loop),
+        pprint.saferepr(loop)[:12],
+    )
 
 
 def work_pprint_error() -> Any:
@@ -1038,7 +1372,12 @@ def work_pprint_error() -> Any:
 def work_shlex() -> Any:
     import shlex
 
-    return shlex.split("a 'b c' \"d\\\"e\" f\\ g # h", comments=True), shlex.quote("it's"), shlex.join(["a b", "c"]), list(shlex.shlex("x=1;y>2 'q'", punctuation_chars=True))
+    return (
+        shlex.split('a \'b c\' "d\\"e" f\\ g # h', comments=True),
+        shlex.quote("it's"),
+        shlex.join(["a b", "c"]),
+        list(shlex.shlex("x=1;y>2 'q'", punctuation_chars=True)),
+    )
 
 
 def work_shlex_error() -> Any:
@@ -1052,14 +1391,31 @@ def work_configparser() -> Any:
     import io
 
     c = configparser.ConfigParser(allow_no_value=True)
-    c.read_string("[DEFAULT]\nroot = /x\n[a]\npath = %(root)s/y\nn: 3\nflag\nlong = 1\n  2\n[b]\non = yes\n")
+    c.read_string(
+        "[DEFAULT]\nroot = /x\n[a]\npath = %(root)s/y\nn: 3\nflag\nlong = 1\n  2\n[b]\non = yes\n"
+    )
     c["a"]["new"] = "v"
     out = io.StringIO()
     c.write(out)
-    one = c.sections(), c.get("a", "path"), c.getint("a", "n"), c.getboolean("b", "on"), c.items("b"), c.get("a", "q", fallback=None), dict(c["a"])
+    one = (
+        c.sections(),
+        c.get("a", "path"),
+        c.getint("a", "n"),
+        c.getboolean("b", "on"),
+        c.items("b"),
+        c.get("a", "q", fallback=None),
+        dict(c["a"]),
+    )
     extended = configparser.ConfigParser(interpolation=configparser.ExtendedInterpolation())
     extended.read_dict({"x": {"a": "1"}, "y": {"b": "${x:a}2"}})
-    return one, out.getvalue(), extended["y"]["b"], c.has_option("a", "flag"), c.remove_section("b"), "a" in c
+    return (
+        one,
+        out.getvalue(),
+        extended["y"]["b"],
+        c.has_option("a", "flag"),
+        c.remove_section("b"),
+        "a" in c,
+    )
 
 
 def work_configparser_error() -> Any:
@@ -1110,7 +1466,9 @@ def work_argparse_subcommands() -> Any:
     run = commands.add_parser("run", aliases=["r"])
     run.add_argument("--fast", action=argparse.BooleanOptionalAction)
     run.set_defaults(func=len)
-    return sorted(vars(p.parse_args(["run", "--no-fast"])).items(), key=str), p.format_help().replace("options", "")
+    return sorted(
+        vars(p.parse_args(["run", "--no-fast"])).items(), key=str
+    ), p.format_help().replace("options", "")
 
 
 def work_argparse_error() -> Any:
@@ -1143,7 +1501,9 @@ def work_optparse_error() -> Any:
 def work_getopt() -> Any:
     import getopt
 
-    return getopt.gnu_getopt(["a", "-x", "1", "--yes", "--num=3", "b"], "x:v", ["yes", "num="]), getopt.getopt(["--n", "1"], "", ["num="])
+    return getopt.gnu_getopt(
+        ["a", "-x", "1", "--yes", "--num=3", "b"], "x:v", ["yes", "num="]
+    ), getopt.getopt(["--n", "1"], "", ["num="])
 
 
 def work_getopt_error() -> Any:
@@ -1175,7 +1535,14 @@ def work_numbers() -> Any:
     import numbers
     from fractions import Fraction
 
-    return isinstance(3, numbers.Integral), isinstance(Fraction(1), numbers.Rational), complex(Fraction(1, 2)), Fraction(1, 2).conjugate(), float(Fraction(1, 4)), Fraction(3, 2).real
+    return (
+        isinstance(3, numbers.Integral),
+        isinstance(Fraction(1), numbers.Rational),
+        complex(Fraction(1, 2)),
+        Fraction(1, 2).conjugate(),
+        float(Fraction(1, 4)),
+        Fraction(3, 2).real,
+    )
 
 
 def work_sched() -> Any:
@@ -1228,7 +1595,15 @@ def work_types() -> Any:
 
     C = types.new_class("C", (dict,), {}, lambda ns: ns.update(a=1))
     meta, ns, kw = types.prepare_class("D", (int,), {"k": 1})
-    return Old().x, C.a, C.__mro__[1], meta, kw, types.resolve_bases((list[int],)), types.SimpleNamespace(a=1)
+    return (
+        Old().x,
+        C.a,
+        C.__mro__[1],
+        meta,
+        kw,
+        types.resolve_bases((list[int],)),
+        types.SimpleNamespace(a=1),
+    )
 
 
 def work_typing() -> Any:
@@ -1241,7 +1616,17 @@ def work_typing() -> Any:
 
     def f(a: int, b: t.Optional[str] = None) -> list[int]: ...
 
-    return str(t.Union[int, str, None]), t.get_type_hints(f), Box[int], t.get_origin(Box[int]), t.get_args(dict[str, int]), t.List[T][int], t.cast(int, "x"), t.Callable[[int], str], t.Literal[1, "a"]
+    return (
+        str(t.Union[int, str, None]),
+        t.get_type_hints(f),
+        Box[int],
+        t.get_origin(Box[int]),
+        t.get_args(dict[str, int]),
+        t.List[T][int],
+        t.cast(int, "x"),
+        t.Callable[[int], str],
+        t.Literal[1, "a"],
+    )
 
 
 def work_typing_error() -> Any:
@@ -1261,7 +1646,15 @@ def work_reprlib() -> Any:
 
     r = reprlib.Repr()
     r.maxlist = 3
-    return r.repr(NUMBERS), r.repr({i: i for i in range(9)}), r.repr("x" * 99), r.repr({1, 2}), r.repr((1,)), r.repr([[[[[[[1]]]]]]]), r.repr(10**80)
+    return (
+        r.repr(NUMBERS),
+        r.repr({i: i for i in range(9)}),
+        r.repr("x" * 99),
+        r.repr({1, 2}),
+        r.repr((1,)),
+        r.repr([[[[[[[1]]]]]]]),
+        r.repr(10**80),
+    )
 
 
 def work_traceback() -> Any:
@@ -1269,19 +1662,35 @@ def work_traceback() -> Any:
 
     try:
         try:
-            [].pop()
+            raise IndexError("inner")
         except IndexError as error:
             raise ValueError("outer") from error
     except ValueError as error:
         text = traceback.TracebackException(type(error), error, None).format()
-        return traceback.format_exception_only(error), [*text], traceback.format_list([("f.py", 3, "g", "x = 1")])
+        return (
+            traceback.format_exception_only(error),
+            [*text],
+            traceback.format_list([("f.py", 3, "g", "x = 1")]),
+        )
 
 
 def work_uuid() -> Any:
     import uuid
 
     u = uuid.UUID("12345678-1234-5678-1234-567812345678")
-    return u, u.hex, u.int, u.bytes_le, u.fields, u.version, u.variant, u.urn, uuid.uuid5(uuid.NAMESPACE_DNS, "x"), uuid.uuid3(u, "y"), u < uuid.NAMESPACE_DNS
+    return (
+        u,
+        u.hex,
+        u.int,
+        u.bytes_le,
+        u.fields,
+        u.version,
+        u.variant,
+        u.urn,
+        uuid.uuid5(uuid.NAMESPACE_DNS, "x"),
+        uuid.uuid3(u, "y"),
+        u < uuid.NAMESPACE_DNS,
+    )
 
 
 def work_uuid_error() -> Any:
@@ -1326,7 +1735,13 @@ def work_minidom() -> Any:
     e.appendChild(d.createTextNode("txt"))
     d.documentElement.insertBefore(e, d.documentElement.firstChild)
     d.documentElement.removeChild(d.getElementsByTagName("b")[1])
-    return d.toxml(), d.toprettyxml(indent=" "), d.documentElement.getAttribute("x"), d.cloneNode(True).documentElement.tagName, [n.nodeType for n in d.documentElement.childNodes]
+    return (
+        d.toxml(),
+        d.toprettyxml(indent=" "),
+        d.documentElement.getAttribute("x"),
+        d.cloneNode(True).documentElement.tagName,
+        [n.nodeType for n in d.documentElement.childNodes],
+    )
 
 
 def work_minidom_error() -> Any:
@@ -1342,7 +1757,13 @@ def work_element_path() -> Any:
 
     root = fromstring("<a><b k='1'><c>x</c></b><b k='2'/><d><c>y</c></d></a>")
     indent(root)
-    return [e.tag for e in ElementPath.iterfind(root, ".//c")], ElementPath.find(root, "b[@k='2']").attrib, ElementPath.findtext(root, "d/c"), tostring(root), len(ElementPath.findall(root, "*/.."))
+    return (
+        [e.tag for e in ElementPath.iterfind(root, ".//c")],
+        ElementPath.find(root, "b[@k='2']").attrib,
+        ElementPath.findtext(root, "d/c"),
+        tostring(root),
+        len(ElementPath.findall(root, "*/..")),
+    )
 
 
 def work_element_path_error() -> Any:
@@ -1357,7 +1778,12 @@ def work_gettext() -> Any:
 
     plural = gettext.c2py("n%10==1 && n%100!=11 ? 0 : n%10>=2 ? 1 : 2")
     t = gettext.NullTranslations()
-    return [plural(n) for n in (1, 2, 5, 11, 21)], t.gettext("x"), t.ngettext("a", "b", 2), gettext._expand_lang("de_DE.UTF-8@euro")
+    return (
+        [plural(n) for n in (1, 2, 5, 11, 21)],
+        t.gettext("x"),
+        t.ngettext("a", "b", 2),
+        gettext._expand_lang("de_DE.UTF-8@euro"),
+    )
 
 
 def work_gettext_error() -> Any:
@@ -1370,7 +1796,21 @@ def work_pathlib() -> Any:
     from pathlib import PurePosixPath as P, PureWindowsPath as W
 
     p = P("/a/b/../c.tar.gz")
-    return p.parts, p.suffixes, p.with_suffix(".x"), p.stem, p.relative_to("/a"), P("x") / "y", p.match("*.gz"), p.parents[1], W("C:\\a\\b").as_posix(), p.with_name("q"), P("a") < P("b"), p.is_relative_to("/b"), p.joinpath("d", "e")
+    return (
+        p.parts,
+        p.suffixes,
+        p.with_suffix(".x"),
+        p.stem,
+        p.relative_to("/a"),
+        P("x") / "y",
+        p.match("*.gz"),
+        p.parents[1],
+        W("C:\\a\\b").as_posix(),
+        p.with_name("q"),
+        P("a") < P("b"),
+        p.is_relative_to("/b"),
+        p.joinpath("d", "e"),
+    )
 
 
 def work_pathlib_error() -> Any:
@@ -1403,7 +1843,13 @@ def work_quopri_base64() -> Any:
     import base64
 
     data = bytes(range(40))
-    return base64.b85encode(data), base64.b32encode(data), base64.a85decode(base64.a85encode(data)), base64.b32hexencode(data), base64.urlsafe_b64encode(data)
+    return (
+        base64.b85encode(data),
+        base64.b32encode(data),
+        base64.a85decode(base64.a85encode(data)),
+        base64.b32hexencode(data),
+        base64.urlsafe_b64encode(data),
+    )
 
 
 def work_base64_error() -> Any:
@@ -1415,13 +1861,23 @@ def work_base64_error() -> Any:
 def work_netrc_stringprep() -> Any:
     import stringprep
 
-    return [stringprep.in_table_a1(c) for c in "aé\u0221"], stringprep.map_table_b2("ß"), stringprep.in_table_c12("\u1680")
+    return (
+        [stringprep.in_table_a1(c) for c in "aé\u0221"],
+        stringprep.map_table_b2("ß"),
+        stringprep.in_table_c12("\u1680"),
+    )
 
 
 def work_idna() -> Any:
     from encodings import idna, punycode
 
-    return idna.ToASCII("bücher"), idna.ToUnicode("xn--bcher-kva"), punycode.punycode_encode("bücher"), punycode.punycode_decode("bcher-kva", "strict"), idna.nameprep("Ä")
+    return (
+        idna.ToASCII("bücher"),
+        idna.ToUnicode("xn--bcher-kva"),
+        punycode.punycode_encode("bücher"),
+        punycode.punycode_decode("bcher-kva", "strict"),
+        idna.nameprep("Ä"),
+    )
 
 
 def work_difficult_zipapp_quoting() -> Any:
@@ -1430,10 +1886,18 @@ def work_difficult_zipapp_quoting() -> Any:
 
     class Upper(Formatter):
         def get_value(self, key: Any, args: Any, kwargs: Any) -> Any:
-            return kwargs.get(key, "?") if isinstance(key, str) else super().get_value(key, args, kwargs)
+            return (
+                kwargs.get(key, "?")
+                if isinstance(key, str)
+                else super().get_value(key, args, kwargs)
+            )
 
         def convert_field(self, value: Any, conversion: Any) -> Any:
-            return str(value).upper() if conversion == "u" else super().convert_field(value, conversion)
+            return (
+                str(value).upper()
+                if conversion == "u"
+                else super().convert_field(value, conversion)
+            )
 
     return Upper().format("{a!u} {0} {b}", 1, a="x"), string.ascii_letters[:3]
 
@@ -1448,13 +1912,25 @@ def work_weakref() -> Any:
     values, keys = weakref.WeakValueDictionary(a=a, b=b), weakref.WeakKeyDictionary({a: 1})
     some = weakref.WeakSet([a, b])
     del b
-    return sorted(values), len(keys), len(some), "a" in values, values.pop("a") is a, list(values.items()), weakref.WeakMethod(_Tags().feed)() is None
+    return (
+        sorted(values),
+        len(keys),
+        len(some),
+        "a" in values,
+        values.pop("a") is a,
+        list(values.items()),
+        weakref.WeakMethod(_Tags().feed)() is None,
+    )
 
 
 def work_filecmp_linecache() -> Any:
     import linecache
 
-    return linecache.getline(__file__, 1), linecache.getline("nowhere", 1), linecache.getlines(__file__)[2:4]
+    return (
+        linecache.getline(__file__, 1),
+        linecache.getline("nowhere", 1),
+        linecache.getlines(__file__)[2:4],
+    )
 
 
 def work_timeit_error() -> Any:
@@ -1468,14 +1944,25 @@ def work_symtable() -> Any:
 
     table = symtable.symtable("def f(a):\n global b\n c = a\n return lambda: c\n", "x", "exec")
     inner = table.get_children()[0]
-    return table.get_identifiers(), inner.get_parameters(), inner.get_locals(), inner.lookup("b").is_global(), inner.lookup("c").is_local()
+    return (
+        table.get_identifiers(),
+        inner.get_parameters(),
+        inner.get_locals(),
+        inner.lookup("b").is_global(),
+        inner.lookup("c").is_local(),
+    )
 
 
 def work_dis() -> Any:
     import dis
 
     code = compile("x = a + 1\nif x: y(x)", "f", "exec")
-    return [i.opname for i in dis.get_instructions(code)], dis.stack_effect(dis.opmap["POP_TOP"]), list(dis.findlabels(code.co_code)), list(dis.findlinestarts(code))
+    return (
+        [i.opname for i in dis.get_instructions(code)],
+        dis.stack_effect(dis.opmap["POP_TOP"]),
+        list(dis.findlabels(code.co_code)),
+        list(dis.findlinestarts(code)),
+    )
 
 
 def work_logging() -> Any:
@@ -1492,7 +1979,12 @@ def work_logging() -> Any:
     logger.debug("never")
     logger.warning("no")
     logger.log(35, "odd %(k)s", {"k": 2})
-    return out.getvalue(), logger.isEnabledFor(10), logging.getLevelName(35), logger.getEffectiveLevel()
+    return (
+        out.getvalue(),
+        logger.isEnabledFor(10),
+        logging.getLevelName(35),
+        logger.getEffectiveLevel(),
+    )
 
 
 def work_logging_error() -> Any:
@@ -1519,7 +2011,12 @@ def work_unittest() -> Any:
 
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
-    return result.testsRun, len(result.failures), result.skipped[0][1], result.failures[0][1].splitlines()[-6:]
+    return (
+        result.testsRun,
+        len(result.failures),
+        result.skipped[0][1],
+        result.failures[0][1].splitlines()[-6:],
+    )
 
 
 def work_mock() -> Any:
@@ -1528,7 +2025,13 @@ def work_mock() -> Any:
     m = MagicMock(return_value=3)
     m.a.b(1, x=2)
     m.side_effect = [5, KeyError("z")]
-    return m(1), m.mock_calls == [call.a.b(1, x=2), call(1)], m.a.b.call_args, m.called, len(m.method_calls)
+    return (
+        m(1),
+        m.mock_calls == [call.a.b(1, x=2), call(1)],
+        m.a.b.call_args,
+        m.called,
+        len(m.method_calls),
+    )
 
 
 def work_mock_error() -> Any:

@@ -1,0 +1,488 @@
+"""Functions in each construct of Python, run as they are and rewritten, with everything they do logged.
+
+Like `workloads.py` this imports nothing but the standard library: every interpreter runs it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_count = 0
+
+
+def define(text: str, **names: Any) -> dict[str, Any]:
+    """Run the text of a module that is known to `linecache`; its names."""
+    global _count
+    _count += 1
+    filename = f"<construct {_count}>"
+    linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
+    namespace = {"__name__": "construct", **names}
+    exec(compile(text, filename, "exec", dont_inherit=True), namespace)
+    return namespace
+
+
+class Spy:
+    """Logs all that is done with it."""
+
+    def __init__(self, log: list[Any], name: str, truth: bool = True) -> None:
+        vars(self).update(log=log, name=name, truth=truth)
+
+    def does(self, what: str, *others: Any) -> Spy:
+        self.log.append(f"{self.name} {what} {' '.join(map(str, others))}".rstrip())
+        return Spy(self.log, f"{self.name}.{what.strip('_')}", self.truth)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        self.does("repr")
+        return self.name
+
+    def __bool__(self) -> bool:
+        self.does("bool")
+        return self.truth
+
+    def __iter__(self) -> Iterator[Any]:
+        self.does("iter")
+        return iter([Spy(self.log, self.name + "0"), Spy(self.log, self.name + "1", False)])
+
+    def __contains__(self, other: object) -> bool:
+        self.does("contains", other)
+        return self.truth
+
+    def __hash__(self) -> int:
+        self.does("hash")
+        return 1
+
+    def __format__(self, spec: str) -> str:
+        return str(self.does("format", spec))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.does("set", name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.does("get", name)
+
+    def __exit__(self, kind: Any, *rest: Any) -> bool:
+        self.does("exit", getattr(kind, "__name__", None))
+        return not self.truth
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.does("call", *args, sorted(kwargs))
+
+    def keys(self) -> list[str]:
+        self.does("keys")
+        return ["p", "q"]
+
+
+def _method(name: str) -> Callable[..., Any]:
+    return lambda self, *others: self.does(name, *others)
+
+
+_NAMES = "add sub mul truediv floordiv mod pow matmul lshift rshift and or xor".split()
+_NAMES += [f"i{name}" for name in _NAMES] + "eq ne lt le gt ge neg pos invert".split()
+for _name in [*_NAMES, "getitem", "setitem", "delitem", "delattr", "enter"]:
+    setattr(Spy, f"__{_name}__", _method(f"__{_name}__"))
+
+
+def run(function: Callable[..., Any], log: list[Any]) -> Any:
+    """What a call did: its result or exception, the lines of that, and the log."""
+    try:
+        result = function(lambda name, truth=True: (log.append(name), Spy(log, name, truth))[1])
+        if isinstance(result, types.GeneratorType):
+            result = list(result)
+        result = repr(result)
+    except Exception as error:
+        lines, traceback = [], error.__traceback__
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if code.co_filename.startswith("<construct"):
+                lines.append((code.co_qualname, traceback.tb_lineno))
+            traceback = traceback.tb_next
+        context = [type(error.__cause__).__name__, type(error.__context__).__name__]
+        result = [type(error).__name__, str(error), lines, *context]
+    # Some releases of CPython ask for the truth of an operand twice in a row.
+    done = [
+        str(x)
+        for x, before in zip(log, [None, *log], strict=False)
+        if str(x) != str(before) or not str(x).endswith("bool")
+    ]
+    return re.sub("0x[0-9a-f]+", "0x", str(result)), done
+
+
+def differences(rewrite: Callable[..., Any], recorder: object) -> list[Any]:
+    """Those of the constructs that behave differently when rewritten."""
+    different = []
+    for text in CONSTRUCTS:
+        plain: list[Any] = []
+        observed: list[Any] = []
+        try:
+            expected = run(define(text, log=plain)["f"], plain)
+        except SyntaxError:  # the construct is younger than the interpreter
+            if sys.version_info >= (3, 12):
+                raise
+            continue
+        function = define(text, log=observed)["f"]
+        if isinstance(function, types.MethodType):
+            new = types.MethodType(rewrite(function.__func__, recorder), function.__self__)
+        else:
+            new = rewrite(function, recorder)
+        found = run(new, observed)
+        if expected != found:
+            different.append([text, expected, found])
+    return different
+
+
+def body(*lines: str) -> str:
+    return "def f(v):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+# Expressions, each the result of a function of `v`, which makes a spy.
+EXPRESSIONS = """
+v('a') + v('b') * v('c') ** v('d') @ v('e') / v('g') // v('h') % v('i')
+(v('a') - v('b') << v('c')) >> v('d') & v('e') | v('g') ^ v('h')
+-v('a'), +v('b'), ~v('c'), not v('d'), -1, not 0
+v('a') < v('b') < v('c') <= v('d')
+v('a') < v('b', False) < v('c')
+v('a') == v('b') != v('c') >= v('d') > v('e')
+v('a', False) < v('b') < v('c')
+1 < 2 < 3, 3 > 2 > 5, 1 < 3 < 2, 1 is 1 is not 2 in [2] not in [3]
+v('a') in v('b'), v('c') not in v('d'), v('e') is v('g'), v('h') is not v('i')
+v('a') and v('b') and v('c', False) and v('d')
+v('a', False) or v('b', False) or v('c') or v('d')
+(v('a', False) and v('b')) or v('c')
+(v('a') and v('b', False)) or v('c')
+(v('a') and v('b')) or v('c')
+(v('a') or v('b')) and v('c')
+(v('a', False) or v('b', False)) and v('c')
+v('a') and (v('b', False) or v('c')) and (v('d') or v('e'))
+(v('a') < v('b') < v('c')) and v('d')
+(v('a', False) < v('b') < v('c')) or v('d')
+(v('a') if v('b') else v('c')) or v('d')
+(v('a') if v('b', False) else v('c', False)) and v('d')
+0 or [] or v('a'), 1 and v('b'), 0 and v('c'), '' or 'x' and 'y'
+v('a') if v('b') and v('c', False) else v('d')
+v('a') if not v('b') else v('c') if not (v('d', False) or v('e', False)) else v('g')
+v('a') if v('b') < v('c') < v('d') else v('e')
+v('a') if (v('b') if v('c') else v('d')) else v('e')
+v('a').x, v('b').x.y, v('c')[v('d')], v('e')[v('g'):v('h')], v('i')[:v('j'):v('k'), v('l')]
+v('a')[v('b'), ...], v('c')[*v('d')], v('e')[()], v('g')[:]
+v('a')(v('b'), v('c'), k=v('d'))
+v('a')(*v('b'), v('c'), *v('d'), k=v('e'), **v('g'))
+v('a').m(v('b'))(v('c'), **{'z': v('d')})
+[v('a'), *v('b'), v('c')], (v('d'), *v('e')), ()
+{v('a').name, 1, *v('b')}, {v('c'), v('d')}
+{v('a'): v('b'), 'k': v('c'), **v('d')}
+[x for x in v('a')], {x.name: y.name for x in v('b') for y in v('c') if x if not y}
+{x for x in v('a')}, list(x for x in v('b') if x), [a + b for a, b in [v('c')]]
+[(a, b, c) for a, (b, *c) in [[1, v('a')], (2, v('b'))]]
+[(a, b, c, d) for [(a, b), c], d in [[[v('a'), 1], 2]]]
+[[y for y in x] for x in [v('a')] if v('b') < v('c') < v('d')], [z for z in v('e') and v('g')]
+[(y := x, y) for x in v('a')], y
+(lambda a, b=v('b'), *c, d=v('d'), **e: (a, b, c, d, e))(v('a'), z=v('z'))
+(lambda: (yield v('a')))(), [lambda: x for x in v('b')][0]().name
+f"{v('a')}{v('b')!r:>5}|{v('c')!s}{v('d'):{v('w')}{'x'}}{v('e')!a} {{}} {v('g')=}", f"{1}", f'{"a" "b"}'
+(x := v('a'), x, x)
+(yield v('a')), (yield), (yield from v('b'))
+v('a') < (yield v('b')) or (yield v('c'))
+print if v('a') else len, int('3'), __name__, __debug__
+nothing_of_this_name
+v('a') + nothing
+1 + 'a'
+[] < 1
+3()
+None.x
+v.nothing
+(1)[0]
+[1][5]
+{}['k']
+{[]: 1}
+{**1}
+[*1]
+f(*1)
+f(1, **2)
+f(1, **{'v': 2})
+f(1, w=2)
+f()
+len(*[1, 2], **{})
+len(1, **{'k': 2}, **{'k': 3})
+-'a'
+~1.5
+1 in 2
+[x for x in 5]
+[0 for a, b in [1]]
+[0 for a, b in [[1, 2, 3]]]
+f"{1:nonsense}"
+'%d' % 'x'
+dir(), sorted(vars()), sorted(locals()), 'f' in globals()
+dir(v)[:0], vars(types_of_nothing)
+eval('1 + 1'), eval('v')('a'), exec('log.append(2)')
+[sorted(locals()) for x in [1]]
+__import__('math').pi
+""".strip().splitlines()
+
+STATEMENTS = [
+    body("a = b = v('a')", "return a is b"),
+    body("a, (b, c), *d = v('a'), v('b'), v('c'), v('d')", "return a, b, c, d"),
+    body("(a, b), o.x, *[c, d] = v('a'), v('b'), 1, 2") + "o = type('O', (), {})()\n",
+    body("o = v('o')", "(o.a, (o.b, o[v('k')])), o.d = (1, [2, 3]), 4"),
+    body("o = v('o')", "x = o.a, o[v('i')] = y, *z = [v('a'), v('b')]", "return x, y, z"),
+    body("o = v('o')", "o.a = v('b')", "v('o').x[v('i')] = v('c')", "v('p')[1:v('q')] = v('r')"),
+    body("() = []", "[] = ()", "[a] = [1]", "*b, = 'xy'", "return a, b"),
+    body("o = v('o')", "o.a += v('b')", "o[v('i')] *= v('c')", "o[v('a'):] **= 2", "o.x.y //= 3"),
+    *[
+        body("x = v('x')", f"x {symbol}= v('y')", f"z = 1; z {symbol}= 'a'", "return x")
+        for symbol in "+ - * / // % ** @ << >> & | ^".split()
+    ],
+    body(
+        "o = v('o')",
+        "o.a: int = v('b')",
+        "c: nothing = v('c')",
+        "d: nothing",
+        "o.x.y: int",
+        "o[v('i')]: str",
+        "d",
+    ),
+    body("o = v('o')", "a = 1", "del o.a, o[v('i')], (a, [o.b]), o[1:v('j')]", "a"),
+    body(
+        "for x in v('a'):",
+        "  log.append(x.name)",
+        "  if x: continue",
+        "  break",
+        "else: log.append('else')",
+        "return x.name",
+    ),
+    body("for x in v('a'): pass", "else: log.append('else')"),
+    body(
+        "o = v('o')",
+        "for o.x in v('a'): pass",
+        "for o[v('i')], (a, *o.y) in [[1, [2, 3]]]: log.append(a)",
+    ),
+    body("for a, (b, c) in [[1, 2]]:", "  pass"),
+    body("for a, b in [(1, 2), (3, 4)]:", "  log.append(sorted(locals()))", "return a"),
+    body(
+        "n = 3", "while n and v('a'):", "  n -= 1", "  if n == 1: continue", "else: log.append('e')"
+    ),
+    body("while not v('a', False) < 1 and v('b'): break", "while 1: break", "if 0: nothing"),
+    body("if v('a') and not v('b') or v('c') < v('d') < v('e'): return 1", "elif v('g'): return 2"),
+    body("if (v('a') and v('b', False)) or not (v('c') or v('d')): return 1", "else: return 2"),
+    body("assert v('a'), v('b')", "assert v('c') and not v('d'), v('e')"),
+    body("assert 1 > 2"),
+    body(
+        "with v('a') as x, v('b', False) as (y, *z), v('c'):",
+        "  log.append(y.name)",
+        "  raise KeyError(1)",
+        "return y, z",
+    ),
+    body("o = v('o')", "with v('a') as o.x, v('b') as o[1]:", "  return o"),
+    body("with 5: pass"),
+    body("with v('a') as (b, (c, d)), v('e'):", "  pass"),
+    body("with v('a'):", "  1 / 0"),
+    body(
+        "try: 1 / 0",
+        "except (KeyError, ZeroDivisionError) as e: log.append(str(e))",
+        "else: log.append(1)",
+        "finally: log.append(2)",
+        "e",
+    ),
+    body("try: log.append(0)", "except E: pass", "else: log.append(1)", "finally: v('a').x"),
+    body("try: 1 / 0", "except nothing: pass"),
+    body("try: raise KeyError('x') from v('cause')", "except TypeError as e: return str(e)"),
+    body("try: raise KeyError('x') from ValueError('y')", "except: raise RuntimeError"),
+    body(
+        "try:", "  try: raise KeyError(1)", "  finally: log.append('f')", "except KeyError: raise"
+    ),
+    body("raise v('a')"),
+    body("raise KeyError"),
+    body(
+        "for i in range(3):",
+        "  try:",
+        "    if i: continue",
+        "    return i",
+        "  finally: log.append(i)",
+    ),
+    body("try: return v('a')", "finally: log.append('f')"),
+    body("try: return 1", "finally: return 2"),
+    body("for i in [1, 2]:", "  try: return 1", "  finally: break", "return i"),
+    body(
+        "try: raise ExceptionGroup('g', [KeyError(1), ValueError(2)])",
+        "except* KeyError as e: log.append(repr(e))",
+        "except* ValueError: log.append('v')",
+    ),
+    body(
+        "try: raise KeyError(1)",
+        "except KeyError as e:",
+        "  import sys",
+        "  log.append(sys.exception() is e)",
+        "  del e",
+        "log.append(sys.exception())",
+    ),
+    body(
+        "import os.path, json as j, xml.dom",
+        "from os import path as p, sep",
+        "return os.path is p, j.__name__, sep, xml.dom",
+    ),
+    body("import nothing_there"),
+    body("from os import nothing_there"),
+    body(
+        "global x, y, z, w, os, p, xml, s",
+        "x = v('x')",
+        "x += v('y')",
+        "for y in [1, 2]: pass",
+        "(z, x), w = [x, y], y",
+        "import os, os.path as p, xml.dom",
+        "from os import sep as s",
+        "del y",
+        "log.append(sorted(globals()))",
+        "return (x := 5), x, w, p.__name__, xml.__name__, [x for i in [1] if (w := i)], w",
+    ),
+    body(
+        "global e, g",
+        "try: 1 / 0",
+        "except ZeroDivisionError as e: log.append(str(e))",
+        "def g(): return 1",
+        "with v('c') as e: return e.name, g()",
+    ),
+    body("global e", "try: 1 / 0", "except ZeroDivisionError as e: del e", "return e"),
+    body("global y", "del y"),
+    "def h(v):\n    x = 1\n    def f(v):\n        nonlocal x\n        x += 1\n        log.append(x)\n        for x in v('a'): pass\n        (x, y), z = [x, 2], 3\n        return x.name, y, z\n    return f, lambda: x\nf, get = h(0)\n",
+    "def h():\n    x = 1\n    def f(v):\n        nonlocal x\n        def inner():\n            nonlocal x\n            x = 5\n            return lambda: x\n        log.append((x, inner()(), x))\n        del x\n        return x\n    return f\nf = h()\n",
+    "def h():\n    def f(v):\n        return x\n    return f\n    x = 1\nf = h()\n",
+    body(
+        "x = 1",
+        "def g():",
+        "  nonlocal x",
+        "  x += 1",
+        "  y = lambda: x + z",
+        "  return y",
+        "z = 5",
+        "g()",
+        "return g()(), x, g.__qualname__",
+    ),
+    body(
+        "def g(a, b=v('b'), /, c=v('c'), *d, e=v('e'), **h): 'doc'; return a, b, c, d, e, h",
+        "return g(1, 2, z=3), g.__doc__, g.__defaults__, g.__kwdefaults__, g.__name__",
+    ),
+    body("def g(a: v('n'), *b: v('m')) -> v('r'): pass", "return sorted(g.__annotations__)"),
+    body("@v('d')(1)", "@v('e').x", "def g(): pass", "return g"),
+    body(
+        "def fact(n): return 1 if n < 2 else n * fact(n - 1)",
+        "return fact(20), [fact(i) for i in range(3)]",
+    ),
+    "def f(v, n=4): return n if n < 2 else f(v, n - 1) + f(v, n - 2)\n",
+    "@(lambda g: g)\n@(\n  lambda g: g)\ndef f(v):\n    return nothing\n",
+    "f = lambda v, *a, k=2: (v('a').x, [i + k for i in range(3)])\n",
+    "f, g = lambda v: v('first') or nothing, lambda v: v('second').x\n",
+    "f = (lambda v: (lambda: v('in'))() and (lambda: v('out'))())\n",
+    "class A:\n    __x = 1\n    def f(self, v):\n        self.__y = A.__x\n        self.__y += 1\n        __z = self.__y\n        del self.__y\n        def __g(__a): return __a, __z\n        import os as __os\n        return __z, __g(3), vars(self), __g.__name__, __class__, __os.sep, dict(__k=1)\nf = A().f.__func__.__get__(A())\nclass B(A): __slots__ = ('__s', 't')\n",
+    "class A:\n    def m(self, v): return v('A').x\nclass B(A):\n    def f(self, v):\n        def g(self): return super().m(v)\n        return super().m(v), super(B, self).m(v), g(self), __class__.__name__, super().__init__()\nf = B().f\n",
+    "class A:\n    def __init_subclass__(cls): log.append(cls.__name__)\nclass B(A):\n    @classmethod\n    def f(cls, v): return super().__init_subclass__(), cls.__mro__[1].__name__\nf = B.f\n",
+    "def super(): return 'mine'\ndef eval(x): return x.y\ndef f(v): return super(), eval(v('a'))\n",
+    "class _:\n    def f(self, v): return self.__x\nf = _().f\n",
+    "class S:\n    __slots__ = ('a', '__b')\n    def f(self, v):\n        self.a = self.__b = v('x')\n        self.__b.c\n        del self.a\n        self.z = 1\nf = S().f\n",
+    body(
+        "class C(v('Base') and object):",
+        "  x = y = v('x')",
+        "  def m(self): return __class__, self.__z, v('m')",
+        "  __z = 3",
+        "  w = [x for _ in 'a']",
+        "return C().m(), C.__qualname__, C.m.__qualname__, C._C__z",
+    ),
+    body(
+        "match [1, v('a'), {'k': 2}]:",
+        "  case [1, x, {'k': k, **rest}] if x: return x, k, rest",
+        "  case _: pass",
+    ),
+    body(
+        "async def g(): return v('a')",
+        "c = g()",
+        "try: c.send(None)",
+        "except StopIteration as e: return e.value",
+    ),
+    body(
+        "x = yield v('a')",
+        "log.append(x)",
+        "try: y = yield 2",
+        "except KeyError: log.append('k')",
+        "finally: yield 3",
+    ),
+    body(
+        "def g():",
+        "  try:",
+        "    got = yield 1",
+        "    log.append(got)",
+        "    yield 2",
+        "  except GeneratorExit:",
+        "    log.append('closed')",
+        "    raise",
+        "def h(): return (yield from g())",
+        "it = h()",
+        "log.append(next(it))",
+        "log.append(it.send(v('s')))",
+        "it.close()",
+    ),
+    body(
+        "def g():",
+        "  while True:",
+        "    try: x = yield",
+        "    except ValueError as e: yield str(e)",
+        "    else:",
+        "      if x is None: return 'done'",
+        "def h(): log.append((yield from g()))",
+        "it = h(); next(it)",
+        "log.append(it.throw(ValueError('thrown')))",
+        "next(it)",
+        "next(it, 0)",
+    ),
+    body("def g(): raise StopIteration(1); yield", "return list(g())"),
+    body("it = (x for x in v('a') if v('b'))", "log.append('made')", "return [x for x in it]"),
+    body("it = (x for x in 5)"),
+    body("def deep(n): return 0 if n == 0 else 1 + deep(n - 1)", "return deep(50)"),
+    body(
+        "x = 1",
+        "y = [x := x + i for i in range(3)]",
+        "if (n := len(y)) > 2: return x, y, n",
+        "while (n := n - 1): log.append(n)",
+    ),
+    body("return (v('a')", "    .b", "    .c(v('d'),", "       v('e'))", "    .g)"),
+    *[
+        body("x = None", *lines)
+        for lines in (
+            ("return (v('a')", "  .b", "  , x", "  .y)"),
+            ("return (v", "   .nothing(1,", "     2)", "   .more)"),
+            ("return (v('a')", "  .b(x.y,", "     1))"),
+            ("return (int", "  ('x'))"),
+            ("return (int('3')", "  .bit_length", "  (1,", "  2))"),
+            ("return ('a'", "  .join(*[1],", "  2))"),
+            ("return (1", "  +", "  x)"),
+            ("return (1 +", "  2 <", "  x <", "  3)"),
+            ("(x", "  .y) = 1"),
+            ("x[", "  0] = 1"),
+            ("x[", "  0", "] += 1"),
+            ("(x", "  .y) += 1"),
+            ("a, b = (", "  1,", ")"),
+            ("for a, b in [", "  1]:", "  pass"),
+            ("return {", "  **{},", "  **x}"),
+            ("return int(", "  '3', **{", "  'k': 2})"),
+            ("assert (", "  x", "), int('z')"),
+            ("raise (", "  x)"),
+            ("with (", "  x", "):", "  pass"),
+            ("del (x", "  .y)"),
+            ("return f'''", "{x:>5}", "'''"),
+            ("@x", "def g(): pass"),
+            ("def g(a=", "   x.y): pass"),
+            ("def g(n):", "  if n: return g(n - 1)", "  return x.y", "g(3)"),
+        )
+    ],
+    "def f[T](v: T) -> T:\n    def g[U: int](a: U, b: T): return U.__name__, T.__name__, a\n    type X = list[U]\n    return g(v('a'), 1), T.__name__\n",
+    "from __future__ import annotations\ndef f(v):\n    def g(a: nothing) -> other: pass\n    return g.__annotations__\n",
+    'def f(v):\n    """doc"""\n    return f.__doc__\n',
+]
+CONSTRUCTS = [body(f"return {text}") for text in EXPRESSIONS] + STATEMENTS
