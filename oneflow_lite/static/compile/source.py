@@ -50,7 +50,7 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     else:
         what = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
         raise NoSource(f"{name!r} {what}")
-    found = list(_functions(tree, None, code.co_name, line))
+    found = _functions(tree, code.co_name, line)
     places = [
         ((line, column), (end_line, end_column))
         for line, end_line, column, end_column in code.co_positions()
@@ -87,7 +87,7 @@ def _file(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were given when the file was imported
             tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-            module = compile(text, filename, "exec", flags, dont_inherit=True)
+            module = compile(tree, filename, "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise NoSource(f"{filename!r} does not compile: {error}") from None
     codes = defaultdict(list)
@@ -114,20 +114,21 @@ def _same(left: CodeType, right: CodeType) -> bool:
     )
 
 
-def _functions(
-    node: Any, private: str | None, name: str, line: int
-) -> Iterator[tuple[FunctionNode, str | None]]:
+def _functions(tree: ast.AST, name: str, line: int) -> list[tuple[FunctionNode, str | None]]:
     """The functions of a name that begin at a line, each with the class around it."""
-    for child in ast.iter_child_nodes(node):
-        inside = isinstance(node, ast.ClassDef) and isinstance(child, ast.stmt)
-        around = node.name if inside else private
-        decorators = getattr(child, "decorator_list", ())
-        start = getattr(decorators[0] if decorators else child, "lineno", line)
-        if start <= line <= getattr(child, "end_lineno", line):
-            own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
-            if isinstance(child, FunctionNode) and own == name and start == line:
-                yield child, around
-            yield from _functions(child, around, name, line)
+    found: list[tuple[FunctionNode, str | None]] = []
+    todo: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    for node, private in todo:
+        for child in ast.iter_child_nodes(node):
+            inside = isinstance(node, ast.ClassDef) and isinstance(child, ast.stmt)
+            around = node.name if inside else private
+            start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)
+            if start <= line <= getattr(child, "end_lineno", line):
+                own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
+                if isinstance(child, FunctionNode) and own == name and start == line:
+                    found.append((child, around))
+                todo.append((child, around))
+    return found
 
 
 def _span(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
