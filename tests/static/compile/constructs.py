@@ -1,4 +1,4 @@
-"""Functions in each construct of Python, run as they are and rewritten, with everything they do logged.
+"""Functions in each construct of Python, run rewritten and not, with all they do logged.
 
 Like `workloads.py` this imports nothing but the standard library: every interpreter runs it.
 """
@@ -194,7 +194,8 @@ v('a').m(v('b'))(v('c'), **{'z': v('d')})
 [(y := x, y) for x in v('a')], y
 (lambda a, b=v('b'), *c, d=v('d'), **e: (a, b, c, d, e))(v('a'), z=v('z'))
 (lambda: (yield v('a')))(), [lambda: x for x in v('b')][0]().name
-f"{v('a')}{v('b')!r:>5}|{v('c')!s}{v('d'):{v('w')}{'x'}}{v('e')!a} {{}} {v('g')=}", f"{1}", f'{"a" "b"}'
+f"{v('a')}{v('b')!r:>5}|{v('c')!s}{v('d'):{v('w')}{'x'}}{v('e')!a} {{}} {v('g')=}"
+f"{1}", f'{"a" "b"}'
 (x := v('a'), x, x)
 (yield v('a')), (yield), (yield from v('b'))
 v('a') < (yield v('b')) or (yield v('c'))
@@ -234,261 +235,538 @@ eval('1 + 1'), eval('v')('a'), exec('log.append(2)')
 __import__('math').pi
 """.strip().splitlines()
 
-STATEMENTS = [
-    body("a = b = v('a')", "return a is b"),
-    body("a, (b, c), *d = v('a'), v('b'), v('c'), v('d')", "return a, b, c, d"),
-    body("(a, b), o.x, *[c, d] = v('a'), v('b'), 1, 2") + "o = type('O', (), {})()\n",
-    body("o = v('o')", "(o.a, (o.b, o[v('k')])), o.d = (1, [2, 3]), 4"),
-    body("o = v('o')", "x = o.a, o[v('i')] = y, *z = [v('a'), v('b')]", "return x, y, z"),
-    body("o = v('o')", "o.a = v('b')", "v('o').x[v('i')] = v('c')", "v('p')[1:v('q')] = v('r')"),
-    body("() = []", "[] = ()", "[a] = [1]", "*b, = 'xy'", "return a, b"),
-    body("o = v('o')", "o.a += v('b')", "o[v('i')] *= v('c')", "o[v('a'):] **= 2", "o.x.y //= 3"),
-    *[
-        body("x = v('x')", f"x {symbol}= v('y')", f"z = 1; z {symbol}= 'a'", "return x")
-        for symbol in "+ - * / // % ** @ << >> & | ^".split()
-    ],
-    body(
-        "o = v('o')",
-        "o.a: int = v('b')",
-        "c: nothing = v('c')",
-        "d: nothing",
-        "o.x.y: int",
-        "o[v('i')]: str",
-        "d",
-    ),
-    body("o = v('o')", "a = 1", "del o.a, o[v('i')], (a, [o.b]), o[1:v('j')]", "a"),
-    body(
-        "for x in v('a'):",
-        "  log.append(x.name)",
-        "  if x: continue",
-        "  break",
-        "else: log.append('else')",
-        "return x.name",
-    ),
-    body("for x in v('a'): pass", "else: log.append('else')"),
-    body(
-        "o = v('o')",
-        "for o.x in v('a'): pass",
-        "for o[v('i')], (a, *o.y) in [[1, [2, 3]]]: log.append(a)",
-    ),
-    body("for a, (b, c) in [[1, 2]]:", "  pass"),
-    body("for a, b in [(1, 2), (3, 4)]:", "  log.append(sorted(locals()))", "return a"),
-    body(
-        "n = 3", "while n and v('a'):", "  n -= 1", "  if n == 1: continue", "else: log.append('e')"
-    ),
-    body("while not v('a', False) < 1 and v('b'): break", "while 1: break", "if 0: nothing"),
-    body("if v('a') and not v('b') or v('c') < v('d') < v('e'): return 1", "elif v('g'): return 2"),
-    body("if (v('a') and v('b', False)) or not (v('c') or v('d')): return 1", "else: return 2"),
-    body("assert v('a'), v('b')", "assert v('c') and not v('d'), v('e')"),
-    body("assert 1 > 2"),
-    body(
-        "with v('a') as x, v('b', False) as (y, *z), v('c'):",
-        "  log.append(y.name)",
-        "  raise KeyError(1)",
-        "return y, z",
-    ),
-    body("o = v('o')", "with v('a') as o.x, v('b') as o[1]:", "  return o"),
-    body("with 5: pass"),
-    body("with v('a') as (b, (c, d)), v('e'):", "  pass"),
-    body("with v('a'):", "  1 / 0"),
-    body(
-        "try: 1 / 0",
-        "except (KeyError, ZeroDivisionError) as e: log.append(str(e))",
-        "else: log.append(1)",
-        "finally: log.append(2)",
-        "e",
-    ),
-    body("try: log.append(0)", "except E: pass", "else: log.append(1)", "finally: v('a').x"),
-    body("try: 1 / 0", "except nothing: pass"),
-    body("try: raise KeyError('x') from v('cause')", "except TypeError as e: return str(e)"),
-    body("try: raise KeyError('x') from ValueError('y')", "except: raise RuntimeError"),
-    body(
-        "try:", "  try: raise KeyError(1)", "  finally: log.append('f')", "except KeyError: raise"
-    ),
-    body("raise v('a')"),
-    body("raise KeyError"),
-    body(
-        "for i in range(3):",
-        "  try:",
-        "    if i: continue",
-        "    return i",
-        "  finally: log.append(i)",
-    ),
-    body("try: return v('a')", "finally: log.append('f')"),
-    body("try: return 1", "finally: return 2"),
-    body("for i in [1, 2]:", "  try: return 1", "  finally: break", "return i"),
-    body(
-        "try: raise ExceptionGroup('g', [KeyError(1), ValueError(2)])",
-        "except* KeyError as e: log.append(repr(e))",
-        "except* ValueError: log.append('v')",
-    ),
-    body(
-        "try: raise KeyError(1)",
-        "except KeyError as e:",
-        "  import sys",
-        "  log.append(sys.exception() is e)",
-        "  del e",
-        "log.append(sys.exception())",
-    ),
-    body(
-        "import os.path, json as j, xml.dom",
-        "from os import path as p, sep",
-        "return os.path is p, j.__name__, sep, xml.dom",
-    ),
-    body("import nothing_there"),
-    body("from os import nothing_there"),
-    body(
-        "global x, y, z, w, os, p, xml, s",
-        "x = v('x')",
-        "x += v('y')",
-        "for y in [1, 2]: pass",
-        "(z, x), w = [x, y], y",
-        "import os, os.path as p, xml.dom",
-        "from os import sep as s",
-        "del y",
-        "log.append(sorted(globals()))",
-        "return (x := 5), x, w, p.__name__, xml.__name__, [x for i in [1] if (w := i)], w",
-    ),
-    body(
-        "global e, g",
-        "try: 1 / 0",
-        "except ZeroDivisionError as e: log.append(str(e))",
-        "def g(): return 1",
-        "with v('c') as e: return e.name, g()",
-    ),
-    body("global e", "try: 1 / 0", "except ZeroDivisionError as e: del e", "return e"),
-    body("global y", "del y"),
-    "def h(v):\n    x = 1\n    def f(v):\n        nonlocal x\n        x += 1\n        log.append(x)\n        for x in v('a'): pass\n        (x, y), z = [x, 2], 3\n        return x.name, y, z\n    return f, lambda: x\nf, get = h(0)\n",
-    "def h():\n    x = 1\n    def f(v):\n        nonlocal x\n        def inner():\n            nonlocal x\n            x = 5\n            return lambda: x\n        log.append((x, inner()(), x))\n        del x\n        return x\n    return f\nf = h()\n",
-    "def h():\n    def f(v):\n        return x\n    return f\n    x = 1\nf = h()\n",
-    body(
-        "x = 1",
-        "def g():",
-        "  nonlocal x",
-        "  x += 1",
-        "  y = lambda: x + z",
-        "  return y",
-        "z = 5",
-        "g()",
-        "return g()(), x, g.__qualname__",
-    ),
-    body(
-        "def g(a, b=v('b'), /, c=v('c'), *d, e=v('e'), **h): 'doc'; return a, b, c, d, e, h",
-        "return g(1, 2, z=3), g.__doc__, g.__defaults__, g.__kwdefaults__, g.__name__",
-    ),
-    body("def g(a: v('n'), *b: v('m')) -> v('r'): pass", "return sorted(g.__annotations__)"),
-    body("@v('d')(1)", "@v('e').x", "def g(): pass", "return g"),
-    body(
-        "def fact(n): return 1 if n < 2 else n * fact(n - 1)",
-        "return fact(20), [fact(i) for i in range(3)]",
-    ),
-    "def f(v, n=4): return n if n < 2 else f(v, n - 1) + f(v, n - 2)\n",
-    "@(lambda g: g)\n@(\n  lambda g: g)\ndef f(v):\n    return nothing\n",
-    "f = lambda v, *a, k=2: (v('a').x, [i + k for i in range(3)])\n",
-    "f, g = lambda v: v('first') or nothing, lambda v: v('second').x\n",
-    "f = (lambda v: (lambda: v('in'))() and (lambda: v('out'))())\n",
-    "class A:\n    __x = 1\n    def f(self, v):\n        self.__y = A.__x\n        self.__y += 1\n        __z = self.__y\n        del self.__y\n        def __g(__a): return __a, __z\n        import os as __os\n        return __z, __g(3), vars(self), __g.__name__, __class__, __os.sep, dict(__k=1)\nf = A().f.__func__.__get__(A())\nclass B(A): __slots__ = ('__s', 't')\n",
-    "class A:\n    def m(self, v): return v('A').x\nclass B(A):\n    def f(self, v):\n        def g(self): return super().m(v)\n        return super().m(v), super(B, self).m(v), g(self), __class__.__name__, super().__init__()\nf = B().f\n",
-    "class A:\n    def __init_subclass__(cls): log.append(cls.__name__)\nclass B(A):\n    @classmethod\n    def f(cls, v): return super().__init_subclass__(), cls.__mro__[1].__name__\nf = B.f\n",
-    "def super(): return 'mine'\ndef eval(x): return x.y\ndef f(v): return super(), eval(v('a'))\n",
-    "class _:\n    def f(self, v): return self.__x\nf = _().f\n",
-    "class S:\n    __slots__ = ('a', '__b')\n    def f(self, v):\n        self.a = self.__b = v('x')\n        self.__b.c\n        del self.a\n        self.z = 1\nf = S().f\n",
-    body(
-        "class C(v('Base') and object):",
-        "  x = y = v('x')",
-        "  def m(self): return __class__, self.__z, v('m')",
-        "  __z = 3",
-        "  w = [x for _ in 'a']",
-        "return C().m(), C.__qualname__, C.m.__qualname__, C._C__z",
-    ),
-    body(
-        "match [1, v('a'), {'k': 2}]:",
-        "  case [1, x, {'k': k, **rest}] if x: return x, k, rest",
-        "  case _: pass",
-    ),
-    body(
-        "async def g(): return v('a')",
-        "c = g()",
-        "try: c.send(None)",
-        "except StopIteration as e: return e.value",
-    ),
-    body(
-        "x = yield v('a')",
-        "log.append(x)",
-        "try: y = yield 2",
-        "except KeyError: log.append('k')",
-        "finally: yield 3",
-    ),
-    body(
-        "def g():",
-        "  try:",
-        "    got = yield 1",
-        "    log.append(got)",
-        "    yield 2",
-        "  except GeneratorExit:",
-        "    log.append('closed')",
-        "    raise",
-        "def h(): return (yield from g())",
-        "it = h()",
-        "log.append(next(it))",
-        "log.append(it.send(v('s')))",
-        "it.close()",
-    ),
-    body(
-        "def g():",
-        "  while True:",
-        "    try: x = yield",
-        "    except ValueError as e: yield str(e)",
-        "    else:",
-        "      if x is None: return 'done'",
-        "def h(): log.append((yield from g()))",
-        "it = h(); next(it)",
-        "log.append(it.throw(ValueError('thrown')))",
-        "next(it)",
-        "next(it, 0)",
-    ),
-    body("def g(): raise StopIteration(1); yield", "return list(g())"),
-    body("it = (x for x in v('a') if v('b'))", "log.append('made')", "return [x for x in it]"),
-    body("it = (x for x in 5)"),
-    body("def deep(n): return 0 if n == 0 else 1 + deep(n - 1)", "return deep(50)"),
-    body(
-        "x = 1",
-        "y = [x := x + i for i in range(3)]",
-        "if (n := len(y)) > 2: return x, y, n",
-        "while (n := n - 1): log.append(n)",
-    ),
-    body("return (v('a')", "    .b", "    .c(v('d'),", "       v('e'))", "    .g)"),
-    *[
-        body("x = None", *lines)
-        for lines in (
-            ("return (v('a')", "  .b", "  , x", "  .y)"),
-            ("return (v", "   .nothing(1,", "     2)", "   .more)"),
-            ("return (v('a')", "  .b(x.y,", "     1))"),
-            ("return (int", "  ('x'))"),
-            ("return (int('3')", "  .bit_length", "  (1,", "  2))"),
-            ("return ('a'", "  .join(*[1],", "  2))"),
-            ("return (1", "  +", "  x)"),
-            ("return (1 +", "  2 <", "  x <", "  3)"),
-            ("(x", "  .y) = 1"),
-            ("x[", "  0] = 1"),
-            ("x[", "  0", "] += 1"),
-            ("(x", "  .y) += 1"),
-            ("a, b = (", "  1,", ")"),
-            ("for a, b in [", "  1]:", "  pass"),
-            ("return {", "  **{},", "  **x}"),
-            ("return int(", "  '3', **{", "  'k': 2})"),
-            ("assert (", "  x", "), int('z')"),
-            ("raise (", "  x)"),
-            ("with (", "  x", "):", "  pass"),
-            ("del (x", "  .y)"),
-            ("return f'''", "{x:>5}", "'''"),
-            ("@x", "def g(): pass"),
-            ("def g(a=", "   x.y): pass"),
-            ("def g(n):", "  if n: return g(n - 1)", "  return x.y", "g(3)"),
-        )
-    ],
-    "def f[T](v: T) -> T:\n    def g[U: int](a: U, b: T): return U.__name__, T.__name__, a\n    type X = list[U]\n    return g(v('a'), 1), T.__name__\n",
-    "from __future__ import annotations\ndef f(v):\n    def g(a: nothing) -> other: pass\n    return g.__annotations__\n",
-    'def f(v):\n    """doc"""\n    return f.__doc__\n',
+# Bodies of a function of `v`, and modules with a function `f`.
+BLOCKS = """
+a = b = v('a')
+return a is b
+
+a, (b, c), *d = v('a'), v('b'), v('c'), v('d')
+return a, b, c, d
+
+def f(v):
+    (a, b), o.x, *[c, d] = v('a'), v('b'), 1, 2
+o = type('O', (), {})()
+
+o = v('o')
+(o.a, (o.b, o[v('k')])), o.d = (1, [2, 3]), 4
+
+o = v('o')
+x = o.a, o[v('i')] = y, *z = [v('a'), v('b')]
+return x, y, z
+
+o = v('o')
+o.a = v('b')
+v('o').x[v('i')] = v('c')
+v('p')[1:v('q')] = v('r')
+
+() = []
+[] = ()
+[a] = [1]
+*b, = 'xy'
+return a, b
+
+o = v('o')
+o.a += v('b')
+o[v('i')] *= v('c')
+o[v('a'):] **= 2
+o.x.y //= 3
+
+o = v('o')
+o.a: int = v('b')
+c: nothing = v('c')
+d: nothing
+o.x.y: int
+o[v('i')]: str
+d
+
+o = v('o')
+a = 1
+del o.a, o[v('i')], (a, [o.b]), o[1:v('j')]
+a
+
+for x in v('a'):
+  log.append(x.name)
+  if x: continue
+  break
+else: log.append('else')
+return x.name
+
+for x in v('a'): pass
+else: log.append('else')
+
+o = v('o')
+for o.x in v('a'): pass
+for o[v('i')], (a, *o.y) in [[1, [2, 3]]]: log.append(a)
+
+for a, (b, c) in [[1, 2]]:
+  pass
+
+for a, b in [(1, 2), (3, 4)]:
+  log.append(sorted(locals()))
+return a
+
+n = 3
+while n and v('a'):
+  n -= 1
+  if n == 1: continue
+else: log.append('e')
+
+while not v('a', False) < 1 and v('b'): break
+while 1: break
+if 0: nothing
+
+if v('a') and not v('b') or v('c') < v('d') < v('e'): return 1
+elif v('g'): return 2
+
+if (v('a') and v('b', False)) or not (v('c') or v('d')): return 1
+else: return 2
+
+assert v('a'), v('b')
+assert v('c') and not v('d'), v('e')
+
+assert 1 > 2
+
+with v('a') as x, v('b', False) as (y, *z), v('c'):
+  log.append(y.name)
+  raise KeyError(1)
+return y, z
+
+o = v('o')
+with v('a') as o.x, v('b') as o[1]:
+  return o
+
+with 5: pass
+
+with v('a') as (b, (c, d)), v('e'):
+  pass
+
+with v('a'):
+  1 / 0
+
+try: 1 / 0
+except (KeyError, ZeroDivisionError) as e: log.append(str(e))
+else: log.append(1)
+finally: log.append(2)
+e
+
+try: log.append(0)
+except E: pass
+else: log.append(1)
+finally: v('a').x
+
+try: 1 / 0
+except nothing: pass
+
+try: raise KeyError('x') from v('cause')
+except TypeError as e: return str(e)
+
+try: raise KeyError('x') from ValueError('y')
+except: raise RuntimeError
+
+try:
+  try: raise KeyError(1)
+  finally: log.append('f')
+except KeyError: raise
+
+raise v('a')
+
+raise KeyError
+
+for i in range(3):
+  try:
+    if i: continue
+    return i
+  finally: log.append(i)
+
+try: return v('a')
+finally: log.append('f')
+
+try: return 1
+finally: return 2
+
+for i in [1, 2]:
+  try: return 1
+  finally: break
+return i
+
+try: raise ExceptionGroup('g', [KeyError(1), ValueError(2)])
+except* KeyError as e: log.append(repr(e))
+except* ValueError: log.append('v')
+
+try: raise KeyError(1)
+except KeyError as e:
+  import sys
+  log.append(sys.exception() is e)
+  del e
+log.append(sys.exception())
+
+import os.path, json as j, xml.dom
+from os import path as p, sep
+return os.path is p, j.__name__, sep, xml.dom
+
+import nothing_there
+
+from os import nothing_there
+
+global x, y, z, w, os, p, xml, s
+x = v('x')
+x += v('y')
+for y in [1, 2]: pass
+(z, x), w = [x, y], y
+import os, os.path as p, xml.dom
+from os import sep as s
+del y
+log.append(sorted(globals()))
+return (x := 5), x, w, p.__name__, xml.__name__, [x for i in [1] if (w := i)], w
+
+global e, g
+try: 1 / 0
+except ZeroDivisionError as e: log.append(str(e))
+def g(): return 1
+with v('c') as e: return e.name, g()
+
+global e
+try: 1 / 0
+except ZeroDivisionError as e: del e
+return e
+
+global y
+del y
+
+def h(v):
+    x = 1
+    def f(v):
+        nonlocal x
+        x += 1
+        log.append(x)
+        for x in v('a'): pass
+        (x, y), z = [x, 2], 3
+        return x.name, y, z
+    return f, lambda: x
+f, get = h(0)
+
+def h():
+    x = 1
+    def f(v):
+        nonlocal x
+        def inner():
+            nonlocal x
+            x = 5
+            return lambda: x
+        log.append((x, inner()(), x))
+        del x
+        return x
+    return f
+f = h()
+
+def h():
+    def f(v):
+        return x
+    return f
+    x = 1
+f = h()
+
+x = 1
+def g():
+  nonlocal x
+  x += 1
+  y = lambda: x + z
+  return y
+z = 5
+g()
+return g()(), x, g.__qualname__
+
+pass
+def g(a, b=v('b'), /, c=v('c'), *d, e=v('e'), **h): 'doc'; return a, b, c, d, e, h
+return g(1, 2, z=3), g.__doc__, g.__defaults__, g.__kwdefaults__, g.__name__
+
+pass
+def g(a: v('n'), *b: v('m')) -> v('r'): pass
+return sorted(g.__annotations__)
+
+pass
+@v('d')(1)
+@v('e').x
+def g(): pass
+return g
+
+pass
+def fact(n): return 1 if n < 2 else n * fact(n - 1)
+return fact(20), [fact(i) for i in range(3)]
+
+def f(v, n=4): return n if n < 2 else f(v, n - 1) + f(v, n - 2)
+
+@(lambda g: g)
+@(
+  lambda g: g)
+def f(v):
+    return nothing
+
+f = lambda v, *a, k=2: (v('a').x, [i + k for i in range(3)])
+
+f, g = lambda v: v('first') or nothing, lambda v: v('second').x
+
+f = (lambda v: (lambda: v('in'))() and (lambda: v('out'))())
+
+class A:
+    __x = 1
+    def f(self, v):
+        self.__y = A.__x
+        self.__y += 1
+        __z = self.__y
+        del self.__y
+        def __g(__a): return __a, __z
+        import os as __os
+        return __z, __g(3), vars(self), __g.__name__, __class__, __os.sep, dict(__k=1)
+f = A().f.__func__.__get__(A())
+class B(A): __slots__ = ('__s', 't')
+
+class A:
+    def m(self, v): return v('A').x
+class B(A):
+    def f(self, v):
+        def g(self): return super().m(v)
+        return super().m(v), super(B, self).m(v), g(self), __class__.__name__, super().__init__()
+f = B().f
+
+class A:
+    def __init_subclass__(cls): log.append(cls.__name__)
+class B(A):
+    @classmethod
+    def f(cls, v): return super().__init_subclass__(), cls.__mro__[1].__name__
+f = B.f
+
+def super(): return 'mine'
+def eval(x): return x.y
+def f(v): return super(), eval(v('a'))
+
+class _:
+    def f(self, v): return self.__x
+f = _().f
+
+class S:
+    __slots__ = ('a', '__b')
+    def f(self, v):
+        self.a = self.__b = v('x')
+        self.__b.c
+        del self.a
+        self.z = 1
+f = S().f
+
+pass
+class C(v('Base') and object):
+  x = y = v('x')
+  def m(self): return __class__, self.__z, v('m')
+  __z = 3
+  w = [x for _ in 'a']
+return C().m(), C.__qualname__, C.m.__qualname__, C._C__z
+
+match [1, v('a'), {'k': 2}]:
+  case [1, x, {'k': k, **rest}] if x: return x, k, rest
+  case _: pass
+
+async def g(): return v('a')
+c = g()
+try: c.send(None)
+except StopIteration as e: return e.value
+
+x = yield v('a')
+log.append(x)
+try: y = yield 2
+except KeyError: log.append('k')
+finally: yield 3
+
+pass
+def g():
+  try:
+    got = yield 1
+    log.append(got)
+    yield 2
+  except GeneratorExit:
+    log.append('closed')
+    raise
+def h(): return (yield from g())
+it = h()
+log.append(next(it))
+log.append(it.send(v('s')))
+it.close()
+
+pass
+def g():
+  while True:
+    try: x = yield
+    except ValueError as e: yield str(e)
+    else:
+      if x is None: return 'done'
+def h(): log.append((yield from g()))
+it = h(); next(it)
+log.append(it.throw(ValueError('thrown')))
+next(it)
+next(it, 0)
+
+pass
+def g(): raise StopIteration(1); yield
+return list(g())
+
+it = (x for x in v('a') if v('b'))
+log.append('made')
+return [x for x in it]
+
+it = (x for x in 5)
+
+pass
+def deep(n): return 0 if n == 0 else 1 + deep(n - 1)
+return deep(50)
+
+x = 1
+y = [x := x + i for i in range(3)]
+if (n := len(y)) > 2: return x, y, n
+while (n := n - 1): log.append(n)
+
+return (v('a')
+    .b
+    .c(v('d'),
+       v('e'))
+    .g)
+
+x = None
+return (v('a')
+  .b
+  , x
+  .y)
+
+x = None
+return (v
+   .nothing(1,
+     2)
+   .more)
+
+x = None
+return (v('a')
+  .b(x.y,
+     1))
+
+x = None
+return (int
+  ('x'))
+
+x = None
+return (int('3')
+  .bit_length
+  (1,
+  2))
+
+x = None
+return ('a'
+  .join(*[1],
+  2))
+
+x = None
+return (1
+  +
+  x)
+
+x = None
+return (1 +
+  2 <
+  x <
+  3)
+
+x = None
+(x
+  .y) = 1
+
+x = None
+x[
+  0] = 1
+
+x = None
+x[
+  0
+] += 1
+
+x = None
+(x
+  .y) += 1
+
+x = None
+a, b = (
+  1,
+)
+
+x = None
+for a, b in [
+  1]:
+  pass
+
+x = None
+return {
+  **{},
+  **x}
+
+x = None
+return int(
+  '3', **{
+  'k': 2})
+
+x = None
+assert (
+  x
+), int('z')
+
+x = None
+raise (
+  x)
+
+x = None
+with (
+  x
+):
+  pass
+
+x = None
+del (x
+  .y)
+
+x = None
+@x
+def g(): pass
+
+x = None
+def g(a=
+   x.y): pass
+
+x = None
+def g(n):
+  if n: return g(n - 1)
+  return x.y
+g(3)
+
+def f[T](v: T) -> T:
+    def g[U: int](a: U, b: T): return U.__name__, T.__name__, a
+    type X = list[U]
+    return g(v('a'), 1), T.__name__
+
+from __future__ import annotations
+def f(v):
+    def g(a: nothing) -> other: pass
+    return g.__annotations__
+""".strip("\n").split("\n\n")
+# More such, with quotes that the text above could not have.
+BLOCKS += [
+    "x = 1\nreturn f'''\n{x:>5}\n{None:>5}'''",
+    'def f(v):\n    """doc"""\n    return f.__doc__',
 ]
-CONSTRUCTS = [body(f"return {text}") for text in EXPRESSIONS] + STATEMENTS
+BLOCKS += [
+    f"x = v('x')\nx {symbol}= v('y')\nz = 1; z {symbol}= 'a'\nreturn x"
+    for symbol in "+ - * / // % ** @ << >> & | ^".split()
+]
+
+
+def module(block: str) -> str:
+    """The text of a module with a function `f`."""
+    whole = block.startswith(("def ", "class ", "@", "f =", "f,", "from __future__"))
+    return block + "\n" if whole else body(*block.splitlines())
+
+
+CONSTRUCTS = [body(f"return {text}") for text in EXPRESSIONS] + [module(block) for block in BLOCKS]

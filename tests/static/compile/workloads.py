@@ -43,7 +43,7 @@ class Entering(Native):
         if type(function) is not types.FunctionType or is_rewritten(function.__code__):
             return function
         code = function.__code__
-        inside = code.co_filename.startswith(LIBRARY) or code.co_filename == __file__
+        inside = code.co_filename.startswith((LIBRARY, __file__, "<construct"))
         if not inside or FRAMES & {*code.co_names, *code.co_varnames}:
             return function
         try:
@@ -64,7 +64,7 @@ class Entering(Native):
                 made = object.__new__(function)
                 self.enter(init)(made, *args, **kwargs)
                 return made
-        if type(getattr(kind, "__call__", None)) is types.FunctionType:
+        if type(kind.__call__) is types.FunctionType:
             return self.enter(kind.__call__)(function, *args, **kwargs)
         return self.enter(function)(*args, **kwargs)
 
@@ -116,24 +116,35 @@ def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
         return [type(error).__name__, re.sub(r"0x[0-9a-f]+", "0x", str(error)), lines]
 
 
+def workloads() -> dict[str, Callable[[], Any]]:
+    """The functions of this file that are workloads, and one for each of the uses."""
+    found = {name: value for name, value in globals().items() if name.startswith("work_")}
+    setup = ""
+    for line in USES:
+        if line.startswith(" "):
+            text = f"def use():\n    {setup}\n    return {line.strip()}\n"
+            found[f"{setup}: {line.strip()}"] = constructs.define(text, **globals())["use"]
+        else:
+            setup = line
+    return found
+
+
 def main() -> None:
     """Run all workloads both ways."""
     gc.disable()  # a third of the time otherwise, for the trees of a hundred files
-    recorder, different, count = Entering(), [], 0
-    for name, function in list(globals().items()):
-        if name.startswith("work_"):
-            count += 1
-            observed = outcome(recorder.call, function)
-            plain = outcome(function)
-            if observed != plain:
-                different.append([name, plain, observed])
+    recorder, different = Entering(), []
+    for name, function in workloads().items():
+        observed = outcome(recorder.call, function)
+        plain = outcome(function)
+        if observed != plain:
+            different.append([name, plain, observed])
+    different += constructs.differences(rewrite, recorder)
     report = {
-        "version": sys.version.split()[0],
-        "workloads": count,
+        "workloads": len(workloads()),
         "constructs": len(constructs.CONSTRUCTS),
         "entered": len(recorder.entered),
         "refused": recorder.refused,
-        "different": different + constructs.differences(rewrite, recorder),
+        "different": different,
     }
     print(json.dumps(report))
 
@@ -151,81 +162,6 @@ def work_textwrap() -> Any:
     yes = [textwrap.wrap(TEXT, width, break_long_words=False) for width in (12, 30)]
     short = textwrap.shorten(TEXT, 40, placeholder=" […]")
     return yes, short, textwrap.indent(TEXT, "> "), textwrap.dedent("   a\n     b\n   c")
-
-
-def work_textwrap_error() -> Any:
-    import textwrap
-
-    return textwrap.wrap(TEXT, 0)
-
-
-def work_textwrap_placeholder() -> Any:
-    import textwrap
-
-    return textwrap.TextWrapper(width=5, max_lines=1, placeholder="too long").fill(TEXT)
-
-
-def work_statistics() -> Any:
-    import statistics as s
-
-    one = s.mean(NUMBERS), s.median(NUMBERS), s.mode(NUMBERS), s.multimode(NUMBERS)
-    two = s.pstdev(NUMBERS), s.variance(NUMBERS), s.harmonic_mean(NUMBERS), s.fmean(NUMBERS)
-    return one, two, s.quantiles(NUMBERS, n=4), s.median_grouped(NUMBERS), s.geometric_mean(NUMBERS)
-
-
-def work_statistics_normal() -> Any:
-    from statistics import NormalDist
-
-    a, b = NormalDist(3, 4), NormalDist.from_samples(NUMBERS)
-    return a + b, a.cdf(2), a.pdf(1), b.overlap(a), a.inv_cdf(0.3), a.quantiles(3), a.zscore(2), -a
-
-
-def work_statistics_regression() -> Any:
-    import statistics as s
-
-    other = [2 * x + (x % 3) for x in NUMBERS]
-    return (
-        s.covariance(NUMBERS, other),
-        s.correlation(NUMBERS, other),
-        s.linear_regression(NUMBERS, other),
-    )
-
-
-def work_statistics_error() -> Any:
-    import statistics
-
-    return statistics.mean([])
-
-
-def work_fractions() -> Any:
-    from fractions import Fraction as F
-
-    a, b = F(3, 4), F("-2/7")
-    return (
-        a + b,
-        a - b,
-        a * b,
-        a / b,
-        a % b,
-        a**3,
-        a < b,
-        F(1.25).limit_denominator(3),
-        round(a, 1),
-        hash(a),
-        divmod(a, b),
-    )
-
-
-def work_fractions_error() -> Any:
-    from fractions import Fraction
-
-    return Fraction("1/x")
-
-
-def work_fractions_zero() -> Any:
-    from fractions import Fraction
-
-    return Fraction(1, 0)
 
 
 def work_heapq() -> Any:
@@ -273,32 +209,6 @@ def work_pure_bisect() -> Any:
         b.insort(kept, x)
         b.insort_left(kept, -x, key=lambda v: -v)
     return kept, b.bisect_left(sorted(NUMBERS), 5), b.bisect_right(sorted(NUMBERS), 5, 2, 9)
-
-
-def work_pure_bisect_error() -> Any:
-    return PURE_BISECT.bisect_left(NUMBERS, 3, -1)
-
-
-def work_pure_operator() -> Any:
-    o = PURE_OPERATOR
-    getter, items = o.attrgetter("real", "imag"), o.itemgetter(1, 2)
-    one = getter(3 + 4j), items("abc"), o.methodcaller("upper")("x"), o.length_hint([1, 2])
-    return (
-        one,
-        o.countOf(NUMBERS, 5),
-        o.indexOf(NUMBERS, 9),
-        o.concat([1], [2]),
-        repr(items),
-        o.iconcat([1], [2]),
-    )
-
-
-def work_pure_operator_error() -> Any:
-    return PURE_OPERATOR.indexOf(NUMBERS, 100)
-
-
-def work_pure_operator_concat() -> Any:
-    return PURE_OPERATOR.concat(1, [2])
 
 
 def work_pure_functools() -> Any:
@@ -391,12 +301,6 @@ def work_difflib_html() -> Any:
     )
 
 
-def work_difflib_error() -> Any:
-    import difflib
-
-    return difflib.get_close_matches("a", ["b"], cutoff=2)
-
-
 def work_json_encoder() -> Any:
     import json.encoder as e
 
@@ -415,14 +319,6 @@ def work_json_encoder() -> Any:
         False,
     )
     return text, "".join(compact(value, 0)), e.py_encode_basestring('\x01"é')
-
-
-def work_json_circular() -> Any:
-    import json.encoder as e
-
-    value: list = []
-    value.append(value)
-    return "".join(e.JSONEncoder(indent=1).iterencode(value))
 
 
 def work_json_decoder() -> Any:
@@ -453,12 +349,6 @@ def work_json_decoder_error() -> Any:
     return decoder.decode('{"a": [1, 2,, 3]}')
 
 
-def work_json_scanstring_error() -> Any:
-    import json.decoder
-
-    return json.decoder.py_scanstring('"a\\q"', 1)
-
-
 def work_csv() -> Any:
     import csv
     import io
@@ -470,32 +360,6 @@ def work_csv() -> Any:
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
     sniffed = csv.Sniffer().sniff("a;b;c\n1;2;3\n4;5;6\n")
     return rows, sniffed.delimiter, csv.Sniffer().has_header("name,n\nx,1\ny,2\n")
-
-
-def work_csv_error() -> Any:
-    import csv
-    import io
-
-    return csv.DictWriter(io.StringIO(), ["a"]).writerow({"b": 1})
-
-
-def work_calendar() -> Any:
-    import calendar
-
-    cal = calendar.TextCalendar(6)
-    one = (
-        cal.formatmonth(2024, 2),
-        cal.formatyear(2023, m=4),
-        calendar.monthrange(2024, 2),
-        calendar.leapdays(1900, 2000),
-    )
-    return one, calendar.HTMLCalendar().formatmonth(2024, 5), list(cal.itermonthdays2(2024, 1))[:9]
-
-
-def work_calendar_error() -> Any:
-    import calendar
-
-    return calendar.monthrange(2024, 13)
 
 
 def pure_datetime() -> Any:
@@ -535,57 +399,6 @@ def work_datetime() -> Any:
     )
 
 
-def work_datetime_error() -> Any:
-    return DATETIME.date(2023, 2, 29)
-
-
-def work_datetime_compare() -> Any:
-    return DATETIME.date(2023, 2, 2) < 3
-
-
-def work_datetime_iso_error() -> Any:
-    return DATETIME.datetime.fromisoformat("2024-02-29T12:6")
-
-
-def work_colorsys() -> Any:
-    import colorsys as c
-
-    rgb = 0.2, 0.4, 0.9
-    return (
-        c.rgb_to_hsv(*rgb),
-        c.hsv_to_rgb(*c.rgb_to_hsv(*rgb)),
-        c.rgb_to_hls(*rgb),
-        c.hls_to_rgb(0.1, 0.5, 0.3),
-        c.rgb_to_yiq(*rgb),
-        c.yiq_to_rgb(0.3, 0.1, 0.2),
-    )
-
-
-def work_string() -> Any:
-    import string
-
-    t = string.Template("$who owes ${what} $$5 $missing")
-    return (
-        string.capwords("a bC  d"),
-        t.safe_substitute(who="x", what="y"),
-        string.Formatter().format("{0:>{w}} {a.real!r} {b[k]}", "z", w=5, a=2, b={"k": 1}),
-        t.is_valid(),
-        t.get_identifiers(),
-    )
-
-
-def work_string_error() -> Any:
-    import string
-
-    return string.Template("$who $").substitute(who=1)
-
-
-def work_string_key_error() -> Any:
-    import string
-
-    return string.Formatter().vformat("{0} {nothing}", (1,), {})
-
-
 def work_re_parser() -> Any:
     from re import _compiler, _parser
 
@@ -600,28 +413,11 @@ def work_re_parser() -> Any:
     return [repr(p) for p in parsed], codes, [p.getwidth() for p in parsed], template is None
 
 
-def work_re_parser_error() -> Any:
-    from re import _parser
-
-    return _parser.parse("(a[b-a])")
-
-
-def work_re_unbalanced() -> Any:
-    from re import _parser
-
-    return _parser.parse("a(b(c)")
-
-
-def work_re_lookbehind() -> Any:
-    from re import _compiler
-
-    return _compiler.compile("(?<=a+)b")
-
-
 def work_ast_unparse() -> Any:
     import ast
+    import pathlib
 
-    source = open(ast.__file__).read()
+    source = pathlib.Path(ast.__file__).read_text()
     tree = ast.parse(source[: source.index("class NodeVisitor")] + MORE)
     return ast.unparse(tree), ast.dump(tree.body[-1], indent=1), ast.get_docstring(tree)
 
@@ -640,18 +436,6 @@ async def f(x: int, /, y=2, *z, k: "s" = 3, **w) -> None:
         case {"a": [1, *_], **rest} | C(x, y=2) if z: pass
     return {**a, b: {c for d in e if f}} if not (g and h or i) else (yield from j) @ k
 '''
-
-
-def work_ast_literal() -> Any:
-    import ast
-
-    return ast.literal_eval("{'a': [1, -2.5, (3+4j), None], 'b': {1, 2}, 'c': b'x'}")
-
-
-def work_ast_literal_error() -> Any:
-    import ast
-
-    return ast.literal_eval("[x for x in y]")
 
 
 def work_ast_transform() -> Any:
@@ -685,57 +469,6 @@ def work_tokenize() -> Any:
     )
 
 
-def work_tokenize_error() -> Any:
-    import io
-    import tokenize
-
-    return tokenize.detect_encoding(io.BytesIO(b"# coding: nowhere\n").readline)
-
-
-def work_ipaddress() -> Any:
-    import ipaddress as i
-
-    net = i.ip_network("192.168.0.0/29")
-    one = (
-        list(net.hosts()),
-        net.broadcast_address,
-        net.supernet(),
-        [*net.subnets(new_prefix=30)],
-        i.ip_address("::ffff:1.2.3.4").ipv4_mapped,
-    )
-    two = (
-        list(i.summarize_address_range(i.ip_address("10.0.0.1"), i.ip_address("10.0.0.9"))),
-        list(i.collapse_addresses([net, i.ip_network("192.168.0.8/29")])),
-    )
-    return (
-        one,
-        two,
-        i.ip_address("2001:db8::1").exploded,
-        i.ip_address("10.0.0.1").is_private,
-        i.ip_address(5) + 3,
-        i.ip_interface("1.2.3.4/24").network,
-        net.overlaps(i.ip_network("192.168.0.4/30")),
-    )
-
-
-def work_ipaddress_error() -> Any:
-    import ipaddress
-
-    return ipaddress.ip_network("192.168.0.1/29")
-
-
-def work_ipaddress_octet() -> Any:
-    import ipaddress
-
-    return ipaddress.IPv4Address("1.2.3.400")
-
-
-def work_ipaddress_six() -> Any:
-    import ipaddress
-
-    return ipaddress.IPv6Address("1::2::3")
-
-
 def work_urllib() -> Any:
     from urllib import parse as p
 
@@ -760,80 +493,6 @@ def work_urllib() -> Any:
         p.quote_plus("a b"),
         p.unquote_to_bytes("%ff"),
     )
-
-
-def work_urllib_error() -> Any:
-    from urllib.parse import urlsplit
-
-    return urlsplit("http://a:99999/").port
-
-
-def work_urllib_ipv6_error() -> Any:
-    from urllib.parse import urlparse
-
-    return urlparse("http://[::1/")
-
-
-def work_posixpath() -> Any:
-    import posixpath as p
-
-    one = (
-        p.join("a", "/b", "c"),
-        p.normpath("a//b/../c/."),
-        p.relpath("/a/b/c", "/a/d"),
-        p.commonpath(["/a/b", "/a/c"]),
-        p.splitext("x.tar.gz"),
-    )
-    return (
-        one,
-        p.expanduser("~nobody-at-all/x"),
-        p.expandvars("$HOME_NOT_THERE/${A}"),
-        p.isabs("/x"),
-        p.split("/a/b"),
-        p.dirname("a/b"),
-        p.basename("a/b"),
-        p.commonprefix(["abc", "abd"]),
-    )
-
-
-def work_posixpath_error() -> Any:
-    import posixpath
-
-    return posixpath.commonpath(["/a", "b"])
-
-
-def work_posixpath_type_error() -> Any:
-    import posixpath
-
-    return posixpath.join("a", 3)
-
-
-def work_ntpath() -> Any:
-    import ntpath as p
-
-    return (
-        p.join("C:\\a", "D:b", "c"),
-        p.splitdrive("\\\\host\\share\\x"),
-        p.normpath("c:/a/../b"),
-        p.relpath("c:\\a\\b", "c:\\a"),
-        p.commonpath(["c:\\a\\b", "C:/a/c"]),
-    )
-
-
-def work_fnmatch() -> Any:
-    import fnmatch
-
-    return (
-        fnmatch.filter(["a.py", "b.txt", "c.pyc"], "*.py?"),
-        fnmatch.translate("[!a-c]*x?[]]"),
-        fnmatch.fnmatchcase("abc", "a[b]*"),
-    )
-
-
-def work_html() -> Any:
-    import html
-
-    return html.escape("<a b='c'>&"), html.unescape("&lt;&#233;&#x80;&notit;&amp&eacute;&#1114112;")
 
 
 class _Tags:
@@ -868,7 +527,8 @@ class _Tags:
 
 def work_html_parser() -> Any:
     return _Tags().feed(
-        "<!DOCTYPE html><p class=x id='y' z>a&amp;b<br/><!-- c --></p><script>if (a<b) {}</script><a href=\"q?x&lt\">&#65;"
+        "<!DOCTYPE html><p class=x id='y' z>a&amp;b<br/><!-- c --></p><script>if (a<b) {}</script>"
+        '<a href="q?x&lt">&#65;'
     )
 
 
@@ -888,23 +548,6 @@ def work_email() -> Any:
         parsed["to"].addresses[0].username,
         [part.get_content_type() for part in parsed.walk()],
         parsed.get_body(("html",)).get_content(),
-    )
-
-
-def work_email_headers() -> Any:
-    from email import header, utils
-
-    one = (
-        header.decode_header("=?utf-8?q?h=C3=A9?= x"),
-        header.Header("é" * 60, "utf-8").encode(),
-        utils.parseaddr("A B <a@b>"),
-    )
-    return (
-        one,
-        utils.formataddr(("é", "a@b.c")),
-        utils.parsedate_tz("Mon, 20 Nov 1995 19:12:08 -0500"),
-        utils.getaddresses(["a <b@c>, d@e"]),
-        utils.formatdate(0),
     )
 
 
@@ -962,7 +605,7 @@ def work_copyreg() -> Any:
     import copyreg
 
     class Slotted:
-        __slots__ = ("a", "__b")
+        __slots__ = ("__b", "a")
 
         def __init__(self) -> None:
             self.a, self.__b = 1, 2
@@ -982,46 +625,6 @@ def work_copyreg_error() -> Any:
         __slots__ = ("a",)
 
     return copyreg.__reduce_ex__(Slotted(), 1)
-
-
-def work_random() -> Any:
-    import random
-
-    r = random.Random(5)
-    one = (
-        r.randint(1, 99),
-        r.choice("abc"),
-        r.sample(range(50), 4),
-        r.shuffle(NUMBERS[:]),
-        r.choices("xyz", [1, 2, 3], k=4),
-        r.uniform(1, 2),
-    )
-    return (
-        one,
-        r.gauss(0, 1),
-        r.betavariate(2, 3),
-        r.gammavariate(0.5, 1),
-        r.triangular(),
-        r.vonmisesvariate(0, 1),
-        r.randrange(0, 50, 7),
-        r.expovariate(2),
-        r.normalvariate(),
-        r.paretovariate(3),
-        r.weibullvariate(1, 2),
-        r.lognormvariate(0, 1),
-    )
-
-
-def work_random_error() -> Any:
-    import random
-
-    return random.Random(1).sample([1, 2], 5)
-
-
-def work_random_empty() -> Any:
-    import random
-
-    return random.Random(1).randrange(5, 5)
 
 
 def work_decimal() -> Any:
@@ -1062,18 +665,6 @@ def work_decimal() -> Any:
         )
 
 
-def work_decimal_error() -> Any:
-    import _pydecimal
-
-    return _pydecimal.Decimal(1) / _pydecimal.Decimal(0)
-
-
-def work_decimal_syntax() -> Any:
-    import _pydecimal
-
-    return _pydecimal.Decimal("1..2")
-
-
 def work_collections() -> Any:
     from collections import ChainMap, Counter, UserDict, UserList, UserString, deque
 
@@ -1099,19 +690,6 @@ def work_collections() -> Any:
         UserDict(a=1) | {"b": 2},
         deque([1], 3),
     )
-
-
-def work_collections_namedtuple() -> Any:
-    from collections import namedtuple
-
-    P = namedtuple("P", "x y", defaults=[3])
-    return P(1), P(1, 2)._replace(x=5), P(1)._asdict(), P._make([7, 8])
-
-
-def work_collections_error() -> Any:
-    from collections import ChainMap
-
-    return ChainMap({}, {}).pop("x")
 
 
 def work_collections_abc() -> Any:
@@ -1243,7 +821,7 @@ def work_dataclasses_error() -> Any:
     @d.dataclass
     class Bad:
         x: int = 1
-        y: list = []
+        y: list = d.field(default=[])
 
 
 def work_dataclasses_frozen() -> Any:
@@ -1262,7 +840,7 @@ def work_enum() -> Any:
     class Color(enum.Enum):
         RED = 1
         GREEN = enum.auto()
-        CRIMSON = 1
+        CRIMSON = RED
 
         @property
         def lower(self) -> str:
@@ -1318,30 +896,6 @@ def work_inspect() -> Any:
     )
 
 
-def work_inspect_error() -> Any:
-    import inspect
-
-    return inspect.signature(lambda a, b: 0).bind(1, 2, 3)
-
-
-def work_inspect_missing() -> Any:
-    import inspect
-
-    return inspect.signature(lambda a, *, b: 0).bind(1)
-
-
-def work_inspect_source() -> Any:
-    import inspect
-
-    return (
-        inspect.getsource(work_heapq),
-        inspect.getmodulename("/a/b.py"),
-        inspect.getmro(bool),
-        inspect.isclass(int),
-        len(inspect.getmembers(_Tags)),
-    )
-
-
 def work_pprint() -> Any:
     import collections
     import pprint
@@ -1361,29 +915,6 @@ def work_pprint() -> Any:
         pprint.isrecursive(loop),
         pprint.saferepr(loop)[:12],
     )
-
-
-def work_pprint_error() -> Any:
-    import pprint
-
-    return pprint.PrettyPrinter(indent=-1)
-
-
-def work_shlex() -> Any:
-    import shlex
-
-    return (
-        shlex.split('a \'b c\' "d\\"e" f\\ g # h', comments=True),
-        shlex.quote("it's"),
-        shlex.join(["a b", "c"]),
-        list(shlex.shlex("x=1;y>2 'q'", punctuation_chars=True)),
-    )
-
-
-def work_shlex_error() -> Any:
-    import shlex
-
-    return shlex.split("a 'b")
 
 
 def work_configparser() -> Any:
@@ -1430,14 +961,6 @@ def work_configparser_duplicate() -> Any:
     configparser.ConfigParser().read_string("[a]\nx = 1\nx = 2\n")
 
 
-def work_configparser_interpolation() -> Any:
-    import configparser
-
-    c = configparser.ConfigParser()
-    c.read_string("[a]\nx = %(y)s\n")
-    return c.get("a", "x")
-
-
 def parser() -> Any:
     import argparse
 
@@ -1471,14 +994,6 @@ def work_argparse_subcommands() -> Any:
     ), p.format_help().replace("options", "")
 
 
-def work_argparse_error() -> Any:
-    return parser().parse_args(["-n", "x"])
-
-
-def work_argparse_choice() -> Any:
-    return parser().parse_args(["--list", "z"])
-
-
 def work_optparse() -> Any:
     import optparse
 
@@ -1492,26 +1007,6 @@ def work_optparse() -> Any:
     return sorted(vars(values).items()), rest, p.format_help()
 
 
-def work_optparse_error() -> Any:
-    import optparse
-
-    return optparse.Option("nodash")
-
-
-def work_getopt() -> Any:
-    import getopt
-
-    return getopt.gnu_getopt(
-        ["a", "-x", "1", "--yes", "--num=3", "b"], "x:v", ["yes", "num="]
-    ), getopt.getopt(["--n", "1"], "", ["num="])
-
-
-def work_getopt_error() -> Any:
-    import getopt
-
-    return getopt.getopt(["--zip"], "", ["num="])
-
-
 def work_graphlib() -> Any:
     from graphlib import TopologicalSorter
 
@@ -1523,26 +1018,6 @@ def work_graphlib() -> Any:
         steps.append(ready)
         sorter.done(*ready)
     return steps, [*TopologicalSorter({1: [2], 2: [3]}).static_order()]
-
-
-def work_graphlib_error() -> Any:
-    from graphlib import TopologicalSorter
-
-    return [*TopologicalSorter({1: [2], 2: [1]}).static_order()]
-
-
-def work_numbers() -> Any:
-    import numbers
-    from fractions import Fraction
-
-    return (
-        isinstance(3, numbers.Integral),
-        isinstance(Fraction(1), numbers.Rational),
-        complex(Fraction(1, 2)),
-        Fraction(1, 2).conjugate(),
-        float(Fraction(1, 4)),
-        Fraction(3, 2).real,
-    )
 
 
 def work_sched() -> Any:
@@ -1571,12 +1046,6 @@ def work_queue() -> Any:
         p.put(x)
         stack.put(x)
     return q.full(), q.get(), q.qsize(), [p.get() for _ in range(4)], stack.get(), q.task_done()
-
-
-def work_queue_error() -> Any:
-    import queue
-
-    return queue.Queue().get(timeout=-1)
 
 
 def work_queue_full() -> Any:
@@ -1614,47 +1083,9 @@ def work_typing() -> Any:
     class Box(t.Generic[T]):
         x: T
 
-    def f(a: int, b: t.Optional[str] = None) -> list[int]: ...
+    def f(a: int, b: list[T] | None = None) -> list[int]: ...
 
-    return (
-        str(t.Union[int, str, None]),
-        t.get_type_hints(f),
-        Box[int],
-        t.get_origin(Box[int]),
-        t.get_args(dict[str, int]),
-        t.List[T][int],
-        t.cast(int, "x"),
-        t.Callable[[int], str],
-        t.Literal[1, "a"],
-    )
-
-
-def work_typing_error() -> Any:
-    import typing as t
-
-    return t.Generic[int]
-
-
-def work_typing_optional() -> Any:
-    import typing as t
-
-    return t.Optional[int, str]
-
-
-def work_reprlib() -> Any:
-    import reprlib
-
-    r = reprlib.Repr()
-    r.maxlist = 3
-    return (
-        r.repr(NUMBERS),
-        r.repr({i: i for i in range(9)}),
-        r.repr("x" * 99),
-        r.repr({1, 2}),
-        r.repr((1,)),
-        r.repr([[[[[[[1]]]]]]]),
-        r.repr(10**80),
-    )
+    return t.get_type_hints(f, localns=locals()), Box[int], t.get_origin(Box[int]), Box[T][str]
 
 
 def work_traceback() -> Any:
@@ -1674,37 +1105,6 @@ def work_traceback() -> Any:
         )
 
 
-def work_uuid() -> Any:
-    import uuid
-
-    u = uuid.UUID("12345678-1234-5678-1234-567812345678")
-    return (
-        u,
-        u.hex,
-        u.int,
-        u.bytes_le,
-        u.fields,
-        u.version,
-        u.variant,
-        u.urn,
-        uuid.uuid5(uuid.NAMESPACE_DNS, "x"),
-        uuid.uuid3(u, "y"),
-        u < uuid.NAMESPACE_DNS,
-    )
-
-
-def work_uuid_error() -> Any:
-    import uuid
-
-    return uuid.UUID("nonsense")
-
-
-def work_uuid_int_error() -> Any:
-    import uuid
-
-    return uuid.UUID(int=-1)
-
-
 def work_plistlib() -> Any:
     import datetime
     import plistlib as p
@@ -1712,18 +1112,6 @@ def work_plistlib() -> Any:
     value = {"a": [1, 2.5, True, "é<"], "b": {"c": b"xyz"}, "d": datetime.datetime(2020, 1, 2)}
     text, binary = p.dumps(value), p.dumps(value, fmt=p.FMT_BINARY)
     return text, binary, p.loads(text) == p.loads(binary) == value
-
-
-def work_plistlib_error() -> Any:
-    import plistlib
-
-    return plistlib.dumps({"a": object})
-
-
-def work_plistlib_invalid() -> Any:
-    import plistlib
-
-    return plistlib.loads(b"<plist><dict><integer>1</integer></dict></plist>")
 
 
 def work_minidom() -> Any:
@@ -1744,13 +1132,6 @@ def work_minidom() -> Any:
     )
 
 
-def work_minidom_error() -> Any:
-    from xml.dom import minidom
-
-    d = minidom.parseString("<a><b/></a>")
-    return d.appendChild(d.createElement("second"))
-
-
 def work_element_path() -> Any:
     from xml.etree import ElementPath
     from xml.etree.ElementTree import fromstring, indent, tostring
@@ -1766,13 +1147,6 @@ def work_element_path() -> Any:
     )
 
 
-def work_element_path_error() -> Any:
-    from xml.etree import ElementPath
-    from xml.etree.ElementTree import fromstring
-
-    return ElementPath.findall(fromstring("<a/>"), "b[")
-
-
 def work_gettext() -> Any:
     import gettext
 
@@ -1784,45 +1158,6 @@ def work_gettext() -> Any:
         t.ngettext("a", "b", 2),
         gettext._expand_lang("de_DE.UTF-8@euro"),
     )
-
-
-def work_gettext_error() -> Any:
-    import gettext
-
-    return gettext.c2py("n +* 2")
-
-
-def work_pathlib() -> Any:
-    from pathlib import PurePosixPath as P, PureWindowsPath as W
-
-    p = P("/a/b/../c.tar.gz")
-    return (
-        p.parts,
-        p.suffixes,
-        p.with_suffix(".x"),
-        p.stem,
-        p.relative_to("/a"),
-        P("x") / "y",
-        p.match("*.gz"),
-        p.parents[1],
-        W("C:\\a\\b").as_posix(),
-        p.with_name("q"),
-        P("a") < P("b"),
-        p.is_relative_to("/b"),
-        p.joinpath("d", "e"),
-    )
-
-
-def work_pathlib_error() -> Any:
-    from pathlib import PurePosixPath
-
-    return PurePosixPath("/a").relative_to("/b")
-
-
-def work_pathlib_name() -> Any:
-    from pathlib import PurePosixPath
-
-    return PurePosixPath("/a").with_name("x/y")
 
 
 def work_cookies() -> Any:
@@ -1837,47 +1172,6 @@ def work_cookies_error() -> Any:
     from http.cookies import SimpleCookie
 
     SimpleCookie()["a b"] = 1
-
-
-def work_quopri_base64() -> Any:
-    import base64
-
-    data = bytes(range(40))
-    return (
-        base64.b85encode(data),
-        base64.b32encode(data),
-        base64.a85decode(base64.a85encode(data)),
-        base64.b32hexencode(data),
-        base64.urlsafe_b64encode(data),
-    )
-
-
-def work_base64_error() -> Any:
-    import base64
-
-    return base64.b32decode(b"A1")
-
-
-def work_netrc_stringprep() -> Any:
-    import stringprep
-
-    return (
-        [stringprep.in_table_a1(c) for c in "aé\u0221"],
-        stringprep.map_table_b2("ß"),
-        stringprep.in_table_c12("\u1680"),
-    )
-
-
-def work_idna() -> Any:
-    from encodings import idna, punycode
-
-    return (
-        idna.ToASCII("bücher"),
-        idna.ToUnicode("xn--bcher-kva"),
-        punycode.punycode_encode("bücher"),
-        punycode.punycode_decode("bcher-kva", "strict"),
-        idna.nameprep("Ä"),
-    )
 
 
 def work_difficult_zipapp_quoting() -> Any:
@@ -1923,22 +1217,6 @@ def work_weakref() -> Any:
     )
 
 
-def work_filecmp_linecache() -> Any:
-    import linecache
-
-    return (
-        linecache.getline(__file__, 1),
-        linecache.getline("nowhere", 1),
-        linecache.getlines(__file__)[2:4],
-    )
-
-
-def work_timeit_error() -> Any:
-    import timeit
-
-    return timeit.reindent("a\nb", 4), timeit.Timer("+", "")
-
-
 def work_symtable() -> Any:
     import symtable
 
@@ -1950,18 +1228,6 @@ def work_symtable() -> Any:
         inner.get_locals(),
         inner.lookup("b").is_global(),
         inner.lookup("c").is_local(),
-    )
-
-
-def work_dis() -> Any:
-    import dis
-
-    code = compile("x = a + 1\nif x: y(x)", "f", "exec")
-    return (
-        [i.opname for i in dis.get_instructions(code)],
-        dis.stack_effect(dis.opmap["POP_TOP"]),
-        list(dis.findlabels(code.co_code)),
-        list(dis.findlinestarts(code)),
     )
 
 
@@ -1985,12 +1251,6 @@ def work_logging() -> Any:
         logging.getLevelName(35),
         logger.getEffectiveLevel(),
     )
-
-
-def work_logging_error() -> Any:
-    import logging
-
-    return logging.Formatter("{x", style="{")
 
 
 def work_unittest() -> Any:
@@ -2040,6 +1300,328 @@ def work_mock_error() -> Any:
     m = Mock()
     m(1)
     m.assert_called_with(2)
+
+
+# Set-up lines, and expressions that each are a use after that.
+USES = r"""
+import textwrap
+    textwrap.wrap(TEXT, 0)
+    textwrap.TextWrapper(width=5, max_lines=1, placeholder='too long').fill(TEXT)
+import statistics as s
+    s.mean(NUMBERS)
+    s.median(NUMBERS)
+    s.mode(NUMBERS)
+    s.multimode(NUMBERS)
+    s.pstdev(NUMBERS)
+    s.variance(NUMBERS)
+    s.harmonic_mean(NUMBERS)
+    s.fmean(NUMBERS)
+    s.quantiles(NUMBERS, n=4)
+    s.median_grouped(NUMBERS)
+    s.geometric_mean(NUMBERS)
+from statistics import NormalDist; a, b = (NormalDist(3, 4), NormalDist.from_samples(NUMBERS))
+    a + b
+    a.cdf(2)
+    a.pdf(1)
+    b.overlap(a)
+    a.inv_cdf(0.3)
+    a.quantiles(3)
+    a.zscore(2)
+    -a
+import statistics as s; other = [2 * x + x % 3 for x in NUMBERS]
+    s.covariance(NUMBERS, other)
+    s.correlation(NUMBERS, other)
+    s.linear_regression(NUMBERS, other)
+import statistics
+    statistics.mean([])
+from fractions import Fraction as F; a, b = (F(3, 4), F('-2/7'))
+    a + b
+    a - b
+    a * b
+    a / b
+    a % b
+    a ** 3
+    a < b
+    F(1.25).limit_denominator(3)
+    round(a, 1)
+    hash(a)
+    divmod(a, b)
+from fractions import Fraction
+    Fraction('1/x')
+    Fraction(1, 0)
+pass
+    PURE_BISECT.bisect_left(NUMBERS, 3, -1)
+    PURE_OPERATOR.indexOf(NUMBERS, 100)
+    PURE_OPERATOR.concat(1, [2])
+    DATETIME.date(2023, 2, 29)
+    DATETIME.date(2023, 2, 2) < 3
+    DATETIME.datetime.fromisoformat('2024-02-29T12:6')
+    parser().parse_args(['-n', 'x'])
+    parser().parse_args(['--list', 'z'])
+o = PURE_OPERATOR; getter, items = (o.attrgetter('real', 'imag'), o.itemgetter(1, 2))
+    getter(3 + 4j)
+    items('abc')
+    o.methodcaller('upper')('x')
+    o.length_hint([1, 2])
+    o.countOf(NUMBERS, 5)
+    o.indexOf(NUMBERS, 9)
+    o.concat([1], [2])
+    repr(items)
+    o.iconcat([1], [2])
+import difflib
+    difflib.get_close_matches('a', ['b'], cutoff=2)
+import json.encoder as e; value: list = []; value.append(value)
+    ''.join(e.JSONEncoder(indent=1).iterencode(value))
+import json.decoder
+    json.decoder.py_scanstring('"a\\q"', 1)
+import csv; import io
+    csv.DictWriter(io.StringIO(), ['a']).writerow({'b': 1})
+import calendar; cal = calendar.TextCalendar(6)
+    cal.formatmonth(2024, 2)
+    cal.formatyear(2023, m=4)
+    calendar.monthrange(2024, 2)
+    calendar.leapdays(1900, 2000)
+    calendar.HTMLCalendar().formatmonth(2024, 5)
+    list(cal.itermonthdays2(2024, 1))[:9]
+import calendar
+    calendar.monthrange(2024, 13)
+import colorsys as c; rgb = (0.2, 0.4, 0.9)
+    c.rgb_to_hsv(*rgb)
+    c.hsv_to_rgb(*c.rgb_to_hsv(*rgb))
+    c.rgb_to_hls(*rgb)
+    c.hls_to_rgb(0.1, 0.5, 0.3)
+    c.rgb_to_yiq(*rgb)
+    c.yiq_to_rgb(0.3, 0.1, 0.2)
+import string; t = string.Template('$who owes ${what} $$5 $missing')
+    string.capwords('a bC  d')
+    t.safe_substitute(who='x', what='y')
+    string.Formatter().format('{0:>{w}} {a.real!r} {b[k]}', 'z', w=5, a=2, b={'k': 1})
+    t.is_valid()
+    t.get_identifiers()
+import string
+    string.Template('$who $').substitute(who=1)
+    string.Formatter().vformat('{0} {nothing}', (1,), {})
+from re import _parser
+    _parser.parse('(a[b-a])')
+    _parser.parse('a(b(c)')
+from re import _compiler
+    _compiler.compile('(?<=a+)b')
+import ast
+    ast.literal_eval("{'a': [1, -2.5, (3+4j), None], 'b': {1, 2}, 'c': b'x'}")
+    ast.literal_eval('[x for x in y]')
+import io; import tokenize
+    tokenize.detect_encoding(io.BytesIO(b'# coding: nowhere\n').readline)
+import ipaddress as i; net = i.ip_network('192.168.0.0/29')
+    list(net.hosts())
+    net.broadcast_address
+    net.supernet()
+    [*net.subnets(new_prefix=30)]
+    i.ip_address('::ffff:1.2.3.4').ipv4_mapped
+    list(i.summarize_address_range(i.ip_address('10.0.0.1'), i.ip_address('10.0.0.9')))
+    list(i.collapse_addresses([net, i.ip_network('192.168.0.8/29')]))
+    i.ip_address('2001:db8::1').exploded
+    i.ip_address('10.0.0.1').is_private
+    i.ip_address(5) + 3
+    i.ip_interface('1.2.3.4/24').network
+    net.overlaps(i.ip_network('192.168.0.4/30'))
+import ipaddress
+    ipaddress.ip_network('192.168.0.1/29')
+    ipaddress.IPv4Address('1.2.3.400')
+    ipaddress.IPv6Address('1::2::3')
+from urllib.parse import urlsplit
+    urlsplit('http://a:99999/').port
+from urllib.parse import urlparse
+    urlparse('http://[::1/')
+import posixpath as p
+    p.join('a', '/b', 'c')
+    p.normpath('a//b/../c/.')
+    p.relpath('/a/b/c', '/a/d')
+    p.commonpath(['/a/b', '/a/c'])
+    p.splitext('x.tar.gz')
+    p.expanduser('~nobody-at-all/x')
+    p.expandvars('$HOME_NOT_THERE/${A}')
+    p.isabs('/x')
+    p.split('/a/b')
+    p.dirname('a/b')
+    p.basename('a/b')
+    p.commonprefix(['abc', 'abd'])
+import posixpath
+    posixpath.commonpath(['/a', 'b'])
+    posixpath.join('a', 3)
+import ntpath as p
+    p.join('C:\\a', 'D:b', 'c')
+    p.splitdrive('\\\\host\\share\\x')
+    p.normpath('c:/a/../b')
+    p.relpath('c:\\a\\b', 'c:\\a')
+    p.commonpath(['c:\\a\\b', 'C:/a/c'])
+import fnmatch
+    fnmatch.filter(['a.py', 'b.txt', 'c.pyc'], '*.py?')
+    fnmatch.translate('[!a-c]*x?[]]')
+    fnmatch.fnmatchcase('abc', 'a[b]*')
+import html
+    html.escape("<a b='c'>&")
+    html.unescape('&lt;&#233;&#x80;&notit;&amp&eacute;&#1114112;')
+from email import header, utils
+    header.decode_header('=?utf-8?q?h=C3=A9?= x')
+    header.Header('é' * 60, 'utf-8').encode()
+    utils.parseaddr('A B <a@b>')
+    utils.formataddr(('é', 'a@b.c'))
+    utils.parsedate_tz('Mon, 20 Nov 1995 19:12:08 -0500')
+    utils.getaddresses(['a <b@c>, d@e'])
+    utils.formatdate(0)
+import random; r = random.Random(5)
+    r.randint(1, 99)
+    r.choice('abc')
+    r.sample(range(50), 4)
+    r.shuffle(NUMBERS[:])
+    r.choices('xyz', [1, 2, 3], k=4)
+    r.uniform(1, 2)
+    r.gauss(0, 1)
+    r.betavariate(2, 3)
+    r.gammavariate(0.5, 1)
+    r.triangular()
+    r.vonmisesvariate(0, 1)
+    r.randrange(0, 50, 7)
+    r.expovariate(2)
+    r.normalvariate()
+    r.paretovariate(3)
+    r.weibullvariate(1, 2)
+    r.lognormvariate(0, 1)
+import random
+    random.Random(1).sample([1, 2], 5)
+    random.Random(1).randrange(5, 5)
+import _pydecimal
+    _pydecimal.Decimal(1) / _pydecimal.Decimal(0)
+    _pydecimal.Decimal('1..2')
+from collections import namedtuple; P = namedtuple('P', 'x y', defaults=[3])
+    P(1)
+    P(1, 2)._replace(x=5)
+    P(1)._asdict()
+    P._make([7, 8])
+from collections import ChainMap
+    ChainMap({}, {}).pop('x')
+import inspect
+    inspect.signature(lambda a, b: 0).bind(1, 2, 3)
+    inspect.signature(lambda a, *, b: 0).bind(1)
+    inspect.getsource(outcome)
+    inspect.getmodulename('/a/b.py')
+    inspect.getmro(bool)
+    inspect.isclass(int)
+    len(inspect.getmembers(_Tags))
+import pprint
+    pprint.PrettyPrinter(indent=-1)
+import shlex
+    shlex.split('a \'b c\' "d\\"e" f\\ g # h', comments=True)
+    shlex.quote("it's")
+    shlex.join(['a b', 'c'])
+    list(shlex.shlex("x=1;y>2 'q'", punctuation_chars=True))
+    shlex.split("a 'b")
+import configparser; c = configparser.ConfigParser(); c.read_string('[a]\nx = %(y)s\n')
+    c.get('a', 'x')
+import optparse
+    optparse.Option('nodash')
+import getopt
+    getopt.gnu_getopt(['a', '-x', '1', '--yes', '--num=3', 'b'], 'x:v', ['yes', 'num='])
+    getopt.getopt(['--n', '1'], '', ['num='])
+    getopt.getopt(['--zip'], '', ['num='])
+from graphlib import TopologicalSorter
+    [*TopologicalSorter({1: [2], 2: [1]}).static_order()]
+import numbers; from fractions import Fraction
+    isinstance(3, numbers.Integral)
+    isinstance(Fraction(1), numbers.Rational)
+    complex(Fraction(1, 2))
+    Fraction(1, 2).conjugate()
+    float(Fraction(1, 4))
+    Fraction(3, 2).real
+import queue
+    queue.Queue().get(timeout=-1)
+import typing as t
+    t.Union[int, str, None], t.List[t.T][int], t.Optional[int], t.Callable[[int], str]
+    t.cast(int, 'x'), t.Literal[1, 'a'], t.get_args(dict[str, int])
+    t.Generic[int]
+    t.Optional[int, str]
+import reprlib; r = reprlib.Repr(); r.maxlist = 3
+    r.repr(NUMBERS)
+    r.repr({i: i for i in range(9)})
+    r.repr('x' * 99)
+    r.repr({1, 2})
+    r.repr((1,))
+    r.repr([[[[[[[1]]]]]]])
+    r.repr(10 ** 80)
+import uuid; u = uuid.UUID('12345678-1234-5678-1234-567812345678')
+    u
+    u.hex
+    u.int
+    u.bytes_le
+    u.fields
+    u.version
+    u.variant
+    u.urn
+    uuid.uuid5(uuid.NAMESPACE_DNS, 'x')
+    uuid.uuid3(u, 'y')
+    u < uuid.NAMESPACE_DNS
+import uuid
+    uuid.UUID('nonsense')
+    uuid.UUID(int=-1)
+import plistlib
+    plistlib.dumps({'a': object})
+    plistlib.loads(b'<plist><dict><integer>1</integer></dict></plist>')
+from xml.dom import minidom; d = minidom.parseString('<a><b/></a>')
+    d.appendChild(d.createElement('second'))
+from xml.etree import ElementPath; from xml.etree.ElementTree import fromstring
+    ElementPath.findall(fromstring('<a/>'), 'b[')
+import gettext
+    gettext.c2py('n +* 2')
+from pathlib import PurePosixPath as P, PureWindowsPath as W; p = P('/a/b/../c.tar.gz')
+    p.parts
+    p.suffixes
+    p.with_suffix('.x')
+    p.stem
+    p.relative_to('/a')
+    P('x') / 'y'
+    p.match('*.gz')
+    p.parents[1]
+    W('C:\\a\\b').as_posix()
+    p.with_name('q')
+    P('a') < P('b')
+    p.is_relative_to('/b')
+    p.joinpath('d', 'e')
+from pathlib import PurePosixPath
+    PurePosixPath('/a').relative_to('/b')
+    PurePosixPath('/a').with_name('x/y')
+import base64; data = bytes(range(40))
+    base64.b85encode(data)
+    base64.b32encode(data)
+    base64.a85decode(base64.a85encode(data))
+    base64.b32hexencode(data)
+    base64.urlsafe_b64encode(data)
+import base64
+    base64.b32decode(b'A1')
+import stringprep
+    [stringprep.in_table_a1(c) for c in 'aéȡ']
+    stringprep.map_table_b2('ß')
+    stringprep.in_table_c12('\u1680')
+from encodings import idna, punycode
+    idna.ToASCII('bücher')
+    idna.ToUnicode('xn--bcher-kva')
+    punycode.punycode_encode('bücher')
+    punycode.punycode_decode('bcher-kva', 'strict')
+    idna.nameprep('Ä')
+import linecache
+    linecache.getline(__file__, 1)
+    linecache.getline('nowhere', 1)
+    linecache.getlines(__file__)[2:4]
+import timeit
+    timeit.reindent('a\nb', 4)
+    timeit.Timer('+', '')
+import dis; code = compile('x = a + 1\nif x: y(x)', 'f', 'exec')
+    [i.opname for i in dis.get_instructions(code)]
+    dis.stack_effect(dis.opmap['POP_TOP'])
+    list(dis.findlabels(code.co_code))
+    list(dis.findlinestarts(code))
+import logging
+    logging.Formatter('{x', style='{')
+""".strip().splitlines()
 
 
 if __name__ == "__main__":
