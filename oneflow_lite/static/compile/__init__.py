@@ -1,1 +1,1 @@
-"""`flow.compile`: a function is observed while it runs, and its Program is replayed under guards."""
+"""`flow.compile`: calls are observed while they run, and their Programs replayed under guards."""

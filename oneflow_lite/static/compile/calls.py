@@ -50,8 +50,10 @@ _BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
     "@": "matmul", "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
 }  # fmt: skip
-_ORDER = {"<": ("__lt__", "__gt__"), "<=": ("__le__", "__ge__"), ">": ("__gt__", "__lt__"),
-          ">=": ("__ge__", "__le__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__")}  # fmt: skip
+_ORDER = {
+    "<": ("__lt__", "__gt__"), "<=": ("__le__", "__ge__"), ">": ("__gt__", "__lt__"),
+    ">=": ("__ge__", "__le__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__"),
+}  # fmt: skip
 _NATIVE = Native()
 _SINGLE_DISPATCH = functools.singledispatch(lambda value: None).__code__  # type: ignore[attr-defined]
 # Options that every update reads anew; where True, zero means that an input is left out.
@@ -66,7 +68,8 @@ _LEAVES = tuple(
     for name in """
     functors kernels grad_funcs autograd tensor interpreter methods dtype device size storage
     registry random array_protocols array_api plain_functions memory_format complex creation
-    op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static serialization
+    op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static
+    serialization
     """.split()
 )
 _ENTERED = ("oneflow_lite.optim.lr_scheduler", "oneflow_lite.optim.swa_utils")
@@ -75,8 +78,8 @@ _PURE = {
     vars(builtins)[name]
     for name in """
     abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float
-    frozenset hex int len list map max min next oct ord pow range reversed round set slice sorted str
-    sum tuple zip memoryview
+    frozenset hex int len list map max min next oct ord pow range reversed round set slice sorted
+    str sum tuple zip memoryview
     """.split()
 } | {
     collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter,
@@ -214,7 +217,7 @@ def _has_source(code: Any) -> bool:
 def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function without a source: those that dataclass() and namedtuple() write."""
     owner = type(args[0]) if args else None
-    written = is_a(owner, type) and (dataclasses.is_dataclass(owner) or lookup.is_namedtuple(owner))
+    written = owner is not None and (dataclasses.is_dataclass(owner) or lookup.is_namedtuple(owner))
     is_new = bool(args) and is_a(args[0], type) and lookup.is_namedtuple(args[0])
     if f.__name__ == "__init__" and written and owner is not None:
         bound = _bind(o, f, args, kwargs)
@@ -230,8 +233,8 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
             extra = [
                 bound[n]
                 for n, f in owner.__dataclass_fields__.items()
-                if f._field_type is dataclasses._FIELD_INITVAR
-            ]  # type: ignore[attr-defined]
+                if f._field_type is vars(dataclasses)["_FIELD_INITVAR"]
+            ]
             o.learn(post, o.match.constant(post), "__post_init__", True)
             o.call(post, args[0], *extra)
         return None
@@ -513,13 +516,9 @@ def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             given[i] = o.local(list(value)) if f is not next else value
             o.settled(given[i])
         elif not o.settled(value):
-            if (
-                f in (list, tuple, dict, enumerate, zip, map, filter, set, frozenset)
-                or f is functools.partial
-            ):
-                if type(value) in CONTAINERS:
-                    continue  # what it holds is handed on as it is
-            o.refuse(f"it calls {f.__name__}() of {told(value)}")
+            handed_on = f in _HOLDING and type(value) in CONTAINERS
+            if not handed_on:
+                o.refuse(f"it calls {f.__name__}() of {told(value)}")
     if f in (set, frozenset, dict):
         for value in given:
             for element in value if type(value) in CONTAINERS else ():
@@ -533,6 +532,12 @@ _USERS_ITERABLES: set[type] = set()
 _ITERATING = {
     list, tuple, set, frozenset, sum, max, min, sorted, any, all, enumerate, zip, map, filter,
     reversed, dict, itertools.chain, itertools.product, itertools.islice, itertools.repeat,
+}  # fmt: skip
+
+
+# What their arguments hold is handed on as it is.
+_HOLDING = {
+    list, tuple, dict, enumerate, zip, map, filter, set, frozenset, functools.partial,
 }  # fmt: skip
 
 
@@ -550,7 +555,7 @@ def _length(o: Observer, value: Any) -> int:
         return len(value)
     if is_atom(value) or is_a(value, np.ndarray):
         return len(value)
-    owner, member = lookup.static(type(value), "__len__")
+    owner = lookup.static(type(value), "__len__")[0]
     if owner in CONTAINERS and known is not None:
         o.match.require(
             f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`"
@@ -637,7 +642,7 @@ def _of_owner(
         if not all(map(o.settled, args)) or not all(map(o.settled, kwargs.values())):
             o.refuse(f"it calls {name}() of {told(owner)}")
         return native()
-    base = next((b for b in CONTAINERS if issubclass(kind, b)), None)
+    base = next(filter(lambda b: issubclass(kind, b), CONTAINERS), None)
     known = o.outer(owner)
     if base is not None:
         if name == "__getitem__":
@@ -689,9 +694,8 @@ def _of_owner(
         o.settled(args)
         return native()
     if known is None and kind.__module__ in ("builtins", "itertools", "collections", "functools"):
-        if name == "join" or not all(map(o.settled, args)):
-            if not all(map(o.settled, args)):
-                o.refuse(f"it calls {name}() of {told(owner)}")
+        if not all(map(o.settled, args)):
+            o.refuse(f"it calls {name}() of {told(owner)}")
         return native()
     if known is None and is_a(owner, BaseException):
         return native()
@@ -945,10 +949,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
         return False
     if type(member) is FunctionType:
         return truth(o, special(o, container, "__contains__", value))
-    for element in o.iterate(container):
-        if compare_truth(o, element, value):
-            return True
-    return False
+    return any(compare_truth(o, element, value) for element in o.iterate(container))
 
 
 def compare_truth(o: Observer, a: Any, b: Any) -> bool:
@@ -1047,7 +1048,7 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, str]
         "a": ("__repr__",),
     }
     for name in names[conversion]:
-        owner, member = lookup.static(type(value), name)
+        member = lookup.static(type(value), name)[1]
         if type(member) is FunctionType and type(value) not in CONTAINERS:
             if _written_by_dataclass(value, name):
                 if all(map(o.settled, (lookup.fields_of(value) or {}).values())):
@@ -1272,9 +1273,9 @@ def _read(how: str) -> Callable[..., Any]:
                 return o.note_read(array.item(), tensor, "item")
             if how == "tolist" and array.ndim:
                 return o.note_read(array.tolist(), tensor, "tolist")
-            if how == "numpy" and known is None and tensor._edge is None:
-                if array.base is None:
-                    return o.note_read(array, tensor, "numpy")
+            free = known is None and tensor._edge is None and array.base is None
+            if how == "numpy" and free:
+                return o.note_read(array, tensor, "numpy")
         return leaf(o, method, (tensor, *args), kwargs)
 
     return read

@@ -172,6 +172,6 @@ class _Writer:
 
 def _made(kind: type, names: Sequence[str], values: Sequence[Any]) -> Any:
     """Make an object of a class from its attributes, as copying it would."""
-    found = object.__new__(kind)
+    found: Any = object.__new__(kind)
     found.__dict__.update(zip(names, values, strict=True))
     return found

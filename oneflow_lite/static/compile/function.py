@@ -30,6 +30,7 @@ _TOO_MANY = (
     "outside; keep shapes and numbers the same, or pass numbers that change as tensors"
 )
 RECORDINGS_KEPT = 64  # per function; the one used longest ago goes
+IN_VAIN = 80  # recordings without a hit between, before calls stay eager
 ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
 
 
@@ -119,7 +120,7 @@ class CompiledFunction(FunctionStandIn):
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
-        if self._recorded_in_vain >= 2 * RECORDINGS_KEPT:
+        if self._recorded_in_vain >= IN_VAIN:
             return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
         return self._record(args, kwargs, refusal)
 
@@ -247,7 +248,7 @@ class CompiledFunction(FunctionStandIn):
 
     def _stores(self, observer: Observer) -> list[tuple[Any, str, Any, Any]]:
         """Return what a replay leaves behind outside: holder, kind, key and value."""
-        found = []
+        found: list[tuple[Any, str, Any, Any]] = []
         for holder, kind, key, new in observer.changes():
             place = (id(holder), kind, key)
             where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"

@@ -34,9 +34,11 @@ from oneflow_lite.tensor import OWN_FIELDS, Tensor
 if TYPE_CHECKING:
     from oneflow_lite.static.compile.observer import Observer
 
-_members = type.__dict__["__dict__"].__get__  # type: ignore[attr-defined]
-_mro = type.__dict__["__mro__"].__get__  # type: ignore[attr-defined]
-_FIELD = type(namedtuple("_Named", "field").field)
+_members: Any = type.__dict__["__dict__"].__get__
+_mro: Any = type.__dict__["__mro__"].__get__
+_module_content: Any = ModuleType.__dict__["__dict__"].__get__  # type: ignore[index]
+_Named = namedtuple("_Named", "field")
+_FIELD = type(vars(_Named)["field"])
 # Attributes of tensors that guards, or the ops that made them, settle.
 _SETTLED = frozenset(
     """
@@ -155,7 +157,7 @@ def _of_function(o: Observer, value: Any, name: str) -> Any:
 
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
-    content = ModuleType.__dict__["__dict__"].__get__(module)
+    content = _module_content(module)
     if name not in content:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
@@ -637,6 +639,6 @@ def check_key(o: Observer, key: Any) -> None:
         for each in key:
             check_key(o, each)
         return
-    owner, member = static(type(key), "__hash__")
+    _, member = static(type(key), "__hash__")
     if type(member) is FunctionType and type(key).__module__.partition(".")[0] != "oneflow_lite":
         o.refuse(f"it hashes {told(key)}")

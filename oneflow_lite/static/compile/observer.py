@@ -56,16 +56,16 @@ from oneflow_lite.tensor import Tensor
 
 # What a name or an argument stands for is one object, whatever it holds.
 _BY_IDENTITY = (Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType)
-_ITERATORS = {
-    type(iterator)
-    for iterator in (
+_ITERATORS: set[type] = {
+    *map(type, [
         iter([]), iter(()), iter({}), iter({}.items()), iter({}.values()), iter(set()), iter(""),
         iter(range(0)), reversed([]), reversed({}), iter(range(1 << 70)), zip(), enumerate([]),
         map(abs, ()), filter(None, ()), OrderedDict().keys(),
         OrderedDict().values(), OrderedDict().items(), iter(OrderedDict()),
         iter(OrderedDict().items()), {}.keys(), {}.values(), {}.items(), iter(b""),
-    )
-} | {GeneratorType}  # fmt: skip
+    ]),
+    GeneratorType,
+}  # fmt: skip
 _NUMBERS = (int, float, np.float64, np.float32, np.int64)
 _UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
@@ -379,7 +379,7 @@ class Observer(Native):
         constant, require = self.match.constant, self.match.require
         if base in SEQUENCES:
             require(f"len({e}) == {len(container)}", f"the length of `{label}`")
-            for i, value in enumerate(base.__iter__(container)):  # type: ignore[union-attr]
+            for i, value in enumerate(base.__iter__(container)):
                 self.read(value, f"{e}[{i}]", f"{label}[{i}]", known.held)
         elif base is not None:
             keys = tuple(base.__iter__(container))
@@ -498,54 +498,44 @@ class Observer(Native):
 
     # Attributes and items
 
-    def attribute(self, value: Any, name: str) -> Any:
+    def attribute(self, owner: Any, name: str) -> Any:
         """Read an attribute."""
-        return getattr(value, name) if self.refused else lookup.attribute(self, value, name)
+        return getattr(owner, name) if self.refused else lookup.attribute(self, owner, name)
 
-    def set_attribute(self, value: Any, name: str, new: Any) -> None:
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         """Write an attribute."""
         if self.refused:
-            setattr(value, name, new)
+            setattr(owner, name, value)
         else:
-            lookup.set_attribute(self, value, name, new)
+            lookup.set_attribute(self, owner, name, value)
 
-    def hold_attribute(self, value: Any, name: str) -> tuple[Any, str, Any]:
-        """Begin to add to an attribute; a number that is only counted on need not be guarded."""
-        if not self.refused and not is_a(value, (type, ModuleType, FunctionType)):
-            old = lookup.own_attribute(value, name)
-            default = lookup.static(type(value), name)[1]
-            plain = default is MISSING or type(default) in (int, float)
-            if plain and self._counts(value, "attribute", name, old):
-                return value, name, _Count(old)
-        return value, name, self.attribute(value, name)
+    def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
+        """Begin to add to a place; a number that is only counted on need not be guarded."""
+        old = MISSING
+        if not self.refused:
+            if what == "item":
+                found = type(owner) is dict and type(key) is str
+                old = owner.get(key, MISSING) if found else MISSING
+            elif not is_a(owner, (type, ModuleType, FunctionType)):
+                default = lookup.static(type(owner), key)[1]
+                if default is MISSING or type(default) in (int, float):
+                    old = lookup.own_attribute(owner, key)
+        counts = self._counts(owner, what, key, old)
+        return what, owner, key, _Count(old) if counts else getattr(self, what)(owner, key)
 
-    def change_attribute(self, symbol: str, held: tuple[Any, str, Any], value: Any) -> None:
-        """Add to an attribute."""
-        owner, name, old = held
+    def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
+        """Add to a place."""
+        what, owner, key, old = held
         if type(old) is not _Count:
-            super().change_attribute(symbol, held, value)
-        elif self._count(owner, "attribute", name, symbol, old.number, value):
-            object.__setattr__(owner, name, super().inplace(symbol, old.number, value))
+            super().change(symbol, held, value)
+        elif self._count(owner, what, key, symbol, old.number, value):
+            new = super().inplace(symbol, old.number, value)
+            if what == "item":
+                owner[key] = new
+            else:
+                object.__setattr__(owner, key, new)
         else:
-            held = owner, name, self.attribute(owner, name)
-            super().change_attribute(symbol, held, value)
-
-    def hold_item(self, value: Any, key: Any) -> tuple[Any, Any, Any]:
-        """Begin to add to an item; a number that is only counted on need not be guarded."""
-        if not self.refused and type(value) is dict and type(key) is str and key in value:
-            if self._counts(value, "item", key, value[key]):
-                return value, key, _Count(value[key])
-        return value, key, self.item(value, key)
-
-    def change_item(self, symbol: str, held: tuple[Any, Any, Any], value: Any) -> None:
-        """Add to an item."""
-        owner, key, old = held
-        if type(old) is not _Count:
-            super().change_item(symbol, held, value)
-        elif self._count(owner, "item", key, symbol, old.number, value):
-            owner[key] = super().inplace(symbol, old.number, value)
-        else:
-            super().change_item(symbol, (owner, key, self.item(owner, key)), value)
+            super().change(symbol, (what, owner, key, getattr(self, what)(owner, key)), value)
 
     def _counts(self, holder: Any, kind: str, key: str, old: Any) -> bool:
         """Return whether a place may be one that a call only counts on."""
@@ -580,30 +570,30 @@ class Observer(Native):
             _, old, where = self.counted.pop((id(holder), kind, key))
             self.match.same(where, old, str(key))
 
-    def delete_attribute(self, value: Any, name: str) -> None:
+    def delete_attribute(self, owner: Any, name: str) -> None:
         """Delete an attribute."""
-        if not self.refused:
-            lookup.delete_attribute(self, value, name)
+        if self.refused:
+            delattr(owner, name)
         else:
-            delattr(value, name)
+            lookup.delete_attribute(self, owner, name)
 
-    def item(self, value: Any, key: Any) -> Any:
+    def item(self, owner: Any, key: Any) -> Any:
         """Read an item."""
-        return value[key] if self.refused else lookup.item(self, value, key)
+        return owner[key] if self.refused else lookup.item(self, owner, key)
 
-    def set_item(self, value: Any, key: Any, new: Any) -> None:
+    def set_item(self, owner: Any, key: Any, value: Any) -> None:
         """Write an item."""
         if self.refused:
-            value[key] = new
+            owner[key] = value
         else:
-            lookup.set_item(self, value, key, new)
+            lookup.set_item(self, owner, key, value)
 
-    def delete_item(self, value: Any, key: Any) -> None:
+    def delete_item(self, owner: Any, key: Any) -> None:
         """Delete an item."""
         if self.refused:
-            del value[key]
+            del owner[key]
         else:
-            lookup.delete_item(self, value, key)
+            lookup.delete_item(self, owner, key)
 
     # Calls
 
@@ -655,28 +645,28 @@ class Observer(Native):
         """Return the user's function for one that runs in its place."""
         return self._originals.get(id(function), function)
 
-    def star(self, value: Any) -> Any:
+    def star(self, values: Any) -> Any:
         """Hand a sequence's elements on as arguments."""
-        return self.iterate(value)
+        return self.iterate(values)
 
-    def double_star(self, value: Any) -> Any:
+    def double_star(self, values: Any) -> Any:
         """Hand a mapping's items on as arguments."""
         if not self.refused:
-            if type(value) in MAPPINGS:
-                self.contents(value)
+            if type(values) in MAPPINGS:
+                self.contents(values)
             else:
-                self.refuse(f"it unpacks {told(value)} with **")
-        return value
+                self.refuse(f"it unpacks {told(values)} with **")
+        return values
 
-    def frame_call(self, name: str, value: Any) -> Any:
+    def frame_call(self, name: str, result: Any) -> Any:
         """Take the result of a builtin that looks at its caller's frame."""
         if name in ("vars", "dir", "locals"):
-            result = super().frame_call(name, value)
+            result = super().frame_call(name, result)
             self.refuse(f"it calls {name}()")
             return result
         if name != "super":
             self.refuse(f"it calls {name}()")
-        return self.local(value)
+        return self.local(result)
 
     def unsupported(self, what: str) -> None:
         """Meet a statement that cannot be observed."""
@@ -684,31 +674,43 @@ class Observer(Native):
 
     # Operators and decisions
 
-    def binary(self, op: str, a: Any, b: Any) -> Any:
+    def binary(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply a binary operator."""
         if self.read_out and not self.refused:
-            found = self._of_read_out(op, a, b)
+            found = self._of_read_out(symbol, left, right)
             if found is not MISSING:
                 return found
-        self.look_at(a, b)
-        return super().binary(op, a, b) if self.refused else calls.operate(self, op, a, b, False)
+        self.look_at(left, right)
+        return (
+            super().binary(symbol, left, right)
+            if self.refused
+            else calls.operate(self, symbol, left, right, False)
+        )
 
-    def inplace(self, op: str, a: Any, b: Any) -> Any:
+    def inplace(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply an in-place operator."""
-        self.look_at(a, b)
-        return super().inplace(op, a, b) if self.refused else calls.operate(self, op, a, b, True)
+        self.look_at(left, right)
+        return (
+            super().inplace(symbol, left, right)
+            if self.refused
+            else calls.operate(self, symbol, left, right, True)
+        )
 
-    def unary(self, op: str, a: Any) -> Any:
+    def unary(self, symbol: str, operand: Any) -> Any:
         """Apply a unary operator."""
-        self.look_at(a)
-        if not self.refused and not self.settled(a):
-            return calls.special(self, a, calls.UNARY[op])
-        return self.local(super().unary(op, a))
+        self.look_at(operand)
+        if not self.refused and not self.settled(operand):
+            return calls.special(self, operand, calls.UNARY[symbol])
+        return self.local(super().unary(symbol, operand))
 
-    def compare(self, op: str, a: Any, b: Any) -> Any:
+    def compare(self, symbol: str, left: Any, right: Any) -> Any:
         """Compare two values."""
-        self.look_at(a, b)
-        return super().compare(op, a, b) if self.refused else calls.compare(self, op, a, b)
+        self.look_at(left, right)
+        return (
+            super().compare(symbol, left, right)
+            if self.refused
+            else calls.compare(self, symbol, left, right)
+        )
 
     def truth(self, value: Any) -> bool:
         """Decide by a value."""
@@ -719,14 +721,14 @@ class Observer(Native):
         """Decide by the opposite of a value."""
         return not self.truth(value)
 
-    def iterate(self, value: Any) -> Any:
-        """Go through the elements of a value."""
-        self.look_at(value)
-        return value if self.refused else calls.iterate(self, value)
+    def iterate(self, values: Any) -> Any:
+        """Go through the elements of a values."""
+        self.look_at(values)
+        return values if self.refused else calls.iterate(self, values)
 
-    def unpack(self, value: Any, before: int, after: int | None) -> tuple[Any, ...]:
-        """Take a value apart."""
-        found = super().unpack(self.iterate(value), before, after)
+    def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
+        """Take a values apart."""
+        found = super().unpack(self.iterate(values), before, after)
         if after is not None:
             self.local(found[before])
         return found
@@ -767,11 +769,11 @@ class Observer(Native):
         """Enter a context manager."""
         return manager if self.refused else calls.context(self, manager)
 
-    def raised(self, value: Any) -> Any:
+    def raised(self, error: Any) -> Any:
         """Raise an exception, or one of a class."""
-        if not self.refused and is_a(value, type):
-            return self.call(value)
-        return value
+        if not self.refused and is_a(error, type):
+            return self.call(error)
+        return error
 
     def caught(self, site: FunctionType, error: BaseException) -> None:
         """Handle an exception."""
