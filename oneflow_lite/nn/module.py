@@ -10,7 +10,7 @@ import textwrap
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import no_grad
@@ -35,9 +35,6 @@ from oneflow_lite.nn.hooks import EVERYWHERE, call_with_hooks, mixed_hooks_error
 from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
 from oneflow_lite.nn.state_loading import Problems, Undo, as_dimensionless, mismatch, restorer
 from oneflow_lite.tensor import Tensor
-
-if TYPE_CHECKING:
-    from oneflow_lite.static.compile.face import CompiledCall
 
 _FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and what makes an empty one
     "_parameters": dict,
@@ -116,7 +113,7 @@ class Module:
 
     training: bool
     _version: ClassVar[int] = 1  # of the layout of a class's state; stands in the metadata
-    _compiled_call_impl: CompiledCall | None = None  # set by `compile`
+    _compiled_call_impl: Any = None  # set by `compile`
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _non_persistent_buffers_set: set[str]

@@ -19,6 +19,7 @@ import oneflow_lite as flow
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.static.compile.function import Explanation
 from tests.static.capture.worlds import snapshot
+from tests.texts import named
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "compile.md").read_text("utf-8")
 (PREAMBLE,) = (b for b in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if ">>>" not in b)
@@ -114,7 +115,7 @@ def calls_around(load: Load, example: str, change: str) -> Iterator[Explanation]
         for world, function in zip(worlds, (compiled, worlds[1].f), strict=True):
             flow.manual_seed(i)
             if i == 2:
-                exec(lines(change), vars(world))
+                exec(compile(lines(change), named(lines(change)), "exec"), vars(world))
             result = function(world.x, world.n)
             seen.append(snapshot([result, world.w, world.net, world.norm, world.optimizer]))
         assert seen[0] == seen[1]

@@ -26,7 +26,7 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +42,7 @@ from oneflow_lite.static.compile.stand_ins import FunctionStandIn
 from oneflow_lite.static.compile.trusted import has_own_effect, origin
 from oneflow_lite.tensor import Tensor
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.compile.observer import Observer
+Observer = Any  # which stands on this module
 
 UNARY = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
 _BINARY = {
@@ -311,6 +310,13 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
     if not kind.__module__.startswith("oneflow_lite"):
         step = lookup.static(kind, "step")[1]
         o.match.same(f"{o.match.constant(kind)}.step", step, f"{label}.step")
+    hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
+    o.match.constant(hooks)
+    o.match.require(
+        f"[id(h) for d in {e}._hooks.values() for h in d.values()] == "
+        f"{o.match.constant(list(map(id, hooks)))}",
+        f"the hooks of `{label}`",
+    )
     groups = optimizer.param_groups
     o.read(groups, f"{e}.param_groups", f"{label}.param_groups", True)
     c = o.match.constant
@@ -331,17 +337,23 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
                 o.read(value, where, text, True)
                 if not is_atom(value):
                     o.contents(value)
-    state = optimizer.state
-    o.read(state, f"{e}.state", f"{label}.state", True)
-    kept = list(state.values())
-    o.match.require(f"len({c(state)}) == {len(kept)}", f"the state of `{label}`")
     for tensor in optimizer.own_tensors():
         if o.known(tensor) is None:
             o.learn(tensor, c(tensor), f"the state of {label}", True)
-    values = [v for each in kept for v in each.values()]
+
+
+def settle_optimizer(o: Observer, optimizer: Any) -> None:
+    """Guard an optimizer's state as the call has left it: a first step makes it."""
+    known, c = o.known(optimizer), o.match.constant
+    e, label, state = known.expression, known.label, optimizer.state
+    o.match.same(f"{e}.state", state, f"{label}.state")
+    kept = [v for each in state.values() for v in each.values()]
+    tensors = [t for _, options in optimizer._scalars.values() for t in options]
+    c(kept), c(tensors)  # so that their ids stay theirs
     read = f"[id(v) for s in {c(state)}.values() for v in s.values()]"
-    c(values)
-    o.match.require(f"{read} == {c(list(map(id, values)))}", f"the state of `{label}`")
+    o.match.require(f"{read} == {c(list(map(id, kept)))}", f"the state of `{label}`")
+    read = f"[id(t) for _, ts in {e}._scalars.values() for t in ts]"
+    o.match.require(f"{read} == {c(list(map(id, tensors)))}", f"the options of `{label}`")
 
 
 def _is_number(value: Any) -> bool:

@@ -14,7 +14,7 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from oneflow_lite.static.compile.same import (
 from oneflow_lite.static.compile.stand_ins import ObjectStandIn, compiled_of
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
-if TYPE_CHECKING:
-    from oneflow_lite.static.compile.observer import Observer
+Observer = Any  # which stands on this module
 
 _members: Any = type.__dict__["__dict__"].__get__
 _mro: Any = type.__dict__["__mro__"].__get__
