@@ -1046,7 +1046,7 @@ def _steps(o: Observer, iterator: Any) -> Iterator[Any]:
         yield element
 
 
-def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, str]:
+def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]:
     """Return what stands for a value in a string."""
     if is_atom(value):
         return value, conversion
@@ -1066,8 +1066,9 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, str]
                 if all(map(o.settled, (lookup.fields_of(value) or {}).values())):
                     return value, conversion
                 break
-            found = special(o, value, name, *((spec,) if name == "__format__" else ()))
-            return found, ""
+            if name == "__format__":
+                return special(o, value, name, spec), None
+            return special(o, value, name), ""
     if is_a(value, BaseException) and o.outer(value) is not None:
         o.settled(o.child(value, value.args, ".args", ".args"))
     if (

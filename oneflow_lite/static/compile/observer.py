@@ -737,7 +737,10 @@ class Observer(Native):
         """Write a value into a string."""
         self.look_at(value)
         if not self.refused and not is_atom(value):
-            value, conversion = calls.text(self, value, conversion, spec), ""
+            found, conversion = calls.text(self, value, conversion, spec)
+            if conversion is None:  # its own `__format__` has written it
+                return str(found)
+            value = found
         return super().format(value, conversion, spec)
 
     def made(self, value: Any) -> Any:
