@@ -34,6 +34,7 @@ from oneflow_lite.autograd.function import Function
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.native import Native
 from oneflow_lite.static.compile.rewrite import is_rewritten
@@ -166,7 +167,7 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     known = o.outer(f)
     if o.refused:
         return f(*args, **kwargs)
-    module, own = f.__module__ or "", origin(code) == "own"
+    module, own = f.__module__ or "", origin(code) == "own" or _is_functor(f)
     dispatch = f.__dict__.get("dispatch") if code is _SINGLE_DISPATCH else None
     if dispatch is not None and args and known is not None:
         cls = type(args[0]) if is_atom(args[0]) else lookup.class_of(o, args[0])
@@ -200,8 +201,17 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return o.local(result) if is_a(result, GeneratorType) else result
 
 
+def _is_functor(f: Any) -> bool:
+    """Return whether a function is what `register_op` made of a user's kernel."""
+    return (
+        f.__code__.co_filename.startswith("<") and FUNCTORS.find(f.__name__, known_only=True) is f
+    )
+
+
 def is_leaf(f: Any) -> bool:
     """Return whether a function of the package runs as it is."""
+    if _is_functor(f):
+        return True
     module = f.__module__ or ""
     trusted = module.startswith(_LEAVES) and not module.startswith(_ENTERED)
     return trusted and origin(f.__code__) == "own"
