@@ -93,11 +93,11 @@ ELSEWHERE = {
     name: reason
     for reason, names in {
         "classes and decorators": """
-            AutoGradCaptureState AutogradInterpreter EagerInterpreter Generator Interpreter compile
+            AutoGradCaptureState AutogradInterpreter EagerInterpreter Generator Interpreter compile explain
             OpExprGradFunction current_interpreter dtype register_functor register_grad_func
             register_kernel register_op make_cuda_module keep_freed_memory push_interpreter""",
         "grad modes: tests/static/capture": "enable_grad no_grad set_grad_enabled",
-        "state of a process or thread; ends a recording: tests/static/capture/test_outside.py": """
+        "state of a process or thread; ends a recording": """
             initial_seed manual_seed seed get_rng_state set_rng_state set_default_dtype""",
         "how tensors are printed": "get_printoptions printoptions set_printoptions",
         "an optional package: tests/test_bfloat16.py": "bfloat16",

@@ -72,6 +72,7 @@ _LEAVES = tuple(
     serialization
     """.split()
 )
+_ASKED = ("storage_offset", "is_inference", "is_pinned", "is_shared")  # methods of tensors
 _ENTERED = ("oneflow_lite.optim.lr_scheduler", "oneflow_lite.optim.swa_utils")
 # Builtins that answer with nothing but what they are given, once that is read through and through.
 _PURE = {
@@ -1304,7 +1305,21 @@ def _read(how: str) -> Callable[..., Any]:
     return read
 
 
+def _asked(name: str) -> Callable[..., Any]:
+    """Return what runs for a method whose answer no other guard settles."""
+    method = getattr(Tensor, name)
+
+    def ask(o: Observer, tensor: Any, *args: Any) -> Any:
+        known, found = o.outer(tensor), method(tensor, *args)
+        if known is not None and not args:
+            o.read(found, f"{known.expression}.{name}()", f"{known.label}.{name}()", True)
+        return found
+
+    return ask
+
+
 _OWN: dict[Any, Callable[..., Any]] = {
     vars(Function)["apply"].__func__: _apply,
+    **{getattr(Tensor, n): _asked(n) for n in _ASKED},
     **{getattr(Tensor, how): _read(how) for how in ("item", "tolist", "numpy")},
 }

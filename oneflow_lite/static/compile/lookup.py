@@ -42,13 +42,14 @@ _FIELD = type(vars(_Named)["field"])
 _SETTLED = frozenset(
     """
     shape dtype device ndim requires_grad is_leaf is_cuda is_cpu is_sparse T mT H mH data real imag
-    itemsize nbytes layout is_nested is_meta is_quantized is_mps is_xpu
+    itemsize nbytes layout is_nested is_meta is_quantized is_mps is_xpu is_ipu is_maia is_mkldnn
+    is_mtia is_sparse_csr is_vulkan is_xla
     """.split()
 )
 # Methods of tensors that look at what a replay does not keep the same.
 _UNSETTLED = frozenset(
     """
-    data_ptr storage_offset is_inference is_set_to untyped_storage is_shared is_pinned
+    data_ptr is_set_to untyped_storage
     __reduce_ex__ __hash__ __dlpack__ __array__ __array_interface__ has_names
     """.split()
 )
