@@ -209,6 +209,12 @@ def _is_functor(f: Any) -> bool:
     )
 
 
+def is_own(f: Any) -> bool:
+    """Return whether a function or method belongs to the package."""
+    f = f.__func__ if type(f) is MethodType else f
+    return type(f) is not FunctionType or origin(f.__code__) != "user" or _is_functor(f)
+
+
 def is_leaf(f: Any) -> bool:
     """Return whether a function of the package runs as it is."""
     if _is_functor(f):
@@ -677,7 +683,7 @@ def _of_owner(
             if name == "__setitem__":
                 lookup.set_item(o, owner, *args)
                 return None
-            o.refuse(f"it changes {known.label}")  # type: ignore[union-attr]
+            o.refuse(f"it changes {known.label}")
             return native()
         if name == "get" and issubclass(kind, dict):
             lookup.check_key(o, args[0])
@@ -1137,7 +1143,7 @@ class _Entered:
             self.o.local(error[2])
         swallowed = truth(self.o, special(self.o, self.manager, "__exit__", *error))
         if swallowed and error[1] is not None:
-            self.o.caught(None, error[1])  # type: ignore[arg-type]
+            self.o.caught(None, error[1])
         return swallowed
 
 

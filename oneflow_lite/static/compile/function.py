@@ -190,7 +190,8 @@ class CompiledFunction(FunctionStandIn):
         outer, local.observer = getattr(local, "observer", None), observer
         try:
             with StateChange(interpreter=stack):
-                value = observer.call(self.__wrapped__, *args, **kwargs)
+                given, words = observer.given(args, kwargs)
+                value = observer.plain(observer.call(self.__wrapped__, *given, **words))
             stopped = recorder.stopped
             try:
                 if stopped is not None:

@@ -194,7 +194,7 @@ def class_of(o: Observer, value: Any) -> type:
 
 def _require_member(o: Observer, kind: type, owner: type, name: str, member: Any) -> None:
     """Guard that a class, as instances see it, has this member."""
-    if o.known(kind) is not None and o.known(kind).expression is None:  # type: ignore[union-attr]
+    if o.known(kind) is not None and o.known(kind).expression is None:
         return  # a class that the call made
     c = o.match.constant
     label = f"`{kind.__name__}.{name}` is another"

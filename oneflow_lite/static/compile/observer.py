@@ -114,6 +114,26 @@ class _Count:
     number: Any
 
 
+class Symbol(int):
+    """An int among the arguments, or one computed from such, whose value no guard has settled yet.
+
+    Calls that count up need not be recorded anew where only an outcome is looked at, as in
+    `(step + 1) % 4 == 0`. Whoever else takes one gets the plain number, and that is guarded.
+    """
+
+    expression: str
+
+
+def _symbol(value: int, expression: str) -> Symbol:
+    made = Symbol(value)
+    made.expression = expression
+    return made
+
+
+_SYMBOLIC = {"+", "-", "*", "//", "%"}
+_COMPARED = {"<", "<=", ">", ">=", "==", "!="}
+
+
 def _suffix(kind: str, key: Any) -> str:
     return f".{key}" if kind == "attribute" else f"[{key!r}]"
 
@@ -164,6 +184,40 @@ class Observer(Native):
         self._reads: set[str] = set()
         self._entered: dict[int, Callable[..., Any]] = {}
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
+
+    # Ints among the arguments
+
+    def plain(self, value: Any) -> Any:
+        """Return a value as it is: what it was computed from is guarded now."""
+        if type(value) is Symbol:
+            if not self.ended:
+                self.match.same(value.expression, int(value), value.expression)
+            return int(value)
+        if type(value) is slice:
+            parts = [self.plain(part) for part in (value.start, value.stop, value.step)]
+            return slice(*parts)
+        if type(value) is tuple and Symbol in map(type, value):
+            return tuple(map(self.plain, value))
+        return value
+
+    def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
+        """Return what an operator gives of two ints one of which is a Symbol, else MISSING."""
+        sides = []
+        for side in (left, right):
+            if type(side) is Symbol:
+                sides.append(side.expression)
+            elif type(side) is int:
+                sides.append(repr(side))
+            else:
+                return MISSING
+        text = f"({sides[0]} {symbol} {sides[1]})"
+        if symbol in _SYMBOLIC:
+            return _symbol(super().binary(symbol, int(left), int(right)), text)
+        if symbol in _COMPARED:
+            found = super().compare(symbol, int(left), int(right))
+            self.match.require(f"{text} is {found}", f"whether {text}")
+            return found
+        return MISSING
 
     # Origins
 
@@ -351,11 +405,20 @@ class Observer(Native):
         places = [(f"args[{i}]", f"argument {i}", value) for i, value in enumerate(args)]
         places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
         for expression, label, value in places:
-            if _is_one(value) and not is_atom(value) and id(value) not in self._known:
+            if type(value) is int:
+                kind = self.match.constant(int)
+                self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
+            elif _is_one(value) and not is_atom(value) and id(value) not in self._known:
                 name = self.match.root(expression, value, label)
                 self.learn(value, name, label, True)
             else:
                 self.read(value, expression, label, False)
+
+    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the arguments as the observed function gets them."""
+        return [_symbol(v, f"args[{i}]") if type(v) is int else v for i, v in enumerate(args)], {
+            k: _symbol(v, f"kwargs[{k!r}]") if type(v) is int else v for k, v in kwargs.items()
+        }
 
     # Contents
 
@@ -464,11 +527,13 @@ class Observer(Native):
 
     def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
         """Bind a global name."""
+        value = self.plain(value)
         self.store(site.__globals__, "item", name, site.__globals__.get(name, MISSING))
         return value
 
     def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
         """Bind a variable of a function around it."""
+        value = self.plain(value)
         cell = self._cell(site, name)
         try:
             old = cell.cell_contents
@@ -500,10 +565,12 @@ class Observer(Native):
 
     def attribute(self, owner: Any, name: str) -> Any:
         """Read an attribute."""
+        owner = self.plain(owner)
         return getattr(owner, name) if self.refused else lookup.attribute(self, owner, name)
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         """Write an attribute."""
+        value = self.plain(value)
         if self.refused:
             setattr(owner, name, value)
         else:
@@ -525,6 +592,7 @@ class Observer(Native):
 
     def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
         """Add to a place."""
+        value = self.plain(value)
         what, owner, key, old = held
         if type(old) is not _Count:
             super().change(symbol, held, value)
@@ -579,10 +647,12 @@ class Observer(Native):
 
     def item(self, owner: Any, key: Any) -> Any:
         """Read an item."""
+        owner, key = self.plain(owner), self.plain(key)
         return owner[key] if self.refused else lookup.item(self, owner, key)
 
     def set_item(self, owner: Any, key: Any, value: Any) -> None:
         """Write an item."""
+        key, value = self.plain(key), self.plain(value)
         if self.refused:
             owner[key] = value
         else:
@@ -590,6 +660,7 @@ class Observer(Native):
 
     def delete_item(self, owner: Any, key: Any) -> None:
         """Delete an item."""
+        key = self.plain(key)
         if self.refused:
             del owner[key]
         else:
@@ -599,6 +670,9 @@ class Observer(Native):
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function."""
+        if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
+            args = tuple([self.plain(a) for a in args])
+            kwargs = {k: self.plain(v) for k, v in kwargs.items()}
         if self.refused:
             return function(*args, **kwargs)
         return calls.call(self, function, args, kwargs)
@@ -676,6 +750,11 @@ class Observer(Native):
 
     def binary(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply a binary operator."""
+        if type(left) is Symbol or type(right) is Symbol:
+            found = self._symbolic(symbol, left, right)
+            if found is not MISSING:
+                return found
+            left, right = self.plain(left), self.plain(right)
         if self.read_out and not self.refused:
             found = self._of_read_out(symbol, left, right)
             if found is not MISSING:
@@ -689,6 +768,8 @@ class Observer(Native):
 
     def inplace(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply an in-place operator."""
+        if type(left) is Symbol or type(right) is Symbol:
+            return self.binary(symbol, left, right)
         self.look_at(left, right)
         return (
             super().inplace(symbol, left, right)
@@ -698,6 +779,7 @@ class Observer(Native):
 
     def unary(self, symbol: str, operand: Any) -> Any:
         """Apply a unary operator."""
+        operand = self.plain(operand)
         self.look_at(operand)
         if not self.refused and not self.settled(operand):
             return calls.special(self, operand, calls.UNARY[symbol])
@@ -705,6 +787,11 @@ class Observer(Native):
 
     def compare(self, symbol: str, left: Any, right: Any) -> Any:
         """Compare two values."""
+        if type(left) is Symbol or type(right) is Symbol:
+            found = self._symbolic(symbol, left, right)
+            if found is not MISSING:
+                return found
+            left, right = self.plain(left), self.plain(right)
         self.look_at(left, right)
         return (
             super().compare(symbol, left, right)
@@ -714,6 +801,7 @@ class Observer(Native):
 
     def truth(self, value: Any) -> bool:
         """Decide by a value."""
+        value = self.plain(value)
         self.look_at(value)
         return bool(value) if self.refused else calls.truth(self, value)
 
@@ -723,6 +811,7 @@ class Observer(Native):
 
     def iterate(self, values: Any) -> Any:
         """Go through the elements of a values."""
+        values = self.plain(values)
         self.look_at(values)
         return values if self.refused else calls.iterate(self, values)
 
@@ -735,6 +824,7 @@ class Observer(Native):
 
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """Write a value into a string."""
+        value = self.plain(value)
         self.look_at(value)
         if not self.refused and not is_atom(value):
             found, conversion = calls.text(self, value, conversion, spec)
@@ -745,10 +835,17 @@ class Observer(Native):
 
     def made(self, value: Any) -> Any:
         """Take note of a value that the code has made."""
+        if type(value) is tuple:
+            value = self.plain(value)
+        elif type(value) is list and Symbol in map(type, value):
+            value[:] = map(self.plain, value)
+        elif type(value) is dict and Symbol in map(type, value.values()):
+            value.update({k: self.plain(v) for k, v in value.items()})
         return self.local(value)
 
     def key(self, value: Any) -> Any:
         """Take note of what is about to be hashed."""
+        value = self.plain(value)
         self.look_at(value)
         if not self.refused:
             lookup.check_key(self, value)
