@@ -7,7 +7,7 @@ of variables; `run` replays the result in one of three modes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -19,15 +19,12 @@ from oneflow_lite.static.last_live import find_last_live
 from oneflow_lite.static.passes import DEFAULT_PASSES, run_passes
 from oneflow_lite.static.plan import ExecutionPlan, MemoryPlan, PassReport
 from oneflow_lite.static.program import Program
+from oneflow_lite.static.runner import Runner
 from oneflow_lite.static.straight_line import StraightLine
 from oneflow_lite.static.streams import CoreStreams
 from oneflow_lite.static.transfers import insert_transfers
 from oneflow_lite.static.verification import verify
 from oneflow_lite.static.work_queue import WorkQueue
-
-
-class _Runner(Protocol):
-    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]: ...
 
 
 MODES = ("straight_line", "work_queue", "cuda_graph")
@@ -131,7 +128,7 @@ class InterpreterCore:
         written = {roots[name] for op in ops for name in op.written}
         return frozenset(written.intersection((*self.plan.feeds, *self.external_names)))
 
-    def _make_runner(self) -> _Runner:
+    def _make_runner(self) -> Runner:
         if self.mode == "work_queue":
             return WorkQueue(self)
         return CudaGraph(self) if self.mode == "cuda_graph" else StraightLine(self.plan)

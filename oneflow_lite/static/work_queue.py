@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite.errors import FlowError
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.dependencies import DIRECT
-from oneflow_lite.static.instruction import Instruction
+from oneflow_lite.static.instruction import RUNS_KERNEL, Instruction
 from oneflow_lite.static.last_live import viewed_slots
+from oneflow_lite.static.program import OpDesc
+from oneflow_lite.static.runner import Runner, Stop, frames
 from oneflow_lite.static.straight_line import described
 from oneflow_lite.static.streams import RunStreams
 
@@ -42,8 +44,17 @@ def earliest(ready: Sequence[Instruction]) -> int:
     return min(range(len(ready)), key=lambda k: ready[k].index)
 
 
-class WorkQueue:
+class _Here(threading.local):
+    running = False  # a call in the middle of a run may not wait for the pool of threads
+
+
+_here = _Here()
+
+
+class WorkQueue(Runner):
     """Runs the instructions of a core as their dependencies allow.
+
+    A run that a signal or a finalizer begins in the middle of another one keeps to its thread.
 
     Parameters
     ----------
@@ -55,6 +66,8 @@ class WorkQueue:
         longest, after the one that continues what the thread has just done.
     """
 
+    in_order = False
+
     def __init__(
         self, core: InterpreterCore, threads: int = THREADS, order: Order | None = None
     ) -> None:
@@ -62,12 +75,28 @@ class WorkQueue:
         self.threads = threads
         self.order = order
 
-    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
-        """Run once; see `InterpreterCore.run`."""
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+        """Run once; see `Runner.fill`."""
+        order, threads = self.order, self.threads
         if self.core.written and _overlap(self.core, feeds, externals):
             # Two names for one piece of memory: dependencies by name would not do.
-            return _Run(self.core, feeds, externals, earliest).result(1)
-        return _Run(self.core, feeds, externals, self.order).result(self.threads)
+            order, threads = earliest, 1
+        outer = _here.running
+        try:
+            _here.running = True
+            run = _Run(self.core, feeds, externals, order)
+            found += [*run.result(1 if outer else threads), False]
+        finally:
+            _here.running = outer
+
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say which op the exception is of, or which was the first that had not been done."""
+        for at in frames(error):
+            if at.tb_frame.f_code is _Run.result.__code__:
+                run = at.tb_frame.f_locals["self"]
+                kernel = [t.tb_next for t in frames(error) if t.tb_frame.f_code is RUNS_KERNEL]
+                return Stop(run.failed or run.first_undone(), kernel[0] if kernel else None)
+        return None
 
 
 class _Run:
@@ -90,6 +119,8 @@ class _Run:
                 self.slots[core.slots[name]] = array
         self.waiting_for = list(core.dependency_count)
         self.left = len(core.instructions)
+        self.undone = set(range(self.left))
+        self.failed: OpDesc | None = None
         self.running = 0
         self.errors: list[BaseException] = []
         self.ready: dict[str, deque[Instruction]] = {"device": deque(), "host": deque()}
@@ -119,15 +150,15 @@ class _Run:
             if not count:
                 self.ready[instruction.queue].append(instruction)
         self.streams.begin()
-        helpers = [_help(self.work, ("host",)) for _ in range(threads - 1)]
+        helpers: list[Future[None]] = []
         try:
+            for _ in range(threads - 1):
+                helpers.append(_help(self.work, ("host",)))
             self.work(("device", "host"))
         except BaseException as error:  # an interrupt; what a kernel raised is in the list
             self.fail(error)
         finally:
-            for helper in helpers:
-                if not helper.cancel():
-                    helper.result()
+            self.wait_for(helpers)
             self.streams.end()
         if self.errors:
             try:
@@ -141,6 +172,15 @@ class _Run:
             )
         return [self.results[index] for index in sorted(self.results)]
 
+    def wait_for(self, helpers: Sequence[Future[None]]) -> None:
+        """Wait until no helper is at work, whatever interrupts."""
+        for helper in helpers:
+            while not helper.cancel() and not helper.done():
+                try:
+                    helper.exception()
+                except BaseException as error:
+                    self.fail(error)
+
     def work(self, queues: Sequence[str]) -> None:
         """Run instructions of some queues until there are none left."""
         following: Instruction | None = None
@@ -150,12 +190,12 @@ class _Run:
                 return
             try:
                 self.execute(instruction)
+                following = self.finish(instruction)
             except BaseException as error:
                 if instruction.op is not None:
                     error.add_note(described(instruction.op))
-                self.fail(error)
+                self.fail(error, instruction.op)
                 return
-            following = self.finish(instruction)
 
     def take(self, queues: Sequence[str]) -> Instruction | None:
         """Wait for an instruction; None once there is nothing to wait for."""
@@ -211,6 +251,7 @@ class _Run:
                 else:
                     self.ready[then.queue].append(then)
                     pushed.append(then)
+            self.undone.discard(instruction.index)
             self.left -= 1
             self.running -= following is None
             if not self.left or any(then.stream for then in pushed):
@@ -219,11 +260,18 @@ class _Run:
                 self.changed.notify(max(0, len(pushed) - (following is None)))  # one is for here
         return following
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, op: OpDesc | None = None) -> None:
         """Stop the run: threads end with what they are at."""
         with self.changed:
+            if not self.errors:
+                self.failed = op
             self.errors.append(error)
             self.changed.notify_all()
+
+    def first_undone(self) -> OpDesc | None:
+        """Return the first op, in the order of the Program, that was not done."""
+        ops = [self.core.instructions[i].op for i in sorted(self.undone)]
+        return next((op for op in ops if op is not None), None)
 
 
 def _changed_error(what: str) -> FlowError:

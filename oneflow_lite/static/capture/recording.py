@@ -331,9 +331,12 @@ class Recording:
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         """Run the Program."""
+        found: list[Any] = []
         if self._straight is not None:
-            return self._straight.run_bound(feeds)
-        return self.core.run(feeds, self.externals)
+            self._straight.fill_bound(found, feeds)
+        else:
+            self.core.runner.fill(found, feeds, self.externals)
+        return found
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say why a call does not fit."""
