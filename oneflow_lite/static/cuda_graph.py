@@ -19,7 +19,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.instruction import RUNS_KERNEL, Instruction
 from oneflow_lite.static.program import OpDesc
-from oneflow_lite.static.runner import Runner, Stop, frames, of_stream
+from oneflow_lite.static.runner import Runner, Stop, frames, of_stream, within
 from oneflow_lite.static.straight_line import described, shaped
 
 if TYPE_CHECKING:
@@ -118,9 +118,8 @@ class CudaGraph(Runner):
         """Say where the run that an exception ended was; None when it had not begun."""
         for at in frames(error):
             if at.tb_frame.f_code is _Graphs.launch.__code__:
-                names = at.tb_frame.f_locals
-                inner = [t.tb_next for t in frames(error) if t.tb_frame.f_code is RUNS_KERNEL]
-                return names["self"].stop(names.get("number", 0), inner[0] if inner else None)
+                graphs: _Graphs = at.tb_frame.f_locals["self"]
+                return graphs.stop(within(error, RUNS_KERNEL))
         return None
 
 
@@ -139,6 +138,7 @@ class _Graphs:
         self.externals: list[Any] | None = None
         self.steps: list[Callable[[], None]] = []
         self.ops: list[list[OpDesc]] = []  # of each step
+        self._done = 0  # how many steps of the present launch are
         self.uncaptured = set(runner.uncaptured)
         self._slots: list[Any] = []
         self._pool: Any = None
@@ -270,6 +270,7 @@ class _Graphs:
     def launch(self, found: list[Any], feeds: Sequence[Any]) -> None:
         """Copy the feeds in, launch one step after the other, and copy the fetches out."""
         core, slots = self.core, self._slots
+        self._done = 0
         given = dict(zip(core.plan.feeds, feeds, strict=True))
         on_host: dict[int | None, Any] = {}
         for name, array in given.items():
@@ -280,9 +281,9 @@ class _Graphs:
         for instruction in self.runner.ops:
             if instruction.stream == "h2d":
                 slots[instruction.outputs[0]].set(on_host[instruction.inputs[0]])
-        for number, step in enumerate(self.steps):  # noqa: B007  (read by `stop_of`)
+        for step in self.steps:
             step()
-        number = len(self.steps)
+            self._done += 1
         for name in core.written.intersection(given):
             given[name][...] = slots[core.slots[name]]
         slots = list(slots)
@@ -291,9 +292,9 @@ class _Graphs:
                 instruction.execute(slots)
         found += [*[self._fetched(name, given, slots) for name in core.plan.fetches], False]
 
-    def stop(self, number: int, kernel: TracebackType | None) -> Stop:
-        """Describe a launch that an exception ended in its step of this number."""
-        ops = self.ops[number] if number < len(self.ops) else []
+    def stop(self, kernel: TracebackType | None) -> Stop:
+        """Describe the launch that an exception has ended, in a kernel if there is a traceback."""
+        ops = self.ops[self._done] if self._done < len(self.ops) else []
         values = {
             i: self._fetched(name, {}, self._slots)
             for i, name in enumerate(self.core.plan.fetches)

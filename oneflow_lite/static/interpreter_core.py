@@ -26,7 +26,6 @@ from oneflow_lite.static.transfers import insert_transfers
 from oneflow_lite.static.verification import verify
 from oneflow_lite.static.work_queue import WorkQueue
 
-
 MODES = ("straight_line", "work_queue", "cuda_graph")
 # Passes whose result holds for the order of the Program alone.
 _ONE_ORDER = frozenset(("addto", "inplace", "elementwise_grouping", "buffer_planning"))

@@ -107,6 +107,8 @@ class OpDesc:
         Whether the kernel answers with a tuple, be it of one array.
     role : {"forward", "backward", "optimize"}
         What the op is there for; a clone for testing keeps the forward ops.
+    number : int
+        Which of the calls that `flow.compile` recorded this is; -1 for one that was added.
     """
 
     type: str
@@ -116,6 +118,7 @@ class OpDesc:
     location: Location | None = None
     role: str = "forward"
     returns_tuple: bool = False
+    number: int = -1
 
     @property
     def schema(self) -> Schema:

@@ -1,10 +1,10 @@
-"""Runner: what the three ways to run a plan have in common, and how far one came that was stopped."""
+"""Runner: what all ways to run a plan have in common, and where a run was that was stopped."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 import attrs
@@ -76,8 +76,13 @@ def frames(error: BaseException) -> Iterator[TracebackType]:
         traceback = traceback.tb_next
 
 
+def within(error: BaseException, code: CodeType) -> TracebackType | None:
+    """Return the traceback of an exception from what this code called inwards."""
+    return next((at.tb_next for at in frames(error) if at.tb_frame.f_code is code), None)
+
+
 def of_stream(idle: list[Any], stream: Any) -> Any:
-    """Take what no other CUDA stream than this one has used; raise `IndexError` if there is none."""
+    """Take what no CUDA stream but this one has used; raise `IndexError` if there is none."""
     for one in list(idle):
         if one.used_on is None or one.used_on == stream:
             try:

@@ -30,7 +30,7 @@ ALIGNMENT = 64  # of buffers: a cache line, and what vector instructions like be
 class _Desk:
     """Buffers, and the function that was generated around them: they serve one run at a time.
 
-    On a CUDA device those of one stream: another one may come to them while work is still under way.
+    On a CUDA device those of one stream: another may come to them while work is still under way.
     """
 
     __slots__ = ("arena", "buffers", "function", "lines", "used_on")
@@ -137,8 +137,8 @@ class StraightLine(Runner):
                 op = lines[position] if position < len(lines) else None
                 values = {i: names[n] for i, n in enumerate(names["results"]) if n in names}
                 # Where Python was between two kernels, the one in this line may have run.
-                is_between = at.tb_next is None and at.tb_lineno > 1 and op is not None
-                return Stop(op, at.tb_next, [op] if is_between else (), values)
+                is_between = at.tb_next is None and at.tb_lineno > 1
+                return Stop(op, at.tb_next, [op] if is_between and op else (), values)
         return None
 
     def _desk(self, externals: tuple[Any, ...], desk: _Desk | None) -> _Desk:

@@ -24,7 +24,7 @@ from oneflow_lite.static.dependencies import DIRECT
 from oneflow_lite.static.instruction import RUNS_KERNEL, Instruction
 from oneflow_lite.static.last_live import viewed_slots
 from oneflow_lite.static.program import OpDesc
-from oneflow_lite.static.runner import Runner, Stop, frames
+from oneflow_lite.static.runner import Runner, Stop, frames, within
 from oneflow_lite.static.straight_line import described
 from oneflow_lite.static.streams import RunStreams
 
@@ -94,8 +94,7 @@ class WorkQueue(Runner):
         for at in frames(error):
             if at.tb_frame.f_code is _Run.result.__code__:
                 run = at.tb_frame.f_locals["self"]
-                kernel = [t.tb_next for t in frames(error) if t.tb_frame.f_code is RUNS_KERNEL]
-                return Stop(run.failed or run.first_undone(), kernel[0] if kernel else None)
+                return Stop(run.failed or run.first_undone(), within(error, RUNS_KERNEL))
         return None
 
 
@@ -152,7 +151,7 @@ class _Run:
         self.streams.begin()
         helpers: list[Future[None]] = []
         try:
-            for _ in range(threads - 1):
+            while len(helpers) < threads - 1:
                 helpers.append(_help(self.work, ("host",)))
             self.work(("device", "host"))
         except BaseException as error:  # an interrupt; what a kernel raised is in the list

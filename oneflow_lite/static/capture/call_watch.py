@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import sys
+from itertools import pairwise
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,14 @@ def _array_package() -> str:
     cupy = sys.modules.get("cupy")
     name = "cupy" if cupy is None else str(cupy.ndarray.__module__)
     return name.rpartition(".")[0] or name
+
+
+def _handles(code: CodeType) -> bool:
+    """Return whether code has an `except` or `finally`; a `with` leaves it to its manager."""
+    if not code.co_exceptiontable:
+        return False
+    ops = [instruction.opname for instruction in dis.get_instructions(code)]
+    return any(a == "PUSH_EXC_INFO" and b != "WITH_EXCEPT_START" for a, b in pairwise(ops))
 
 
 _RUN_KERNEL = EagerInterpreter.apply.__code__
@@ -107,6 +117,13 @@ class CallWatch:
                     "was reached in a way that is not understood"
                 )
         return list(dict.fromkeys([*found, *outside.unknown(self)]))
+
+    def has_handlers(self) -> bool:
+        """Return whether users' code, or a context manager that is not ours, may see exceptions."""
+        managers = [
+            c for c in (*self.entered, *self.library, *self.foreign) if c.co_name == "__exit__"
+        ]
+        return bool(managers) or any(map(_handles, self.entered))
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         if self._previous is not None:

@@ -122,12 +122,7 @@ class CompiledFunction:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
                 self._recorded_in_vain = 0
-                try:
-                    return recording.replay(tensors)
-                except Exception:
-                    if self.fullgraph or not recording.can_begin_again:
-                        raise
-                return self.function(*args, **kwargs)  # which may handle it
+                return recording.replay(tensors, self.function, args, kwargs)
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
@@ -243,9 +238,8 @@ class CompiledFunction:
                     not _GRADIENT_CODE.isdisjoint(watch.own),
                     GraphTask.run.__code__ in watch.own,
                     self.mode,
+                    has_handlers=watch.has_handlers(),
                 )
-            if not any([code.co_exceptiontable for code in watch.entered]):
-                recording.can_begin_again = False  # nothing in the function handles exceptions
         except NotReplayable as stop:
             self._recorded_in_vain += 1
             self._give_up(refusal, arguments, str(stop), bool(reasons))

@@ -4,7 +4,7 @@ tensors, counts writes, leaves gradients behind and puts the returned value toge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.function_node import AccumulateGrad
@@ -18,6 +18,7 @@ from oneflow_lite.static.capture.results import (
     taken_view,
 )
 from oneflow_lite.static.capture.tree import Fixed, Leaf
+from oneflow_lite.static.runner import frames
 from oneflow_lite.tensor import Tensor
 
 Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]
@@ -28,9 +29,10 @@ def make_finish(
     results: Results,
     versions: Sequence[tuple[int, Tensor | None, str, int]],
     joins: Sequence[tuple[Sequence[int], Sequence[int], Join]],
-) -> Finish:
+) -> tuple[Finish, Endings]:
     """Return `finish(arguments, fetched arrays)`, which returns what the function returns.
 
+    The list of arrays ends with False, which becomes True when all is done but to return.
     `versions` says how often which storage is written. `joins` give results that require a
     gradient their places in the graph, one after the other; each is told which of them, and which
     other results it looks at.
@@ -48,9 +50,7 @@ def make_finish(
             if entry.requires_grad == "node":
                 waiting.add(i)
         elif isinstance(entry, Given):
-            tensor = entry.tensor
-            given = f"x[{entry.argument}]" if tensor is None else writer.value(tensor)
-            writer.lines.append(f"y{i} = {given}")
+            writer.given(i, entry)
     for i, entry in entries:
         if isinstance(entry, Made) and entry.shares is not None:
             writer.lines.append(f"y{i}._storage = y{entry.shares}.memory")
@@ -65,13 +65,60 @@ def make_finish(
             writer.join(join, outputs, others)
             there.update(outputs)
     for owner, gradient in results.gradients:
-        grad = None if gradient is None else f"y{gradient}"
-        writer.lines.append(f"{writer.meta(results.entries[owner], owner)}.acc_grad = {grad}")
-    writer.lines.append(f"return {writer.expression(results.spec)}")
+        writer.gradient(owner, results.entries[owner], gradient)
+    writer.lines += ["found[-1] = True", f"return {writer.expression(results.spec)}"]
     source = "\n    ".join(["def finish(x, found):", *writer.lines])
     exec(compile(source, "<finish>", "exec"), writer.namespace)
     finish: Finish = writer.namespace["finish"]
-    return finish
+    return finish, Endings(finish, writer, results)
+
+
+class Endings:
+    """What is left to do where an exception comes before, or in the middle of, a `finish`.
+
+    Attributes
+    ----------
+    can_leave_gradients : bool
+        Whether the gradients need nothing but their arrays.
+    """
+
+    def __init__(self, finish: Finish, writer: _Writer, results: Results) -> None:
+        self._finish = finish
+        self._lines = writer.lines[:-1]
+        gradients = [(i, results.entries[i]) for _, i in results.gradients if i is not None]
+        owners = [(i, results.entries[i]) for i, _ in results.gradients]
+        self.can_leave_gradients = all(
+            isinstance(entry, Made) and entry.shares is None and entry.requires_grad == "no"
+            for _, entry in gradients
+        ) and all(isinstance(entry, Given) for _, entry in owners)
+        writer.lines = []
+        if self.can_leave_gradients:
+            for i, entry in gradients:
+                writer.made(i, entry)
+            for i, entry in owners:
+                writer.given(i, entry)
+            for (i, entry), (_, gradient) in zip(owners, results.gradients, strict=True):
+                writer.gradient(i, entry, gradient)
+        self._gradients = writer.lines
+        self._namespace = writer.namespace
+
+    def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
+        """Do what `finish` has not done when an exception came."""
+        names: dict[str, Any] = {"x": arguments, "found": found}
+        line = 0
+        for at in frames(error):
+            if at.tb_frame.f_code is self._finish.__code__:
+                names.update(at.tb_frame.f_locals)
+                line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
+        if not found[-1]:
+            exec("\n".join(self._lines[line:]), {**self._namespace, **names})
+
+    def leave_gradients(
+        self, arguments: Sequence[Tensor], found: Mapping[int, Any] | Sequence[Any]
+    ) -> None:
+        """Make gradients of what was found, and leave them behind."""
+        names = {**self._namespace, "x": arguments, "found": found}
+        exec("\n".join(self._gradients), names)
 
 
 class _Writer:
@@ -94,7 +141,16 @@ class _Writer:
         if entry.requires_grad == "leaf":
             self.lines.append(f"y{position}.requires_grad = True")
 
-    def meta(self, entry: Any, position: int) -> str:
+    def given(self, position: int, entry: Given) -> None:
+        tensor = entry.tensor
+        given = f"x[{entry.argument}]" if tensor is None else self.value(tensor)
+        self.lines.append(f"y{position} = {given}")
+
+    def gradient(self, owner: int, entry: Any, gradient: int | None) -> None:
+        grad = None if gradient is None else f"y{gradient}"
+        self.lines.append(f"{self._meta(entry, owner)}.acc_grad = {grad}")
+
+    def _meta(self, entry: Any, position: int) -> str:
         """Return the expression for the AutogradMeta of a tensor whose gradient changes."""
         tensor = entry.tensor if isinstance(entry, Given) else None
         edge = None if tensor is None else tensor._edge

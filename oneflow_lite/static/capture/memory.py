@@ -71,18 +71,27 @@ class MemoryClasses:
         self._written_owners = {id(_owner(array)) for array in self._written}
 
     def check(self, arguments: Sequence[Tensor]) -> bool:
-        """Return whether other arguments share memory with each other and outside as before."""
+        """Return whether other arguments share memory with each other and outside as before.
+
+        What is written has to be writable: a replay would find out in the middle, or, where it
+        writes a view that was taken before, not at all.
+        """
         for i, other in self._same:
             tensor = arguments[other] if isinstance(other, int) else other
             if arguments[i]._data is not tensor._data:
                 return False
         if not self._writes:
             return True
+        for array in self._written:
+            if not is_writable(array):
+                return False
         owners = self._owners if self._written_feeds else self._written_owners
         arrays = []
         unshared = True  # most arrays own their memory, which then is nobody else's
-        for i in self._feeds:
+        for k, i in enumerate(self._feeds):
             array = arguments[i]._data
+            if k in self._written_feeds and not is_writable(array):
+                return False
             arrays.append(array)
             if type(array) is not ndarray or not array.flags.owndata or id(array) in owners:
                 unshared = False
@@ -117,6 +126,11 @@ def _owner(array: Any) -> Any:
     while type(array.base) is ndarray:
         array = array.base
     return array if array.base is None else array.base
+
+
+def is_writable(array: Any) -> bool:
+    """Return whether an array may be written; those of a device always may."""
+    return not isinstance(array, ndarray) or array.flags.writeable
 
 
 def overlap(a: Any, b: Any) -> bool:

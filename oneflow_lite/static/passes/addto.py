@@ -16,7 +16,8 @@ def run(plan: ExecutionPlan) -> PassReport:
 
     An in-place op of a user is recorded as `t = op(x, y)` and `copy_(x, t)`. With t in the memory
     of x nothing is left to be copied: `copy_` finds source and target to be the same. It stays in
-    the plan, for a run that gives every variable memory of its own.
+    the plan, for a run that gives every variable memory of its own. Memory from outside is not
+    written earlier than by the `copy_`: what stops the run in between would show it.
 
     The bytes saved are those of the buffers left out, and of the copies as well.
     """
@@ -50,6 +51,7 @@ def _write_home(plan: ExecutionPlan, storage: Storage) -> tuple[int, int]:
             and same_layout(var(target), var(result))
             and _may_write(ops[made_at], target, storage)
             and not _is_used(ops[made_at + 1 : position], target, storage)
+            and (made_at + 1 == position or not storage.is_held(target))
         ):
             plan.in_place[result] = target
             fired += 1
