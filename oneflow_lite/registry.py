@@ -120,7 +120,7 @@ class Schema:
     random : bool
         Whether the kernel draws random numbers.
     infer : callable or None
-        Shape and dtype of the outputs without running the kernel; see `static/infer.py`.
+        Shape and dtype of the outputs without running the kernel; see `static/ir/infer.py`.
     dynamic_shape : bool or callable
         Whether the shape of an output depends on the values of the inputs; a callable is asked with
         the inputs and attributes of a call (`static.infer.has_dynamic_shape` does).

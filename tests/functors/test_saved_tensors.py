@@ -385,10 +385,10 @@ ELSEWHERE = {
     "bernoulli": "keeps nothing",
     "dropout_mask": "keeps nothing",
     "to_device": "keeps nothing",
-    "cond": "control flow: tests/static/test_control_flow.py",
-    "switch_case": "control flow: tests/static/test_control_flow.py",
-    "while_loop": "control flow: tests/static/test_control_flow.py",
-    "while_loop_grad": "control flow: tests/static/test_control_flow.py",
+    "cond": "control flow: tests/static/control_flow/test_control_flow.py",
+    "switch_case": "control flow: tests/static/control_flow/test_control_flow.py",
+    "while_loop": "control flow: tests/static/control_flow/test_control_flow.py",
+    "while_loop_grad": "control flow: tests/static/control_flow/test_control_flow.py",
 }
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.static.passes import run_passes
-from oneflow_lite.static.plan import ExecutionPlan
-from oneflow_lite.static.program import OpDesc, Program, VarDesc
+from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
+from oneflow_lite.static.runtime.passes import run_passes
+from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 Arrays = Mapping[str, Any]
 GARBAGE = 0xA5  # what buffers hold before a run

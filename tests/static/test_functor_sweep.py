@@ -112,7 +112,7 @@ ELSEWHERE = {
         "hooks: tests/static/capture": "register_hook register_post_accumulate_grad_hook",
         "the package's own: views follow writes, tests/test_views_written.py": """
             refresh_view replay_view set_history""",
-        "other devices: tests/static/test_transfers.py": "cuda",
+        "other devices: tests/static/runtime/test_transfers.py": "cuda",
         "other memory, or a Python function for each element: tests/test_tensor_methods.py": """
             apply_ data_ptr is_set_to map_ resize_ resize_as_ set_""",
     }.items()

@@ -25,7 +25,7 @@ from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source, d
 from oneflow_lite.static.capture.recording import Recording
 from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.static.capture.tensor_states import TensorState
-from oneflow_lite.static.interpreter_core import MODES
+from oneflow_lite.static.runtime.interpreter_core import MODES
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (

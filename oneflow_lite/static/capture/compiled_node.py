@@ -32,12 +32,12 @@ from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
 from oneflow_lite.interpreter import dispatch, rebase_history
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.backward_watch import BackwardWatch
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.results import NotReplayable
-from oneflow_lite.static.interpreter_core import InterpreterCore
-from oneflow_lite.static.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _CLONE = op_expr("clone")

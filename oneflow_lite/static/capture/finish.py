@@ -18,7 +18,7 @@ from oneflow_lite.static.capture.results import (
     taken_view,
 )
 from oneflow_lite.static.capture.tree import Fixed, Leaf
-from oneflow_lite.static.runner import frames
+from oneflow_lite.static.runtime.runner import frames
 from oneflow_lite.tensor import Tensor
 
 Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]

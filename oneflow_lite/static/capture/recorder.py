@@ -25,9 +25,9 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.static.infer import has_dynamic_shape
-from oneflow_lite.static.location import user_location
-from oneflow_lite.static.program import OpDesc, Program, VarDesc
+from oneflow_lite.static.ir.infer import has_dynamic_shape
+from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
 from oneflow_lite.tensor import Tensor
 
 

@@ -22,7 +22,6 @@ from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
-from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.arguments import Arguments
 from oneflow_lite.static.capture.compiled_node import CompiledGradFunction, Differentiated
 from oneflow_lite.static.capture.finish import Join, make_finish
@@ -32,9 +31,10 @@ from oneflow_lite.static.capture.recovery import Recovery, Written, written_tens
 from oneflow_lite.static.capture.results import Made, NotReplayable, Results
 from oneflow_lite.static.capture.stages import Stage, stages_of
 from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState, hooks_of
-from oneflow_lite.static.interpreter_core import InterpreterCore
-from oneflow_lite.static.program import OpDesc
-from oneflow_lite.static.straight_line import StraightLine
+from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 

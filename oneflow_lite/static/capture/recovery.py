@@ -21,11 +21,11 @@ from oneflow_lite.autograd.mode import StateChange
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.aliases import memory_roots
 from oneflow_lite.static.capture.finish import Endings
-from oneflow_lite.static.interpreter_core import InterpreterCore
-from oneflow_lite.static.program import OpDesc
-from oneflow_lite.static.runner import Stop
+from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+from oneflow_lite.static.runtime.runner import Stop
 from oneflow_lite.tensor import Tensor
 
 # (argument or -1, tensor, place, numbers of the ops that write it): see `Recording.versions`.

@@ -19,7 +19,7 @@ from oneflow_lite.static.capture.holders import users_attributes
 from oneflow_lite.static.capture.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.capture.tensor_states import TensorState, hooks_of
 from oneflow_lite.static.capture.tree import fixed_values, flatten, placed
-from oneflow_lite.static.program import OpDesc
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
 from oneflow_lite.tensor import Tensor
 

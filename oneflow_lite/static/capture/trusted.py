@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oneflow_lite.static.location import is_own_code
+from oneflow_lite.static.ir.location import is_own_code
 
 Origin = Literal["own", "library", "user"]
 BUILTINS = builtins.__dict__

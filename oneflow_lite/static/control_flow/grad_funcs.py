@@ -1,0 +1,123 @@
+"""The gradients of control flow: the same op over backward blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite.autograd.grad_function import OpExprGradFunction, register_grad_func
+from oneflow_lite.static.control_flow.block_gradient import (
+    backward_of,
+    is_differentiable,
+    kept_names,
+    replayed,
+)
+
+
+class _ControlFlow(OpExprGradFunction):
+    """Base: the rules below are in terms of gradients, also where those are complex."""
+
+    def conjugated(self) -> OpExprGradFunction:
+        """Return itself."""
+        return self
+
+
+class _Branches(_ControlFlow):
+    """The gradient of a choice is the same choice between the gradients of the branches."""
+
+    def init(self, op: Any) -> None:
+        self.op = op.op_type_name
+
+    def capture(self, state: Any, inputs: Any, outputs: Any, attrs: Any) -> None:
+        state.call = dict(attrs)
+        state.save_for_backward(*inputs, *outputs[attrs["visible"] :])
+
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
+        call = state.call
+        visible = call["visible"]
+        needs = state.needs_input_grad
+        backward = backward_of(
+            self.op,
+            call["blocks"],
+            call["names"],
+            kept_names(call["outputs"], visible),
+            needs[1:],
+        )
+        if not backward.wanted:
+            return (None,) * len(needs)
+        dys = [dy for dy in out_grads[:visible] if dy is not None]
+        keys = {"keys": call["keys"]} if "keys" in call else {}
+        found = getattr(F, self.op)(
+            *state.saved_tensors,
+            *dys,
+            blocks=backward.blocks,
+            names=backward.names,
+            outputs=backward.outputs,
+            visible=len(backward.wanted),
+            **keys,
+        )
+        return _by_input(found, [1 + i for i in backward.wanted], len(needs))
+
+
+@register_grad_func("cond")
+class CondGrad(_Branches):
+    """Of `cond`."""
+
+
+@register_grad_func("switch_case")
+class SwitchCaseGrad(_Branches):
+    """Of `switch_case`."""
+
+
+@register_grad_func("while_loop")
+class WhileLoopGrad(_ControlFlow):
+    """The gradient of a loop is a loop backwards over its tape."""
+
+    def capture(self, state: Any, inputs: Any, outputs: Any, attrs: Any) -> None:
+        state.call = dict(attrs)
+        state.save_for_backward(outputs[-1], *inputs)
+
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
+        call, needs = state.call, state.needs_input_grad
+        names, kept, returned = call["names"], call["kept"], call["outputs"]
+        loop = len(returned)
+        dys = [dy for dy in out_grads[:loop] if dy is not None]
+        every = (True,) * loop + needs[loop:]
+        backward = backward_of("while_loop", [call["body"]], names, kept, every, loop)
+        wanted = tuple([1 + i for i in backward.wanted])
+        found = F.while_loop_grad(
+            *state.saved_tensors,
+            *dys,
+            body=replayed("while_loop", call["body"], kept),
+            returned=returned,
+            backward=backward.blocks[0],
+            names=backward.names,
+            outputs=backward.outputs[0][: len(wanted)],
+            sizes=(loop, len(names) - loop, len(dys)),
+            wanted=(wanted,),
+        )
+        return _by_input(found, backward.wanted, len(needs))
+
+
+@register_grad_func("while_loop_grad")
+class WhileLoopGradGrad(_ControlFlow):
+    """The gradient of a derivative of a loop is its derivative of the next order."""
+
+    def capture(self, state: Any, inputs: Any, outputs: Any, attrs: Any) -> None:
+        state.call = dict(attrs)
+        state.differentiable = tuple(
+            [i for i, x in enumerate(inputs) if i and is_differentiable(x)]
+        )
+        state.save_for_backward(*inputs)
+
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
+        call = {**state.call, "wanted": (*state.call["wanted"], state.differentiable)}
+        found = F.while_loop_grad(*state.saved_tensors, *out_grads, **call)
+        return _by_input(found, state.differentiable, len(state.needs_input_grad))
+
+
+def _by_input(found: Any, positions: Any, count: int) -> list[Any]:
+    """Return the first of what was found, gradients, by input; None where there is none."""
+    grads: list[Any] = [None] * count
+    for i, dx in zip(positions, found if type(found) is tuple else (found,), strict=False):
+        grads[i] = dx
+    return grads

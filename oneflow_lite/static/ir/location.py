@@ -1,0 +1,67 @@
+"""Where in the user's source an op was called."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+import oneflow_lite
+from oneflow_lite.static.ir.program import Location
+
+_PACKAGE = os.path.dirname(os.path.abspath(oneflow_lite.__file__))
+_PATHS = sysconfig.get_paths()
+
+
+def _folders(*paths: str) -> tuple[str, ...]:
+    """Return what the names of files in these folders begin with, through links too."""
+    spellings = {spelling for path in paths for spelling in (path, os.path.realpath(path))}
+    return tuple(spelling.rstrip(os.sep) + os.sep for spelling in spellings)
+
+
+GENERATED = "<oneflow_lite program>"  # in place of a file, for the code that a Program becomes
+# The op folders are links into the package in a plain checkout: their code carries either path.
+_OWN = (
+    *_folders(
+        *(os.path.join(_PACKAGE, name) for name in ("", "functors", "grad_funcs", "kernels"))
+    ),
+    GENERATED,
+)
+_STANDARD = _folders(_PATHS["stdlib"], _PATHS["platstdlib"], os.path.dirname(os.__file__))
+_INSTALLED = tuple(folder + "site-packages" + os.sep for folder in _STANDARD)
+# By the name of the file: code objects that look alike are equal, wherever they come from.
+_is_own: dict[str, bool] = {}
+_is_passed_over: dict[str, bool] = {}
+
+
+def is_own_code(code: CodeType) -> bool:
+    """Return whether code belongs to this package."""
+    file = code.co_filename
+    known = _is_own.get(file)
+    if known is None:
+        known = _is_own[file] = file.startswith(_OWN)
+    return known
+
+
+def user_location() -> Location | None:
+    """Return the innermost line that the present call came through and that a user wrote.
+
+    Lines of this package and of the standard library, as of `copy.deepcopy`, are passed over.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not _passed_over(frame.f_code):
+            return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back
+    return None
+
+
+def _passed_over(code: CodeType) -> bool:
+    file = code.co_filename
+    known = _is_passed_over.get(file)
+    if known is None:
+        standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+        known = is_own_code(code) or standard or file.startswith("<frozen ")
+        _is_passed_over[file] = known
+    return known

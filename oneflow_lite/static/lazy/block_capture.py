@@ -1,0 +1,405 @@
+"""Captures functions of the user in sub-blocks: the branches and bodies of control flow.
+
+A sub-block uses no variable of the blocks around it. What a branch takes from outside, a tensor
+with values or a variable of an outer block, becomes an input of the control-flow op, and a variable
+of the block stands in for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.autograd.function_node import make_node, next_sequence_nr
+from oneflow_lite.autograd.grad_function import OpExprGradFunction
+from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.interpreter import AutogradInterpreter, Interpreter, dispatch
+from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.static.control_flow.block_run import notes_of
+from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
+from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, symbolic
+from oneflow_lite.tensor import Tensor, make_tensor
+
+_CLONE = op_expr("clone")
+Constants = dict[Any, tuple[Any, VarDesc]]
+
+
+class _FromOutside(OpExprGradFunction):
+    """Stands for the graph around a sub-block: a backward pass inside it must not end here."""
+
+    node_name = "outside_of_the_block"
+    whole = many = True
+
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
+        raise CaptureError(
+            "backward(): inside a branch or body it would add to the .grad of tensors from "
+            "outside, which a sub-block cannot do; return the loss and call backward() on the "
+            "result, or take autograd.grad with respect to tensors made inside" + _at()
+        )
+
+
+_FROM_OUTSIDE = _FromOutside()
+
+
+@attrs.define(eq=False)
+class Trace:
+    """How a block was captured: its symbolic tensors, with their graph.
+
+    Attributes
+    ----------
+    inputs : list of Tensor or None
+        What stands in for each input of the block; None where no gradient is taken.
+    outputs : list of Tensor
+    constants : dict
+        The tensors with values that the block holds.
+    ops, vars
+        Those of the block.
+    gradients : dict
+        The blocks that compute its gradients, by what was asked for.
+    """
+
+    inputs: list[Any]
+    outputs: list[Tensor]
+    constants: Constants
+    ops: list[OpDesc]
+    vars: dict[str, VarDesc]
+    gradients: dict[Any, Any] = attrs.field(factory=dict)
+    scratch: Program = attrs.field(factory=Program)
+
+    def copy_to(self, block: Block, left_out: Sequence[str]) -> None:
+        """Copy ops and variables to another block, but for the ops that make some variables."""
+        block.vars = dict(self.vars)
+        taken = set(left_out)
+        block.ops = [op.copy() for op in self.ops if taken.isdisjoint(op.new_outputs)]
+
+
+class Captured:
+    """The tensors from outside that the blocks of one control-flow op use.
+
+    Attributes
+    ----------
+    op : str
+        The function that the user called, for messages.
+    outer : list of Tensor
+        The tensors, in the order in which they were met.
+    stand_ins : list of Tensor
+        The symbolic tensor for each.
+    """
+
+    def __init__(self, op: str, program: Program) -> None:
+        self.op = op
+        self.program = program
+        self.outer: list[Tensor] = []
+        self.stand_ins: list[Tensor] = []
+        self._known: dict[Any, Tensor] = {}
+
+    def stand_in(self, x: Tensor) -> Tensor:
+        """Return what stands in for a tensor from outside."""
+        x.refresh_view()
+        edge = x._edge
+        key = (id(x._data), edge and (id(edge[0]), edge[1]))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.new(x, edge is not None)
+            self.outer.append(x)
+            self.stand_ins.append(found)
+        return found
+
+    def new(self, x: Tensor, requires_grad: bool, prefix: str = "") -> Tensor:
+        """Return a symbolic tensor like another one; a block runs on the device of its inputs."""
+        data = x._data
+        plain = data.plain if isinstance(data, SymbolicArray) else data
+        spec = ArraySpec.of(plain)
+        name = self.program.unique_name(prefix or f"{x.name or 'outer'}_in")
+        desc = VarDesc(name, spec.shape, spec.dtype, strides=spec.strides)
+        made = make_tensor(symbolic(desc, spec.allocate(), self.program))
+        if requires_grad and spec.dtype.kind in "fc":
+            node = make_node(_FROM_OUTSIDE, (), 0, (), {}, spec.shape, spec.dtype)
+            made._edge = (node, 0)
+        return made
+
+
+class BlockCapture(Interpreter):
+    """Appends the ops of a function to a block.
+
+    On top of the stack it puts stand-ins in the place of tensors from outside; the
+    AutogradInterpreter below it records the graph inside the block.
+
+    Parameters
+    ----------
+    block : Block
+    captured : Captured
+    constants : dict, optional
+        Of the block that this one is derived from.
+    role : str
+        Of the ops.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        captured: Captured,
+        constants: Constants | None = None,
+        role: str = "forward",
+    ) -> None:
+        self.block = block
+        self.captured = captured
+        self.constants: Constants = dict(constants or {})
+        self.made: dict[int, Any] = {}
+        self.protected: list[Any] = []  # storages that may not be written
+        self.lazy = _BlockInterpreter(self)
+        self.lazy.role = role
+        self.inner: Interpreter = AutogradInterpreter(self.lazy)
+        self._outer: Any = local.state.interpreter
+        self._first_nr = next_sequence_nr()
+
+    @contextlib.contextmanager
+    def capturing(self) -> Iterator[None]:
+        """Let ops go to the block in a `with` block."""
+        with StateChange(interpreter=self):
+            yield
+
+    def declare(self, tensor: Tensor) -> None:
+        """Make a stand-in known to the block."""
+        desc = tensor._data.var
+        if desc.name not in self.block.vars:
+            self.block.vars[desc.name] = desc
+            self.protected.append(tensor.memory)
+
+    # The interpreter
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Append one op."""
+        taken = tuple([None if x is None else self.taken(x) for x in inputs])
+        schema = op_expr.schema
+        for i in schema.written:
+            x = taken[i]
+            if x is not None:
+                self._check_write(op_expr.op_type_name, x, schema.random)
+        result = self.inner.apply(op_expr, taken, attrs)
+        if schema.random or self._views_constant(op_expr, taken):
+            outputs = result if type(result) is tuple else (result,)
+            self.protected += [y.memory for y in outputs]
+        return result
+
+    def _views_constant(self, op: OpExpr, inputs: tuple[Any, ...]) -> bool:
+        """Return whether an op takes a view of a tensor with values, which the block only reads."""
+        viewed = op.schema.view_of
+        if viewed is None:
+            return False
+        return not isinstance(inputs[op.schema.inputs.index(viewed)]._data, SymbolicArray)
+
+    def taken(self, x: Tensor) -> Tensor:
+        """Return a tensor as the block can use it."""
+        data = x._data
+        if self.is_local(data) or self.is_constant(data):
+            return x
+        made = self.captured.stand_in(x)
+        self.declare(made)
+        return made
+
+    def is_local(self, data: Any) -> bool:
+        """Return whether an array is a variable of the block."""
+        return (
+            isinstance(data, SymbolicArray)
+            and data.var is not None
+            and self.block.vars.get(data.var.name) is data.var
+        )
+
+    def is_constant(self, data: Any) -> bool:
+        """Return whether an array was made from Python numbers inside."""
+        return id(data) in self.made or constant_key(data) in self.constants or is_number(data)
+
+    def read(self, op: str, tensor: Tensor) -> None:
+        """Refuse to read what is known at a run only."""
+        data = tensor._data
+        if isinstance(data, SymbolicArray):
+            raise no_value_error(op, tensor.name)
+        if not self.is_constant(data) and self._outer is not None:
+            self._outer.read(op, tensor)
+
+    def constant(self, tensor: Tensor) -> None:
+        """Take note of a tensor that was made from Python numbers."""
+        self.made[id(tensor._data)] = tensor._data
+
+    def backward(self, nodes: Sequence[Any]) -> None:
+        """Do nothing: the backward pass is captured like any other op."""
+
+    def _check_write(self, op: str, x: Tensor, random: bool) -> None:
+        if not isinstance(x._data, SymbolicArray):
+            what = "a constant"
+        elif any(x.memory is storage for storage in self.protected):
+            what = f"{x.name!r}, which comes from outside of the block or from a nested one,"
+        elif random:
+            raise CaptureError(
+                f"{op}(): random numbers cannot be drawn in place inside "
+                f"{self.captured.op}(); draw new ones, as with flow.rand or flow.randn" + _at()
+            )
+        else:
+            return
+        raise CaptureError(
+            f"{op}(): it writes {what} in place inside {self.captured.op}(), where nobody would "
+            "see it when the block does not run; compute a new tensor and return it, update "
+            "parameters, buffers and statistics outside, and build modules before" + _at()
+        )
+
+    # The results
+
+    def own(self, x: Tensor, seen: list[Any]) -> Tensor:
+        """Return a result as a variable of its own, with memory of its own."""
+        with self.capturing():
+            x = self.taken(x)
+            shared = (
+                not self._makes(x._data)
+                or x._view is not None
+                or any(x.memory is storage for storage in (*seen, *self.protected))
+            )
+            made: Tensor = dispatch(_CLONE, (x,)) if shared else x
+        seen.append(made.memory)
+        return made
+
+    def _makes(self, data: Any) -> bool:
+        """Return whether an op of the block makes this variable."""
+        return self.is_local(data) and any(data.var.name in op.new_outputs for op in self.block.ops)
+
+    def kept(self, visible: Sequence[str]) -> tuple[str, ...]:
+        """Return the variables that a backward block is given, besides inputs and results.
+
+        Random numbers would be others when drawn again, and a loop is not run twice.
+        """
+        names = [n for op in self.block.ops if op.schema.random for n in op.outputs]
+        return tuple(name for name in names if name not in visible)
+
+    def finish(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        """Keep with the block how it was captured."""
+        for x in inputs:
+            if x is not None:
+                self.declare(x)
+        block = self.block
+        trace = Trace(
+            list(inputs), list(outputs), self.constants, list(block.ops), dict(block.vars)
+        )
+        notes_of(block).trace = trace
+
+    def check_graph(self, outputs: Sequence[Tensor]) -> None:
+        """Raise when gradients would leave the block by another way than its stand-ins."""
+        stack = [x._edge[0] for x in outputs if x._edge is not None]
+        seen = set(stack)
+        while stack:
+            node = stack.pop()
+            if node.grad_function is _FROM_OUTSIDE:
+                continue
+            if node.sequence_nr < self._first_nr:
+                raise CaptureError(
+                    f"{self.captured.op}(): an autograd.Function inside was given a tensor from "
+                    "outside of the block, to which no gradient would flow; give it one made "
+                    "inside, as with x.clone()" + _at()
+                )
+            new = {after for after, _ in node.edges if after is not None} - seen
+            seen |= new
+            stack += new
+
+    def prune(self, fetches: Sequence[str]) -> None:
+        """Leave out ops on which no result depends."""
+        ops = self.block.ops
+        roots = memory_roots(ops)
+        needed = {roots.get(name, name) for name in fetches}
+        kept = []
+        for op in reversed(ops):
+            if any(roots[name] in needed for name in (*op.outputs, *op.written)):
+                needed.update(roots[name] for name in op.reads)
+                kept.append(op)
+        self.block.ops = kept[::-1]
+
+
+class _BlockInterpreter(LazyInterpreter):
+    """Appends to a sub-block, with constants of its own instead of the Program's persistables."""
+
+    def __init__(self, capture: BlockCapture) -> None:
+        super().__init__(capture.block.program, Program())
+        self.block = capture.block
+        self._capture = capture
+
+    def data(self, desc: VarDesc) -> Tensor:
+        """Refuse: nobody could feed it."""
+        raise CaptureError(
+            f"data(): a variable that is fed cannot be declared inside {self._capture.captured.op}"
+            f"(); declare {desc.name!r} before it" + _at()
+        )
+
+    def _name(self, block: Block, tensor: Tensor, written: bool) -> str:
+        data = tensor._data
+        if isinstance(data, SymbolicArray):
+            if isinstance(tensor, Parameter):
+                raise CaptureError(
+                    f"a module is built inside {self._capture.captured.op}(): its parameters "
+                    "would be new at every run; build it before" + _at()
+                )
+            assert data.var is not None
+            return data.var.name
+        constants = self._capture.constants
+        key = constant_key(data)
+        known = constants.get(key)
+        if known is None:
+            value = data.copy()
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            desc = VarDesc(block.program.unique_name("constant"), data.shape, data.dtype)
+            desc.strides, desc.value = ArraySpec.of(value).strides, value
+            known = constants[key] = (data, desc)
+        desc = known[1]
+        if desc.name not in block.vars:
+            block.vars[desc.name] = desc
+        return desc.name
+
+
+def is_number(data: Any) -> bool:
+    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`: nobody writes it."""
+    return isinstance(data, np.ndarray) and not data.ndim and not data.flags.writeable
+
+
+def constant_key(data: Any) -> Any:
+    """Return by what a constant of a block is known: a number by its value."""
+    return (data.dtype.str, data.tobytes()) if is_number(data) else id(data)
+
+
+def enclosing_block() -> Block | None:
+    """Return the block to which this thread's ops are appended; None while they just run."""
+    interpreter: Any = local.state.interpreter
+    while interpreter is not None:
+        block = getattr(interpreter, "block", None)
+        if isinstance(block, Block) and getattr(interpreter, "stopped", None) is None:
+            return block
+        interpreter = interpreter.inner
+    return None
+
+
+@contextlib.contextmanager
+def undone_on_error(program: Program) -> Iterator[None]:
+    """Take back the sub-blocks that were added when something goes wrong."""
+    before = len(program.blocks)
+    try:
+        yield
+    except BaseException:
+        del program.blocks[before:]
+        raise
+
+
+def names_of(tensors: Sequence[Tensor]) -> tuple[str, ...]:
+    """Return the names of symbolic tensors."""
+    return tuple([x._data.var.name for x in tensors])
+
+
+def _at() -> str:
+    location = user_location()
+    return "" if location is None else f" (at {location})"

@@ -1,0 +1,373 @@
+"""Tensors with values that a captured op takes: which variables of the Programs they become."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import attrs
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.autograd.function_node import AccumulateGrad
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.lazy.construction import is_buffer
+from oneflow_lite.static.lazy.symbolic import SymbolicArray, symbolic
+from oneflow_lite.tensor import Tensor
+from oneflow_lite.views import same_memory
+
+# By startup program: tensors from outside, and the Programs that hold them as constants.
+_Frozen = dict[int, tuple[Any, WeakSet[Program]]]
+_frozen: WeakKeyDictionary[Program, _Frozen] = WeakKeyDictionary()
+
+
+@attrs.define(eq=False)
+class _Notes:
+    """What is known of the tensors that a Program and its clones have met, in all guards.
+
+    Attributes
+    ----------
+    constants : dict
+        Those that a Program holds, by array or number.
+    made, read : dict
+        Those that were made from data while capturing, and whose values Python saw.
+    viewed : dict
+        Those with values that views were captured of, by storage.
+    """
+
+    constants: dict[Any, tuple[Any, VarDesc]] = attrs.field(factory=dict)
+    made: dict[int, Any] = attrs.field(factory=dict)
+    read: dict[int, Any] = attrs.field(factory=dict)
+    viewed: dict[int, Tensor] = attrs.field(factory=dict)
+
+
+def _notes_of(program: Program) -> _Notes:
+    notes: _Notes | None = program.family.notes
+    if notes is None:
+        notes = program.family.notes = _Notes()
+    return notes
+
+
+class Persistables:
+    """The variables that tensors with values become in a main and a startup Program.
+
+    What is trained, or written by a captured op, is persistable: its content at that time is what
+    an op in the startup Program gives it, and afterwards it lives in the scope. Anything else is a
+    constant with the content that it has when it is first used.
+    """
+
+    def __init__(self, main: Program, startup: Program) -> None:
+        self.main = main
+        self.startup = startup
+        self._kept: dict[int, tuple[Any, VarDesc]] = {}
+        self._owners: dict[int, list[tuple[Any, VarDesc]]] = {}  # the same, by piece of memory
+        self._notes = _notes_of(main)
+        self._checked: set[tuple[Program, Any]] = set()  # constants that were met in this guard
+        self._numbers: dict[str, int] = {}
+        self._order: dict[int, tuple[int, OpDesc]] = {}
+        self.filled: set[str] = set()  # variables that an op of the startup Program writes
+        variables = startup.global_block().vars
+        for name, tensor in startup.parameters.items():
+            self._remember(tensor._data, variables[name])
+
+    def note_made(self, tensor: Tensor) -> None:
+        """Take note of a tensor that was made from data while capturing: new in each run."""
+        self._notes.made[id(tensor._data)] = tensor._data
+
+    def note_read(self, tensor: Tensor) -> None:
+        """Take note that Python saw the values of a tensor, which must stay what they are."""
+        self._notes.read[id(tensor._data)] = tensor._data
+
+    def note_viewed(self, tensor: Tensor) -> None:
+        """Take note that a view of a tensor with values was captured."""
+        self._notes.viewed[id(tensor.memory)] = tensor
+
+    def viewed(self, tensor: Tensor) -> Tensor | None:
+        """Return the tensor with values in whose memory a captured view lies."""
+        base = self._notes.viewed.get(id(tensor.memory))
+        return None if base is None or isinstance(base._data, SymbolicArray) else base
+
+    def find(self, tensor: Tensor) -> VarDesc | None:
+        """Return the persistable variable that a tensor with values is."""
+        known = self._kept.get(id(tensor._data))
+        return None if known is None else known[1]
+
+    def is_written(self, tensor: Tensor) -> bool:
+        """Return whether the values of a tensor are known at a run only."""
+        key = id(tensor._data)
+        constant = self._notes.constants.get(key)
+        return key in self._kept or (constant is not None and constant[1].value is None)
+
+    def name(self, block: Block, tensor: Tensor, written: bool) -> str:
+        """Return the name of the variable that a tensor is, in a block that can use it."""
+        program = block.program
+        kept = self.find(tensor)
+        made_here = id(tensor._data) in self._notes.made
+        if kept is None and (
+            is_trained(tensor) or (not made_here and (written or is_buffer(tensor)))
+        ):
+            kept = self.keep(tensor)
+        if kept is None:
+            return self._constant(program, tensor, written)
+        if is_trained(tensor) and not kept.is_parameter:  # first met as `parameter.data`
+            kept.is_parameter, kept.stop_gradient = True, tensor._edge is None
+            for each in (self.main, self.startup):
+                each.parameters[kept.name] = tensor
+        if kept.name in self.filled and isinstance(tensor._data, np.ndarray):
+            self.hide(tensor, kept)
+        return self.declare(program, kept, tensor)
+
+    def name_viewed(self, block: Block, tensor: Tensor) -> str:
+        """Return the name of what a block writes through a view that it has taken before.
+
+        What the startup Program has seen as a constant is none any more from its first op on.
+        """
+        if block.program is self.startup and self.find(tensor) is None:
+            return self._constant(self.startup, tensor, written=True)
+        return self.name(block, tensor, written=True)
+
+    def hide(self, tensor: Tensor, desc: VarDesc) -> None:
+        """Let a tensor show no value any more: the startup Program fills it."""
+        self.filled.add(desc.name)
+        tensor._data = symbolic(desc, tensor._data, self.startup)
+
+    def declare(self, program: Program, desc: VarDesc, tensor: Tensor) -> str:
+        """Make a persistable variable known to a program."""
+        variables, parameters = program.global_block().vars, program.parameters
+        found = variables.get(desc.name)
+        if found is None:
+            variables[desc.name] = desc
+            parameters[desc.name] = tensor
+        elif found is not desc:  # as in a clone of the program, where it is a copy
+            same = parameters.get(desc.name)
+            if same is None or (same is not tensor and same._data is not tensor._data):
+                raise CaptureError(
+                    f"two variables of the Program would be called {desc.name!r}: they come from "
+                    "different startup programs; capture both with the same startup program"
+                )
+        return desc.name
+
+    def keep(self, tensor: Tensor, name: str | None = None) -> VarDesc:
+        """Make a tensor a persistable variable that begins with the content it has now."""
+        known = self.find(tensor)
+        if known is not None:
+            return known
+        array = tensor._data
+        if id(array) in self._notes.read:
+            raise CaptureError(
+                f"the values of a tensor of shape {tensor.shape} were read while capturing, and "
+                "now it becomes a variable of the Program: what depends on the values would be "
+                f"frozen; read them before program_guard{_at()}"
+            )
+        twin = self._twin(array)
+        if twin is not None:
+            self._remember(array, twin)
+            return twin
+        trained = is_trained(tensor)
+        if name is None or name in self.startup.global_block().vars:
+            name = self._new_name(name or ("parameter" if trained else "buffer"))
+        desc = VarDesc(
+            name,
+            array.shape,
+            array.dtype,
+            persistable=True,
+            stop_gradient=tensor._edge is None,
+            is_parameter=trained,
+            strides=ArraySpec.of(array.copy(order="K")).strides,
+            device=tensor.device,
+        )
+        self._thaw(array, desc, tensor)
+        block = self.startup.global_block()
+        block.append_op(self._initialise(desc, tensor))
+        block.create_var(desc)
+        self._remember(array, desc)
+        self.startup.parameters[name] = tensor
+        tensor._name = name
+        return desc
+
+    def _initialise(self, desc: VarDesc, tensor: Tensor) -> OpDesc:
+        """Return the op that gives a variable the content of a tensor."""
+        array = tensor._data
+        host = array if isinstance(array, np.ndarray) else array.get()
+        first = host.reshape(-1)[:1]
+        if host.size and host.tobytes() == first.tobytes() * host.size:
+            attrs = {"shape": desc.shape, "value": first.item(), "dtype": desc.dtype}
+            attrs["device"] = tensor.device
+            return OpDesc("fill_constant", (), (desc.name,), attrs, user_location())
+        source = self._constant(self.startup, tensor, written=False)
+        return OpDesc("clone", (source,), (desc.name,), {}, user_location())
+
+    def _thaw(self, array: Any, desc: VarDesc, tensor: Tensor) -> None:
+        """Let the main Program use the variable where it has only read a constant so far."""
+        frozen = self._notes.constants.get(id(array))
+        if frozen is not None and not _has_content(frozen[1], array):
+            frozen = None  # it was changed between two guards, and both contents are used
+        known = _frozen.get(self.startup, {}).get(id(array))
+        holders = WeakSet() if known is None else known[1]
+        if any(program is not self.main or frozen is None for program in holders):
+            raise CaptureError(
+                f"a tensor of shape {tensor.shape} that becomes a variable was captured as a "
+                "constant before, with the same startup program; first capture the program that "
+                f"writes it{_at()}"
+            )
+        if frozen is None:
+            return
+        del self._notes.constants[id(array)]
+        holders.discard(self.main)
+        old = frozen[1].name
+        for block in self.main.blocks:
+            block.vars.pop(old, None)
+            for op in block.ops:
+                op.inputs = tuple([desc.name if name == old else name for name in op.inputs])
+        self.declare(self.main, desc, tensor)
+
+    def _constant(self, program: Program, tensor: Tensor, written: bool) -> str:
+        array = tensor._data
+        block = program.global_block()
+        constants = _notes_of(program).constants
+        key: Any = id(array)
+        if not array.ndim and isinstance(array, np.ndarray) and not array.flags.writeable:
+            key = (array.dtype.str, array.tobytes())  # a number in an expression
+        known = constants.get(key)
+        if known is None or not self._is_as_it_was(program, key, *known):
+            self._twin(array)
+            value = array.copy(order="K")
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            desc = VarDesc(program.unique_name("constant"), array.shape, array.dtype, value=value)
+            desc.strides = ArraySpec.of(value).strides
+            desc.device = tensor.device
+            block.create_var(desc)
+            known = constants[key] = (array, desc)
+            if id(array) not in self._notes.made and program is self.main:
+                holders = _frozen.setdefault(self.startup, {}).setdefault(
+                    id(array), (array, WeakSet())
+                )[1]
+                holders.add(self.main)
+        if written:
+            _make_temporary(block, known[1])
+        return known[1].name
+
+    def _is_as_it_was(self, program: Program, key: Any, array: Any, desc: VarDesc) -> bool:
+        """Return whether a constant of an earlier guard is there and has the content of now."""
+        if (program, key) not in self._checked:
+            self._checked.add((program, key))
+            there = program.global_block().vars.get(desc.name) is desc
+            return there and (desc.value is None or _has_content(desc, array))
+        return True
+
+    def _remember(self, array: Any, desc: VarDesc) -> None:
+        self._kept[id(array)] = (array, desc)
+        if isinstance(array, np.ndarray):
+            self._owners.setdefault(id(_owner(array)), []).append((array, desc))
+
+    def _twin(self, array: Any) -> VarDesc | None:
+        """Return the variable that has the very memory of an array; raise for part of it."""
+        if not isinstance(array, np.ndarray):
+            return None
+        for other, desc in self._owners.get(id(_owner(array)), ()):
+            if np.may_share_memory(array, other):
+                if same_memory(array, other):
+                    return desc
+                raise CaptureError(
+                    f"a tensor of shape {array.shape} shares memory with the variable "
+                    f"{desc.name!r}; make the view while capturing, so that the Program knows "
+                    f"that it is one{_at()}"
+                )
+        return None
+
+    def _new_name(self, prefix: str) -> str:
+        """Return the first free name of `prefix_0`, `prefix_1` and so on."""
+        blocks = (*self.startup.blocks, *self.main.blocks)
+        while True:
+            number = self._numbers.get(prefix, 0)
+            self._numbers[prefix] = number + 1
+            name = f"{prefix}_{number}"
+            if not any(name in block.vars for block in blocks):
+                return name
+
+    def note_order(self, op: OpDesc) -> None:
+        """Take note of when an op was called."""
+        self._order[id(op)] = (len(self._order), op)
+
+    def _came_before(self, op: OpDesc, other: OpDesc) -> bool:
+        last = (-1, None)
+        return self._order.get(id(op), last)[0] < self._order.get(id(other), last)[0]
+
+    def promote(self, desc: VarDesc, tensor: Tensor) -> None:
+        """Move what makes a variable from the main to the startup Program; it is persistable then.
+
+        Raises
+        ------
+        CaptureError
+            When it is computed from data or from what every run changes.
+        """
+        block, target = self.main.global_block(), self.startup.global_block()
+        wanted, moved = {desc.name}, []
+        for op in reversed(list(block.ops)):
+            if wanted.isdisjoint((*op.outputs, *op.written)):
+                continue
+            wanted.update(op.reads, op.outputs)
+            moved.append(op)
+        for name in wanted:
+            var = block.var(name)
+            if var.need_check_feed or (var.persistable and name not in target.vars):
+                raise CaptureError(
+                    f"the parameter {desc.name!r} is computed from {name!r}, which is not known "
+                    f"before a run; make parameters from data or with nn.init{_at()}"
+                )
+        for op in reversed(moved):
+            block.ops.remove(op)
+            # Random numbers are drawn in the order of the calls.
+            later = [i for i, other in enumerate(target.ops) if self._came_before(op, other)]
+            target.ops.insert(later[0] if later else len(target.ops), op)
+        used = {name for op in block.ops for name in (*op.reads, *op.outputs)}
+        for name in wanted:
+            var = block.vars[name]
+            target.vars.setdefault(name, var)
+            if name not in used and name != desc.name:
+                del block.vars[name]
+            elif var.value is None:
+                var.persistable = True
+        desc.is_parameter = is_trained(tensor)
+        desc.stop_gradient = tensor._edge is None
+        for program in (self.startup, self.main):
+            program.parameters[desc.name] = tensor
+
+
+def is_trained(tensor: Tensor) -> bool:
+    """Return whether a tensor is a parameter: one of a module, or a leaf that wants a gradient."""
+    edge = tensor._edge
+    return isinstance(tensor, Parameter) or (edge is not None and type(edge[0]) is AccumulateGrad)
+
+
+def _owner(array: Any) -> Any:
+    """Return the object whose memory an array lies in."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
+def _has_content(desc: VarDesc, array: Any) -> bool:
+    """Return whether a constant is what an array holds now."""
+    return bool(desc.value.tobytes() == array.tobytes())
+
+
+def _make_temporary(block: Block, desc: VarDesc) -> None:
+    """Turn a constant into a variable that begins every run with the constant's content."""
+    if desc.value is None:
+        return
+    name = block.program.unique_name("constant")
+    source = VarDesc(name, desc.shape, desc.dtype, value=desc.value)
+    source.strides, source.device = desc.strides, desc.device
+    block.create_var(source)
+    desc.value = None
+    block.ops.insert(0, OpDesc("clone", (name,), (desc.name,), {}, user_location()))
+
+
+def _at() -> str:
+    location = user_location()
+    return "" if location is None else f" (at {location})"

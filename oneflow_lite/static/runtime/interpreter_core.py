@@ -1,0 +1,188 @@
+"""InterpreterCore: a Program analysed for given feeds and fetches, and run many times.
+
+Passes rewrite the ops, then the analysis lists instructions, their dependencies and the last uses
+of variables; `run` replays the result in one of three modes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from oneflow_lite.device import CPU, Device
+from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.program import Program
+from oneflow_lite.static.runtime.cuda_graph import CudaGraph
+from oneflow_lite.static.runtime.dependencies import find_dependencies
+from oneflow_lite.static.runtime.instruction import build_instructions
+from oneflow_lite.static.runtime.last_live import find_last_live
+from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, run_passes
+from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
+from oneflow_lite.static.runtime.runner import Runner
+from oneflow_lite.static.runtime.straight_line import StraightLine
+from oneflow_lite.static.runtime.streams import CoreStreams
+from oneflow_lite.static.runtime.transfers import insert_transfers
+from oneflow_lite.static.runtime.verification import verify
+from oneflow_lite.static.runtime.work_queue import WorkQueue
+
+MODES = ("straight_line", "work_queue", "cuda_graph")
+# Passes whose result holds for the order of the Program alone.
+_ONE_ORDER = frozenset(("addto", "inplace", "elementwise_grouping", "buffer_planning"))
+
+
+class InterpreterCore:
+    """A Program, ready to run.
+
+    Parameters
+    ----------
+    program : Program
+    feeds, fetches : sequence of str
+        Variables that are given at each run, and wanted after it.
+    place : Device
+    passes : sequence of str, optional
+        The passes to run; by default all that fit the mode.
+    mode : {"straight_line", "work_queue", "cuda_graph"}
+        One after the other with planned memory; what is ready, on threads and streams; or as one
+        CUDA graph.
+
+    Attributes
+    ----------
+    instructions : list of Instruction
+        Feeds, transfers, ops and fetches, before elementwise ops are joined.
+    dependency_count : list of int
+        For each instruction, how many others must be done before it.
+    downstream, downstream_before_shrink : list of list of int
+        The instructions that wait for each one, without and with the edges that others imply.
+    edge_kinds : dict of (int, int) to str
+        "direct", "synchronous" or "event"; see `Dependencies`.
+    last_live_ops, last_live_ops_before_shrink : dict of str to list of str
+        By variable the instructions after which it is dropped, and all that use it.
+    slots : dict of str to int
+        Numbers of the variables.
+    plan : ExecutionPlan
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+    >>> main = flow.static.Program()
+    >>> with flow.static.program_guard(main):
+    ...     x = flow.static.data("x", [2])
+    ...     y = flow.exp(x) * flow.relu(x)
+    >>> core = InterpreterCore(main, ["x"], [y.name])
+    >>> [instruction.name for instruction in core.instructions]
+    ['feed(x)', 'exp', 'relu', 'mul', 'fetch(mul_2)']
+    >>> core.downstream
+    [[1, 2], [3], [3], [4], []]
+    >>> core.last_live_ops["x"]
+    ['exp', 'relu']
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        place: Device = CPU,
+        *,
+        passes: Sequence[str] | None = None,
+        mode: str = "straight_line",
+    ) -> None:
+        if mode not in MODES:
+            raise arg_error(
+                "InterpreterCore",
+                "mode",
+                expected=" or ".join(map(repr, MODES)),
+                got=repr(mode),
+                hint="name one of these",
+                kind=ArgumentError,
+            )
+        if passes is None:
+            passes = [p for p in DEFAULT_PASSES if mode == "straight_line" or p not in _ONE_ORDER]
+        self.mode = mode
+        self.plan = ExecutionPlan.of(program, feeds, fetches, place)
+        transfers = insert_transfers(self.plan)
+        run_passes(self.plan, passes)
+        self.external_names = self.plan.external_names
+        self.slots, self.instructions = build_instructions(self.plan, fetches, transfers)
+        names = list(self.slots)
+        found = find_dependencies(self.instructions, names)
+        self.downstream = found.downstream
+        self.downstream_before_shrink = found.downstream_before_shrink
+        self.dependency_count = found.dependency_count
+        self.edge_kinds = found.kinds
+        last_live = find_last_live(self.instructions, names, found.downstream)
+        self.last_live_ops = last_live.after_shrink
+        self.last_live_ops_before_shrink = last_live.before_shrink
+        self.constants = [self.plan.block.var(name).value for name in names]
+        self.written = self._written()
+        self.streams = CoreStreams(self.instructions, self.slots)
+        self.runner = self._make_runner()
+
+    def _written(self) -> frozenset[str]:
+        """The variables from outside that a run writes."""
+        ops = self.plan.block.ops
+        roots = memory_roots(ops)
+        written = {roots[name] for op in ops for name in op.written}
+        return frozenset(written.intersection((*self.plan.feeds, *self.external_names)))
+
+    def _make_runner(self) -> Runner:
+        if self.mode == "work_queue":
+            return WorkQueue(self)
+        return CudaGraph(self) if self.mode == "cuda_graph" else StraightLine(self.plan)
+
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """Where temporaries lie."""
+        return self.plan.memory_plan
+
+    @property
+    def reports(self) -> list[PassReport]:
+        """What the passes did."""
+        return self.plan.reports
+
+    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
+        """Run once.
+
+        Parameters
+        ----------
+        feeds : sequence of array
+            In the order of the feeds; an op that writes one writes the array given.
+        externals : sequence of array
+            In the order of `external_names`; those that ops write are written.
+
+        Returns
+        -------
+        list of array
+            In the order of the fetches; what ops computed is in memory of its own.
+        """
+        return self.runner.run(feeds, externals)
+
+    def check(self) -> None:
+        """Check the analysis against the rules, pair by pair; raise where it is wrong."""
+        verify(self)
+
+    def __str__(self) -> str:
+        """The tables of the analysis."""
+        rows = [("", "instruction", "stream", "waits for", "then")]
+        for i, instruction in enumerate(self.instructions):
+            then = [f"{j} {self.edge_kinds.get((i, j), '')}" for j in self.downstream[i]]
+            stream = instruction.stream or "host"
+            count = str(self.dependency_count[i])
+            rows.append((str(i), instruction.name, stream, count, ", ".join(then)))
+        lives = [("variable", "last used by")]
+        lives += [(name, ", ".join(users)) for name, users in self.last_live_ops.items()]
+        plan = self.memory_plan
+        memory = [("buffer", "offset", "bytes")]
+        memory += [(name, str(at), str(size)) for name, (at, size) in plan.places.items()]
+        total = f"{plan.arena_bytes} bytes instead of {plan.unshared_bytes}"
+        return "\n\n".join([_table(rows), _table(lives), f"{_table(memory)}\n{total}"])
+
+    __repr__ = __str__
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join(lines)

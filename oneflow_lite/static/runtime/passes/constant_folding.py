@@ -1,0 +1,67 @@
+"""Constant folding: what depends on constants alone is computed once, before the first run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.device import on_device
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.passes.effects import is_pure, writes
+from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
+
+MAX_BYTES = 1 << 20  # of one op's outputs: a plan keeps them for life
+
+
+def run(plan: ExecutionPlan) -> PassReport:
+    """Evaluate ops whose inputs are constants, or that have none, with their own kernels.
+
+    A result that somebody writes, or that is fetched under any name, is made anew at every run.
+    The bytes saved are those of results that a run would have to compute.
+    """
+    block = plan.block
+    storage = Storage(plan)
+    taken = {storage.of(n) for op in block.ops for n in writes(op)}
+    taken.update(map(storage.of, plan.fetches))
+    kept: list[OpDesc] = []
+    nbytes = 0
+    for op in block.ops:
+        inputs = [None if n is None else block.var(n) for n in op.inputs]
+        outputs = [block.var(n) for n in op.outputs]
+        size = sum(y.nbytes for y in outputs)
+        if (
+            size > MAX_BYTES
+            or any([x is not None and x.value is None for x in inputs])
+            or not is_pure(op, block)
+            or any([storage.of(y.name) in taken or y.device != plan.place for y in outputs])
+            or (values := _evaluate(plan, op, [x and x.value for x in inputs])) is None
+        ):
+            kept.append(op)
+            continue
+        for y, value in zip(outputs, values, strict=True):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            y.value = value
+        nbytes += 0 if op.viewed else size
+    folded = len(block.ops) - len(kept)
+    block.ops[:] = kept
+    return PassReport("constant_folding", folded, {"ops": folded, "bytes": nbytes})
+
+
+def _evaluate(plan: ExecutionPlan, op: OpDesc, inputs: list[Any]) -> list[Any] | None:
+    """Return the arrays that an op makes; None when it raises, which it shall do in the run."""
+    attrs = dict(op.attrs)
+    if not inputs:  # an op that creates: the device is an attribute
+        attrs.pop("device", None)
+    try:
+        with on_device(plan.place) as xp, np.errstate(all="ignore"):
+            result = op_expr(op.type).kernel(xp)(*inputs, **attrs)
+    except Exception:
+        return None
+    results = result if isinstance(result, tuple) else (result,)
+    if len(results) != len(op.outputs):
+        return None
+    return [np.asarray(y) if isinstance(y, np.generic) else y for y in results]

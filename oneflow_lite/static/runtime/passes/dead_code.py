@@ -1,0 +1,37 @@
+"""Dead code: ops whose results reach neither a fetched variable nor memory from outside go."""
+
+from __future__ import annotations
+
+from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.passes.effects import is_library
+from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
+
+
+def run(plan: ExecutionPlan) -> PassReport:
+    """Remove ops that nobody needs; `saved` counts them and the bytes of their outputs.
+
+    An op that draws random numbers stays, for the numbers after it would be others. A write stays
+    while its memory is read later under any name.
+    """
+    block = plan.block
+    storage = Storage(plan)
+    needed = set(plan.fetches)
+    read: set[str] = set()  # memory that is looked at later
+    kept: list[OpDesc] = []
+    nbytes = 0
+    for op in reversed(block.ops):
+        if (
+            op.draws
+            or not is_library(op)
+            or any([n in needed or not block.var(n).is_temporary for n in op.outputs])
+            or any([storage.of(n) in read or storage.is_held(n) for n in op.written])
+        ):
+            kept.append(op)
+            needed.update(op.reads)
+            read.update(map(storage.of, op.reads))
+        else:
+            nbytes += sum(block.var(n).nbytes for n in op.new_outputs if op.viewed is None)
+    removed = len(block.ops) - len(kept)
+    block.ops[:] = kept[::-1]
+    return PassReport("dead_code", removed, {"ops": removed, "bytes": nbytes})

@@ -1,0 +1,78 @@
+"""Which temporaries the plan may place: their ops write where they are told to."""
+
+from __future__ import annotations
+
+from oneflow_lite.static.ir.program import OpDesc, VarDesc
+from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
+from oneflow_lite.static.runtime.passes.storage import Storage
+from oneflow_lite.static.runtime.plan import ExecutionPlan
+
+
+def plannable(plan: ExecutionPlan) -> set[str]:
+    """Return the temporaries that may lie in memory which later ops, and later runs, use again.
+
+    Each is the one output of an op that takes `out`, dense, on the plan's device, and neither
+    fetched nor kept by a control-flow op under any name.
+    """
+    storage = Storage(plan)
+    return {name for name in owned(plan) if not storage.is_held(name)}
+
+
+def owned(plan: ExecutionPlan) -> set[str]:
+    """Return the temporaries whose memory is the plan's to choose, fetched ones among them."""
+    var = plan.block.var
+    return {
+        op.outputs[0]
+        for op in plan.block.ops
+        if makes_into_out(op)
+        and (desc := var(op.outputs[0])).nbytes
+        # NumPy rounds a single complex product differently in place.
+        and not (desc.dtype.kind == "c" and desc.nbytes == desc.dtype.itemsize)
+        and desc.device == plan.place
+        and is_dense(desc)
+    }
+
+
+def makes_into_out(op: OpDesc) -> bool:
+    """Return whether an op makes one array, which it can be told where to put."""
+    schema = op.schema
+    return (
+        schema.out
+        and not op.returns_tuple
+        and len(op.outputs) == 1
+        and op.outputs[0] not in op.reads
+        and not (op.written or is_control_flow(op) or op.viewed)
+        and is_library(op)
+    )
+
+
+def strides_of(desc: VarDesc) -> tuple[int, ...]:
+    """Return the strides in bytes; 0 for dimensions of size 1, where they say nothing."""
+    strides = desc.strides
+    if strides is None:
+        found = [desc.dtype.itemsize]
+        for size in desc.shape[:0:-1]:
+            found.append(found[-1] * size)
+        strides = tuple(found[::-1])
+    return tuple([0 if n == 1 else s for n, s in zip(desc.shape, strides, strict=False)])
+
+
+def is_dense(desc: VarDesc) -> bool:
+    """Return whether the layout is C order or that with its dimensions in another order."""
+    expected = desc.dtype.itemsize
+    for stride, size in sorted(zip(strides_of(desc), desc.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def same_layout(x: VarDesc, y: VarDesc) -> bool:
+    """Return whether one array can take the other's place."""
+    return (
+        x.shape == y.shape
+        and x.dtype == y.dtype
+        and x.device == y.device
+        and strides_of(x) == strides_of(y)
+    )

@@ -1,0 +1,84 @@
+"""Storage: which variables may lie in one piece of memory, and when each piece is used last."""
+
+from __future__ import annotations
+
+from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
+from oneflow_lite.static.runtime.plan import ExecutionPlan
+
+_GIVEN = "<given>"  # stands for all memory that a run is given; no variable has such a name
+
+
+class Storage:
+    """Variables by the memory in which they may lie; where in doubt, they lie in the same.
+
+    All variables that a run is given (feeds and persistable ones) are taken to share memory, as a
+    parameter and a view of it do when both are captured.
+
+    Parameters
+    ----------
+    plan : ExecutionPlan
+
+    Attributes
+    ----------
+    made_at : dict of str to int
+        Position of the op that makes a variable; no entry for what is given.
+    """
+
+    def __init__(self, plan: ExecutionPlan) -> None:
+        self.made_at: dict[str, int] = {}
+        self._parents: dict[str, str] = {}
+        self._last_use: dict[str, int] = {}
+        self._held: set[str] = set()
+        held = [*plan.fetches]
+        for position, op in enumerate(plan.block.ops):
+            for name in op.outputs:
+                if name not in op.reads:
+                    self.made_at[name] = position
+            for name in (sharing := _sharing(op))[1:]:
+                self._join(sharing[0], name)
+            if is_control_flow(op):  # it may keep arrays for its backward pass
+                held += op.reads
+        for output, source in plan.in_place.items():
+            self._join(output, source)
+        for name, desc in plan.block.vars.items():
+            if desc.value is None and (name not in self.made_at or not desc.is_temporary):
+                self._join(_GIVEN, name)
+        self._held.update(map(self.of, (*held, _GIVEN)))
+        for position, op in enumerate(plan.block.ops):
+            for name in (*op.reads, *op.outputs):
+                self._last_use[self.of(name)] = position
+
+    def of(self, name: str) -> str:
+        """Return one variable that stands for all that may share memory with this one."""
+        root = name
+        while (parent := self._parents.get(root, root)) != root:
+            root = parent
+        while (parent := self._parents.get(name, name)) != root:
+            self._parents[name] = root
+            name = parent
+        return root
+
+    def _join(self, a: str, b: str) -> None:
+        self._parents[self.of(b)] = self.of(a)
+
+    def is_held(self, name: str) -> bool:
+        """Return whether the memory is in use after the run, or was before it."""
+        return self.of(name) in self._held
+
+    def last_use(self, name: str) -> int:
+        """Return the position of the last op that uses the memory under any name."""
+        return self._last_use[self.of(name)]
+
+    def dies_at(self, name: str, position: int) -> bool:
+        """Return whether nobody uses the memory after the op at a position."""
+        return not self.is_held(name) and self.last_use(name) == position
+
+
+def _sharing(op: OpDesc) -> list[str]:
+    """Return the variables of an op of which one may lie in the memory of another."""
+    if is_control_flow(op) or not is_library(op):
+        return [*op.reads, *op.outputs]
+    if op.viewed is not None:
+        return [op.viewed, *op.outputs]
+    return []

@@ -1,0 +1,97 @@
+"""ExecutionPlan: the ops of one Program for given feeds and fetches, as the passes leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from oneflow_lite.device import CPU, Device
+from oneflow_lite.static.ir.program import Block, OpDesc, Program
+
+
+@attrs.define
+class PassReport:
+    """What one pass did to one plan: how often it fired, and what that saved by name of the unit.
+
+    `saved` may hold "ops", "bytes" (of memory traffic or of buffers, as its pass documents).
+    """
+
+    name: str
+    fired: int
+    saved: dict[str, int] = attrs.field(factory=dict)
+
+
+@attrs.define
+class MemoryPlan:
+    """Where temporaries live in the one preallocated piece of memory.
+
+    Attributes
+    ----------
+    places : dict of str to (int, int)
+        Variable to offset and bytes.
+    arena_bytes : int
+        Size of the piece: the peak that is reported.
+    unshared_bytes : int
+        What the same variables would take with a buffer each.
+    """
+
+    places: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    arena_bytes: int = 0
+    unshared_bytes: int = 0
+
+
+@attrs.define(eq=False)
+class ExecutionPlan:
+    """What passes work on: the ops of one Program for given feeds and fetches.
+
+    Attributes
+    ----------
+    block : Block
+        A copy of the global block that belongs to the plan; passes rewrite its `ops` and `vars`.
+        Sub-blocks are attributes of control-flow ops and stay as they are.
+    feeds, fetches : tuple of str
+        Variables given at each run, and wanted after it, in order.
+    place : Device
+    in_place : dict of str to str
+        An op's output to the variable whose memory it takes over: an input that nobody needs
+        after the op, or the target of the later `copy_` that takes the output there.
+    groups : list of list of OpDesc
+        Elementwise ops that follow each other and run as one chain.
+    memory_plan : MemoryPlan
+    reports : list of PassReport
+    """
+
+    block: Block
+    feeds: tuple[str, ...]
+    fetches: tuple[str, ...]
+    place: Device = CPU
+    in_place: dict[str, str] = attrs.field(factory=dict)
+    groups: list[list[OpDesc]] = attrs.field(factory=list)
+    memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
+    reports: list[PassReport] = attrs.field(factory=list)
+
+    @classmethod
+    def of(
+        cls, program: Program, feeds: Sequence[str], fetches: Sequence[str], place: Device = CPU
+    ) -> ExecutionPlan:
+        """Make a plan with copies of a program's global ops and variables."""
+        source = program.global_block()
+        block = Block(program)
+        block.ops = [op.copy() for op in source.ops]
+        block.vars = {name: attrs.evolve(desc) for name, desc in source.vars.items()}
+        return cls(block, tuple(feeds), tuple(fetches), place)
+
+    @property
+    def external_names(self) -> tuple[str, ...]:
+        """The persistable variables whose value a run needs, in the order in which it takes them.
+
+        One that an op makes before anything uses it, as in a startup program, is none of them.
+        """
+        made: set[str] = set()
+        used: dict[str, None] = {}
+        for op in self.block.ops:
+            used.update(dict.fromkeys(name for name in op.reads if name not in made))
+            made.update(op.new_outputs)
+        used.update(dict.fromkeys(name for name in self.fetches if name not in made))
+        return tuple(name for name in used if self.block.var(name).persistable)

@@ -1,0 +1,324 @@
+"""StraightLine: replays a plan as one generated Python function, one line for each op.
+
+Kernels, buffers, constants and all views of memory that stays where it is are made once and are
+globals of that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is
+the number of its op, so an exception tells its op without any bookkeeping while nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.device import CPU, array_module, current_stream, on_device
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import KERNELS
+from oneflow_lite.static.ir.location import GENERATED
+from oneflow_lite.static.ir.program import OpDesc, VarDesc
+from oneflow_lite.static.runtime.instruction import device_of_op
+from oneflow_lite.static.runtime.plan import ExecutionPlan
+from oneflow_lite.static.runtime.runner import Runner, Stop, frames, of_stream
+
+_OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns of a third positional argument there
+ALIGNMENT = 64  # of buffers: a cache line, and what vector instructions like best
+
+
+class _Desk:
+    """Buffers, and the function that was generated around them: they serve one run at a time.
+
+    On a CUDA device those of one stream: another may come to them while work is still under way.
+    """
+
+    __slots__ = ("arena", "buffers", "function", "lines", "used_on")
+
+    def __init__(self, plan: ExecutionPlan) -> None:
+        self.buffers: dict[str, Any] = {}
+        self.function: Any = None
+        self.used_on: Any = None
+        self.lines: list[OpDesc] = []  # the op of each
+        if plan.memory_plan.places:
+            xp = array_module(plan.place)
+            raw = xp.empty(plan.memory_plan.arena_bytes + ALIGNMENT, np.uint8)
+            address = raw.ctypes.data if xp is np else raw.data.ptr
+            self.arena = raw[-address % ALIGNMENT :]
+            for name, (offset, nbytes) in plan.memory_plan.places.items():
+                desc = plan.block.var(name)
+                piece = self.arena[offset : offset + nbytes].view(desc.dtype)
+                self.buffers[name] = shaped(piece, desc)
+
+
+_Bound = tuple[tuple[Any, ...] | None, list[_Desk]]
+
+
+class StraightLine(Runner):
+    """A plan as a function of arrays.
+
+    A run that begins while another one is on its way, in a thread or because a signal, a finalizer
+    or a kernel calls, has buffers of its own.
+
+    Parameters
+    ----------
+    plan : ExecutionPlan
+        After its passes have run.
+
+    Attributes
+    ----------
+    source : str
+        The generated code, once a run has made it.
+    """
+
+    def __init__(self, plan: ExecutionPlan) -> None:
+        self.plan = plan
+        self.source = ""
+        self.external_names = plan.external_names
+        # The arrays of the persistable variables, and the desks around them that nobody works at.
+        # A run takes one out of the list and puts it back, which needs no lock.
+        self._bound: _Bound = (None, [])
+
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+        """Run the plan.
+
+        Parameters
+        ----------
+        found : list
+            Gets the fetches, in memory of their own, and False at its end.
+        feeds : sequence of array
+            In the order of `plan.feeds`; one that an op writes is written.
+        externals : sequence of array
+            In the order of `external_names`.
+        """
+        bound = self._bound
+        if bound[0] is None or not all(map(is_, bound[0], externals)):
+            bound = self.bind(externals)
+        self.fill_bound(found, feeds, bound)
+
+    def bind(self, externals: Sequence[Any]) -> _Bound:
+        """Take over arrays for the persistable variables, and generate the code around them."""
+        arrays, idle = tuple(externals), self._bound[1]
+        self._bound = (arrays, [self._desk(arrays, idle.pop() if idle else None)])
+        return self._bound
+
+    def fill_bound(
+        self, found: list[Any], feeds: Sequence[Any], bound: _Bound | None = None
+    ) -> None:
+        """Run with the arrays that `bind` took over."""
+        externals, idle = bound or self._bound
+        place = self.plan.place
+        stream = None if place is CPU else current_stream(place)
+        try:
+            desk = idle.pop() if stream is None else of_stream(idle, stream)
+        except IndexError:  # they are all at work
+            assert externals is not None
+            desk = self._desk(externals, None)
+        try:
+            if stream is None:
+                desk.function(found, *feeds)
+            else:
+                desk.used_on = stream
+                with on_device(place):
+                    desk.function(found, *feeds)
+        except Exception as error:
+            _explain(error, desk)
+            raise
+        finally:
+            idle.append(desk)
+
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say where the run that an exception ended was; None when it had not begun."""
+        for at in frames(error):
+            frame = at.tb_frame
+            if frame.f_code.co_filename == GENERATED:
+                names = {**frame.f_globals, **frame.f_locals}
+                position, lines = max(at.tb_lineno - 2, 0), names["lines"]
+                op = lines[position] if position < len(lines) else None
+                values = {i: names[n] for i, n in enumerate(names["results"]) if n in names}
+                # Where Python was between two kernels, the one in this line may have run.
+                is_between = at.tb_next is None and at.tb_lineno > 1
+                return Stop(op, at.tb_next, [op] if is_between and op else (), values)
+        return None
+
+    def _desk(self, externals: tuple[Any, ...], desk: _Desk | None) -> _Desk:
+        with on_device(self.plan.place):
+            desk = desk or _Desk(self.plan)
+            self._generate(externals, desk)
+        return desk
+
+    # Code
+
+    def _generate(self, externals: tuple[Any, ...], desk: _Desk) -> None:
+        plan, block = self.plan, self.plan.block
+        fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
+        fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
+        writer = _Writer(fixed)
+        lines: list[str] = []
+        desk.lines = []
+        last_use = _last_uses(plan)
+        for position, op in enumerate(plan.block.ops):
+            line = self._line(op, writer, desk.buffers)
+            if line is None:
+                continue
+            dying = [
+                writer.local(name)
+                for name in last_use.get(position, ())
+                if name not in fixed and name in writer.assigned
+            ]
+            if dying:
+                line += f"; del {', '.join(dying)}"
+                writer.assigned.difference_update(last_use[position])
+            lines.append(line)
+            desk.lines.append(op)
+        results = [writer.name(n) for n in plan.fetches]
+        parameters = ", ".join(["found", *[writer.local(n) for n in plan.feeds]])
+        lines.append(f"found += {', '.join([*results, 'False'])},")
+        body = "".join(f"    {line}\n" for line in lines)
+        self.source = f"def run({parameters}):\n{body}"
+        namespace = writer.namespace
+        namespace.update(asarray=np.asarray, lines=desk.lines, results=results)
+        exec(compile(self.source, GENERATED, "exec"), namespace)
+        desk.function = namespace.pop("run")  # or it would keep itself
+
+    def _line(self, op: OpDesc, writer: _Writer, buffers: dict[str, Any]) -> str | None:
+        """Return the code of one op; None for a view that stays where it is."""
+        fixed = writer.fixed
+        xp = array_module(device_of_op(op, self.plan.block))
+        kernel, is_ufunc = bound_kernel(op, xp)
+        if op.viewed is not None and all(name is None or name in fixed for name in op.inputs):
+            source = fixed[op.viewed]
+            try:
+                view = kernel(*[None if name is None else fixed[name] for name in op.inputs])
+            except Exception as error:
+                error.add_note(described(op))
+                raise
+            if not isinstance(view, tuple) and xp.may_share_memory(view, source):
+                fixed[op.outputs[0]] = view
+                return None
+        function = writer.add(kernel)
+        inputs = [writer.name(n) for n in op.inputs]
+
+        def call(*out: str) -> str:
+            return f"{function}({', '.join([*inputs, *out])})"
+
+        new = op.new_outputs
+        if not new:
+            if op.type == "copy_" and self.plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
+                return None  # it was computed there
+            return call()
+        out = None
+        if len(new) == 1 and op.schema.out:
+            taken = self.plan.in_place.get(new[0])
+            if op.type == "clone" and taken == op.inputs[0]:  # the copy of what dies: itself
+                if taken in fixed:
+                    fixed[new[0]] = fixed[taken]
+                    return None
+                writer.assigned.add(new[0])
+                return f"{writer.local(new[0])} = {writer.name(taken)}"
+            if taken is not None:
+                out = writer.name(taken)
+                if taken in fixed:
+                    fixed[new[0]] = fixed[taken]
+                    return call(out if is_ufunc else f"out={out}")
+                writer.assigned.add(new[0])
+                return f"{writer.local(new[0])} = {call(f'out={out}')}"
+            if new[0] in buffers:
+                fixed[new[0]] = buffers[new[0]]
+                out = writer.name(new[0])
+                return call(out if is_ufunc else f"out={out}")
+        writer.assigned.update(new)
+
+        def is_0d(name: str) -> bool:  # NumPy answers with a scalar
+            desc = self.plan.block.var(name)
+            return xp is np and not desc.shape and desc.device.type == "cpu"
+
+        targets = [writer.local(n) if n in new else "_" for n in op.outputs]
+        if len(op.outputs) > 1 or op.returns_tuple:
+            line = f"{', '.join(targets)}, = {call()}"
+            scalars = [t for t, n in zip(targets, op.outputs, strict=True) if t != "_" and is_0d(n)]
+            return "; ".join([line, *[f"{t} = asarray({t})" for t in scalars]])
+        if is_0d(new[0]):
+            return f"{targets[0]} = asarray({call()})"
+        return f"{targets[0]} = {call()}"
+
+
+class _Writer:
+    """Names of Python for variables and kernels, and the globals of the generated function."""
+
+    def __init__(self, fixed: dict[str, Any]) -> None:
+        self.fixed = fixed  # variables whose array is known before the run
+        self.namespace: dict[str, Any] = {}
+        self.assigned: set[str] = set()
+        self._locals: dict[str, str] = {}
+        self._globals: dict[int, str] = {}
+
+    def local(self, name: str) -> str:
+        """Return the local that holds a variable."""
+        return self._locals.setdefault(name, f"v{len(self._locals)}")
+
+    def name(self, name: str | None) -> str:
+        """Return the expression for a variable."""
+        if name is None:
+            return "None"
+        if name not in self.fixed:
+            return self.local(name)
+        return self.add(self.fixed[name])
+
+    def add(self, value: Any) -> str:
+        """Return the global that holds a value."""
+        found = self._globals.get(id(value))
+        if found is None:
+            found = self._globals[id(value)] = f"g{len(self._globals)}"
+            self.namespace[found] = value
+        return found
+
+
+def bound_kernel(op: OpDesc, xp: Any) -> tuple[Callable[..., Any], bool]:
+    """Return an op's kernel with its attributes bound, and whether it takes `out` by position."""
+    kernel = op_expr(op.type).kernel(xp)
+    attrs = op.attrs
+    if not op.inputs and "device" in attrs:  # of an op that creates
+        attrs = {name: value for name, value in attrs.items() if name != "device"}
+    if attrs:
+        return functools.partial(kernel, **attrs), False
+    is_ufunc = KERNELS.get(op.type).ufunc is not None and isinstance(kernel, np.ufunc)
+    return kernel, is_ufunc and kernel not in _OUT_BY_NAME
+
+
+def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
+    """Return by position the temporaries that no later op names and that are not fetched."""
+    last: dict[str, int] = {}
+    for position, op in enumerate(plan.block.ops):
+        for name in (*op.reads, *op.outputs):
+            if plan.block.var(name).is_temporary:
+                last[name] = position
+    found: dict[int, list[str]] = {}
+    fetched = set(plan.fetches)
+    for name, position in last.items():
+        if name not in fetched:
+            found.setdefault(position, []).append(name)
+    return found
+
+
+def shaped(piece: Any, desc: VarDesc) -> Any:
+    """Return one-dimensional memory in the shape and layout of a variable."""
+    strides = desc.strides
+    if strides is None:
+        return piece.reshape(desc.shape)
+    order = sorted(range(len(desc.shape)), key=lambda dim: (-strides[dim], dim))
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return piece.reshape([desc.shape[dim] for dim in order]).transpose(back)
+
+
+def _explain(error: Exception, desk: _Desk) -> None:
+    """Attach the op that failed, and the user's line that called it."""
+    for at in frames(error):
+        if at.tb_frame.f_code is desk.function.__code__ and at.tb_lineno < len(desk.lines) + 2:
+            error.add_note(described(desk.lines[max(at.tb_lineno - 2, 0)]))
+
+
+def described(op: OpDesc) -> str:
+    """Return what is attached to an exception."""
+    where = "" if op.location is None else f", captured at {op.location}"
+    return f"in op {op.type!r}{where}"

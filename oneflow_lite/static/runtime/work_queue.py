@@ -1,0 +1,321 @@
+"""The work-queue mode: runs whatever is ready, on several threads and CUDA streams.
+
+Every op allocates what it makes, and a variable is dropped when the last instruction that needs it
+has run: the places and in-place takeovers of the memory plan hold for one order only, that of the
+Program, and are not used here. Counts of dependencies and references are set anew for each run.
+
+The thread that calls gives work to the devices, and helps with the host's as long as there is none.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from oneflow_lite.errors import FlowError
+from oneflow_lite.locks import make_lock
+from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.dependencies import DIRECT
+from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
+from oneflow_lite.static.runtime.last_live import viewed_slots
+from oneflow_lite.static.runtime.runner import Runner, Stop, frames, within
+from oneflow_lite.static.runtime.straight_line import described
+from oneflow_lite.static.runtime.streams import RunStreams
+
+if TYPE_CHECKING:
+    from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+
+# Picks the position of the next instruction among those that are ready.
+Order = Callable[[Sequence[Instruction]], int]
+
+THREADS = min(4, os.cpu_count() or 1)
+_helpers: list[ThreadPoolExecutor] = []
+_start_lock = make_lock()
+
+
+def earliest(ready: Sequence[Instruction]) -> int:
+    """Keep the order of the Program."""
+    return min(range(len(ready)), key=lambda k: ready[k].index)
+
+
+class _Here(threading.local):
+    running = False  # a call in the middle of a run may not wait for the pool of threads
+
+
+_here = _Here()
+
+
+class WorkQueue(Runner):
+    """Runs the instructions of a core as their dependencies allow.
+
+    A run that a signal or a finalizer begins in the middle of another one keeps to its thread.
+
+    Parameters
+    ----------
+    core : InterpreterCore
+    threads : int
+        How many run instructions of the host, the caller among them.
+    order : callable, optional
+        Picks the next instruction out of those that are ready; by default the one that has waited
+        longest, after the one that continues what the thread has just done.
+    """
+
+    in_order = False
+
+    def __init__(
+        self, core: InterpreterCore, threads: int = THREADS, order: Order | None = None
+    ) -> None:
+        self.core = core
+        self.threads = threads
+        self.order = order
+
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+        """Run once; see `Runner.fill`."""
+        order, threads = self.order, self.threads
+        if self.core.written and _overlap(self.core, feeds, externals):
+            # Two names for one piece of memory: dependencies by name would not do.
+            order, threads = earliest, 1
+        outer = _here.running
+        try:
+            _here.running = True
+            run = _Run(self.core, feeds, externals, order)
+            found += [*run.result(1 if outer else threads), False]
+        finally:
+            _here.running = outer
+
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say which op the exception is of, or which was the first that had not been done."""
+        for at in frames(error):
+            if at.tb_frame.f_code is _Run.result.__code__:
+                run = at.tb_frame.f_locals["self"]
+                return Stop(run.failed or run.first_undone(), within(error, RUNS_KERNEL))
+        return None
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        core: InterpreterCore,
+        feeds: Sequence[Any],
+        externals: Sequence[Any],
+        order: Order | None,
+    ) -> None:
+        self.core = core
+        self.order = order
+        self.feeds = iter(feeds)
+        self.results: dict[int, Any] = {}
+        self.slots: list[Any] = list(core.constants)
+        for name, array in zip(core.external_names, externals, strict=True):
+            if name in core.slots:  # of some only the shape is wanted
+                self.slots[core.slots[name]] = array
+        self.waiting_for = list(core.dependency_count)
+        self.left = len(core.instructions)
+        self.undone = set(range(self.left))
+        self.failed: OpDesc | None = None
+        self.running = 0
+        self.errors: list[BaseException] = []
+        self.ready: dict[str, deque[Instruction]] = {"device": deque(), "host": deque()}
+        self.changed = threading.Condition()
+        self.streams = RunStreams(core)
+        self._count_references()
+
+    def _count_references(self) -> None:
+        """Count what keeps each slot: the last uses, and the view ops that take it."""
+        instructions = self.core.instructions
+        by_name = {instruction.name: instruction.index for instruction in instructions}
+        self.references = [0] * len(self.slots)
+        self.releases: list[list[int]] = [[] for _ in instructions]
+        for name, users in self.core.last_live_ops.items():
+            if not users:
+                raise _changed_error(f"nothing says when {name!r} may be dropped")
+            for user in users:
+                self.releases[by_name[user]].append(self.core.slots[name])
+        for instruction in instructions:
+            self.releases[instruction.index] += viewed_slots(instruction)
+        for slot in itertools.chain.from_iterable(self.releases):
+            self.references[slot] += 1
+
+    def result(self, threads: int) -> list[Any]:
+        """Run everything and return what was fetched."""
+        for instruction, count in zip(self.core.instructions, self.waiting_for, strict=True):
+            if not count:
+                self.ready[instruction.queue].append(instruction)
+        self.streams.begin()
+        helpers: list[Future[None]] = []
+        try:
+            while len(helpers) < threads - 1:
+                helpers.append(_help(self.work, ("host",)))
+            self.work(("device", "host"))
+        except BaseException as error:  # an interrupt; what a kernel raised is in the list
+            self.fail(error)
+        finally:
+            self.wait_for(helpers)
+            self.streams.end()
+        if self.errors:
+            try:
+                raise self.errors[0]
+            finally:
+                self.errors.clear()  # or the traceback would hold this run
+        kept = sum(array is not None for array in self.slots)
+        if self.left or kept:
+            raise _changed_error(
+                f"{self.left} instructions never became ready, {kept} variables were not dropped"
+            )
+        return [self.results[index] for index in sorted(self.results)]
+
+    def wait_for(self, helpers: Sequence[Future[None]]) -> None:
+        """Wait until no helper is at work, whatever interrupts."""
+        for helper in helpers:
+            while not helper.cancel() and not helper.done():
+                try:
+                    helper.exception()
+                except BaseException as error:
+                    self.fail(error)
+
+    def work(self, queues: Sequence[str]) -> None:
+        """Run instructions of some queues until there are none left."""
+        following: Instruction | None = None
+        while True:
+            instruction = following or self.take(queues)
+            if instruction is None:
+                return
+            try:
+                self.execute(instruction)
+                following = self.finish(instruction)
+            except BaseException as error:
+                if instruction.op is not None:
+                    error.add_note(described(instruction.op))
+                self.fail(error, instruction.op)
+                return
+
+    def take(self, queues: Sequence[str]) -> Instruction | None:
+        """Wait for an instruction; None once there is nothing to wait for."""
+        with self.changed:
+            while self.left and not self.errors:
+                for queue in queues:
+                    ready = self.ready[queue]
+                    if ready:
+                        self.running += 1
+                        position = 0 if self.order is None else self.order(ready)
+                        instruction = ready[position]
+                        del ready[position]
+                        return instruction
+                if not self.running and not any(self.ready.values()):
+                    break
+                self.changed.wait()
+            self.changed.notify_all()
+            return None
+
+    def execute(self, instruction: Instruction) -> None:
+        """Do what an instruction says."""
+        if instruction.kind == "feed":
+            self.slots[instruction.outputs[0]] = next(self.feeds)
+            return
+        with self.streams.before(instruction, self.slots):
+            if instruction.kind == "fetch":
+                slot = instruction.inputs[0]
+                assert slot is not None
+                array = self.slots[slot]
+                self.results[instruction.index] = array.copy() if instruction.copies else array
+            else:
+                instruction.execute(self.slots)
+        self.streams.after(instruction)
+
+    def finish(self, instruction: Instruction) -> Instruction | None:
+        """Count down; return what this thread should go on with, if there is a direct edge."""
+        following = None
+        pushed: list[Instruction] = []
+        with self.changed:
+            for slot in self.releases[instruction.index]:
+                self.references[slot] -= 1
+                if not self.references[slot]:
+                    self.streams.before_drop(slot)
+                    self.slots[slot] = None
+            for j in self.core.downstream[instruction.index]:
+                self.waiting_for[j] -= 1
+                if self.waiting_for[j]:
+                    continue
+                then = self.core.instructions[j]
+                kind = self.core.edge_kinds.get((instruction.index, j))
+                if kind == DIRECT and self.order is None and not self.errors:
+                    following = then
+                else:
+                    self.ready[then.queue].append(then)
+                    pushed.append(then)
+            self.undone.discard(instruction.index)
+            self.left -= 1
+            self.running -= following is None
+            if not self.left or any(then.stream for then in pushed):
+                self.changed.notify_all()  # only the caller serves the devices
+            else:
+                self.changed.notify(max(0, len(pushed) - (following is None)))  # one is for here
+        return following
+
+    def fail(self, error: BaseException, op: OpDesc | None = None) -> None:
+        """Stop the run: threads end with what they are at."""
+        with self.changed:
+            if not self.errors:
+                self.failed = op
+            self.errors.append(error)
+            self.changed.notify_all()
+
+    def first_undone(self) -> OpDesc | None:
+        """Return the first op, in the order of the Program, that was not done."""
+        ops = [self.core.instructions[i].op for i in sorted(self.undone)]
+        return next((op for op in ops if op is not None), None)
+
+
+def _changed_error(what: str) -> FlowError:
+    return FlowError(f"InterpreterCore.run(): {what}; the tables of the analysis were changed")
+
+
+def _help(work: Callable[..., None], *args: Any) -> Future[None]:
+    """Let a thread of the pool take part, with the context variables of this one."""
+    with _start_lock:
+        if not _helpers:
+            _helpers.append(ThreadPoolExecutor(THREADS, "oneflow_lite.executor"))
+    return _helpers[0].submit(contextvars.copy_context().run, work, *args)
+
+
+def _overlap(core: InterpreterCore, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
+    """Whether memory that a run writes was given under two names."""
+    given = dict(zip((*core.plan.feeds, *core.external_names), (*feeds, *externals), strict=True))
+    bounds = sorted(
+        (*_bounds(array), name in core.written)
+        for name, array in given.items()
+        if array is not None and array.size
+    )
+    end, end_of_written = -1, -1
+    for low, high, written in bounds:
+        if low < (end if written else end_of_written):
+            return True
+        end = max(end, high)
+        end_of_written = max(end_of_written, high if written else -1)
+    return False
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """Return the first address of an array and the one after its last."""
+    pointer = getattr(array.data, "ptr", None)
+    low = high = array.__array_interface__["data"][0] if pointer is None else pointer
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        reach = (size - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + array.itemsize
+
+
+def _forget() -> None:
+    """Drop the pool in a forked child: its threads did not come along."""
+    _helpers.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
