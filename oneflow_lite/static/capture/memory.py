@@ -5,6 +5,7 @@ to be apart when it is replayed, as far as anything is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from oneflow_lite.static.capture.results import NotReplayable
 from oneflow_lite.tensor import Tensor
 
 ndarray = np.ndarray
+_writeable = attrgetter("flags.writeable")
 
 
 class MemoryClasses:
@@ -68,6 +70,7 @@ class MemoryClasses:
         self._foreign = any(type(_owner(array)) is not ndarray for array in externals)
         self._owners = {id(_owner(array)) for array in externals}
         self._written = [externals[i] for i in self._written_externals]
+        self._written_on_host = [array for array in self._written if isinstance(array, ndarray)]
         self._written_owners = {id(_owner(array)) for array in self._written}
 
     def check(self, arguments: Sequence[Tensor]) -> bool:
@@ -82,15 +85,14 @@ class MemoryClasses:
                 return False
         if not self._writes:
             return True
-        for array in self._written:
-            if not is_writable(array):
-                return False
+        if not all(map(_writeable, self._written_on_host)):
+            return False
         owners = self._owners if self._written_feeds else self._written_owners
         arrays = []
         unshared = True  # most arrays own their memory, which then is nobody else's
         for k, i in enumerate(self._feeds):
             array = arguments[i]._data
-            if k in self._written_feeds and not is_writable(array):
+            if k in self._written_feeds and type(array) is ndarray and not _writeable(array):
                 return False
             arrays.append(array)
             if type(array) is not ndarray or not array.flags.owndata or id(array) in owners:
@@ -126,11 +128,6 @@ def _owner(array: Any) -> Any:
     while type(array.base) is ndarray:
         array = array.base
     return array if array.base is None else array.base
-
-
-def is_writable(array: Any) -> bool:
-    """Return whether an array may be written; those of a device always may."""
-    return not isinstance(array, ndarray) or array.flags.writeable
 
 
 def overlap(a: Any, b: Any) -> bool:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 
 from oneflow_lite.autograd.mode import StateChange
@@ -97,12 +96,12 @@ class Recovery:
         """Copy what a replay will overwrite and might have to put back."""
         everything = self._exposed and _warnings_raise()
         written_feeds, written_externals = self._all if everything else self._kept
-        arrays = [feeds[i] for i in written_feeds] + [externals[i] for i in written_externals]
-        return Kept(
-            [(array, array.copy()) for array in arrays],
-            [(generator, generator.get_state()) for generator in self._generators],
-            everything,
-        )
+        arrays = [externals[i] for i in written_externals]
+        if written_feeds:
+            arrays += [feeds[i] for i in written_feeds]
+        copies = [array.copy() for array in arrays]
+        states = [generator.get_state() for generator in self._generators]
+        return Kept(arrays, copies, self._generators, states, everything)
 
     def recover(
         self,
@@ -163,12 +162,13 @@ class Recovery:
         self._endings.leave_gradients(tensors, stop.values)
 
 
-@attrs.frozen(eq=False)
-class Kept:
-    """What a replay may overwrite, as it was: arrays and their copies, generators and states."""
+class Kept(NamedTuple):
+    """What a replay may overwrite, and as what it was there before."""
 
-    copies: list[tuple[Any, Any]]
-    states: list[tuple[Any, Any]]
+    arrays: Sequence[Any]
+    copies: Sequence[Any]
+    generators: Sequence[Any]
+    states: Sequence[Any]
     everything: bool
 
     def put_back(self) -> None:
@@ -180,9 +180,9 @@ class Kept:
             raise
 
     def _put_back(self) -> None:
-        for array, copied in self.copies:
+        for array, copied in zip(self.arrays, self.copies, strict=True):
             array[...] = copied
-        for generator, state in self.states:
+        for generator, state in zip(self.generators, self.states, strict=True):
             generator.set_state(state)
 
 
