@@ -216,8 +216,10 @@ class RecordingInterpreter(Interpreter):
             roots.setdefault(name, name if viewed is None else roots[viewed])
         written = [roots[name] for name in desc.written]
         self._writes.update(written)
-        if any(map(self._is_outside, written)) and (self._gradients_moved() or not self._settled):
-            self._settled = desc.number
+        if any(map(self._is_outside, written)):
+            moved = self._gradients_moved()
+            if moved or self._settled is None:
+                self._settled = desc.number
         if any(needs):
             self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
         elif desc.type == "copy_" and inputs[1]._edge is not None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.autograd.mode import StateChange
+from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
@@ -139,6 +140,10 @@ class Recovery:
                 kept.put_back()
             elif isinstance(error, Exception) and stop is None:
                 number = self._total  # an option that is wrong, which the function will find
+            if (
+                isinstance(error, CaptureError) and stop is None
+            ):  # another mode would have to run it
+                raise error
             if isinstance(error, (MemoryError, RecursionError)):  # which was, perhaps, the replay's
                 return again()
             at = None if stop is None else stop.traceback
@@ -241,5 +246,12 @@ def _generators(op: OpDesc) -> Iterator[Any]:
 
 def _warnings_raise() -> bool:
     """Return whether a warning of NumPy's arithmetic may become an exception."""
-    handled = set(np.geterr().values())
-    return not handled <= {"ignore", "warn"} or any([f[0] == "error" for f in warnings.filters])
+    if not {"ignore", "warn"}.issuperset(np.geterr().values()):
+        return True
+    for action, message, category, module, line in warnings.filters:
+        if issubclass(RuntimeWarning, category):
+            if action == "error":
+                return True
+            if message is None and module is None and not line:
+                break  # no other filter is asked
+    return False

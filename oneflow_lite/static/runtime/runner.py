@@ -83,7 +83,7 @@ def within(error: BaseException, code: CodeType) -> TracebackType | None:
 
 def of_stream(idle: list[Any], stream: Any) -> Any:
     """Take what no CUDA stream but this one has used; raise `IndexError` if there is none."""
-    for one in list(idle):
+    for one in idle[::-1]:
         if one.used_on is None or one.used_on == stream:
             try:
                 idle.remove(one)

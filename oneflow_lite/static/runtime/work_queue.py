@@ -10,16 +10,16 @@ The thread that calls gives work to the devices, and helps with the host's as lo
 from __future__ import annotations
 
 import contextvars
+import functools
 import itertools
 import os
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite.errors import FlowError
-from oneflow_lite.locks import make_lock
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.dependencies import DIRECT
 from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 Order = Callable[[Sequence[Instruction]], int]
 
 THREADS = min(4, os.cpu_count() or 1)
-_helpers: list[ThreadPoolExecutor] = []
-_start_lock = make_lock()
+# A signal may come anywhere, and its handler run a Program: this queue bears both, as executors of
+# the standard library do not.
+_jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+_threads: list[threading.Thread] = []
 
 
 def earliest(ready: Sequence[Instruction]) -> int:
@@ -121,9 +123,11 @@ class _Run:
         self.undone = set(range(self.left))
         self.failed: OpDesc | None = None
         self.running = 0
+        self.helpers, self.is_closed = 0, False
         self.errors: list[BaseException] = []
         self.ready: dict[str, deque[Instruction]] = {"device": deque(), "host": deque()}
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()  # taken by itself: an interrupt cannot come in between
+        self.changed = threading.Condition(self.lock)
         self.streams = RunStreams(core)
         self._count_references()
 
@@ -149,15 +153,14 @@ class _Run:
             if not count:
                 self.ready[instruction.queue].append(instruction)
         self.streams.begin()
-        helpers: list[Future[None]] = []
         try:
-            while len(helpers) < threads - 1:
-                helpers.append(_help(self.work, ("host",)))
+            for _ in range(threads - 1):
+                _let_help(self)
             self.work(("device", "host"))
         except BaseException as error:  # an interrupt; what a kernel raised is in the list
             self.fail(error)
         finally:
-            self.wait_for(helpers)
+            self.close()
             self.streams.end()
         if self.errors:
             try:
@@ -171,14 +174,30 @@ class _Run:
             )
         return [self.results[index] for index in sorted(self.results)]
 
-    def wait_for(self, helpers: Sequence[Future[None]]) -> None:
+    def help(self) -> None:
+        """Take part in another thread, unless that comes too late."""
+        with self.lock:
+            if self.is_closed:
+                return
+            self.helpers += 1
+        try:
+            self.work(("host",))
+        finally:
+            with self.lock:
+                self.helpers -= 1
+                self.changed.notify_all()
+
+    def close(self) -> None:
         """Wait until no helper is at work, whatever interrupts."""
-        for helper in helpers:
-            while not helper.cancel() and not helper.done():
-                try:
-                    helper.exception()
-                except BaseException as error:
-                    self.fail(error)
+        while True:
+            try:
+                with self.lock:
+                    self.is_closed = True
+                    while self.helpers:
+                        self.changed.wait()
+                return
+            except BaseException as error:
+                self.errors.append(error)  # which is all that makes the helpers stop
 
     def work(self, queues: Sequence[str]) -> None:
         """Run instructions of some queues until there are none left."""
@@ -198,10 +217,10 @@ class _Run:
 
     def take(self, queues: Sequence[str]) -> Instruction | None:
         """Wait for an instruction; None once there is nothing to wait for."""
-        with self.changed:
+        with self.lock:
             while self.left and not self.errors:
-                for queue in queues:
-                    ready = self.ready[queue]
+                for name in queues:
+                    ready = self.ready[name]
                     if ready:
                         self.running += 1
                         position = 0 if self.order is None else self.order(ready)
@@ -233,7 +252,7 @@ class _Run:
         """Count down; return what this thread should go on with, if there is a direct edge."""
         following = None
         pushed: list[Instruction] = []
-        with self.changed:
+        with self.lock:
             for slot in self.releases[instruction.index]:
                 self.references[slot] -= 1
                 if not self.references[slot]:
@@ -261,7 +280,7 @@ class _Run:
 
     def fail(self, error: BaseException, op: OpDesc | None = None) -> None:
         """Stop the run: threads end with what they are at."""
-        with self.changed:
+        with self.lock:
             if not self.errors:
                 self.failed = op
             self.errors.append(error)
@@ -277,12 +296,18 @@ def _changed_error(what: str) -> FlowError:
     return FlowError(f"InterpreterCore.run(): {what}; the tables of the analysis were changed")
 
 
-def _help(work: Callable[..., None], *args: Any) -> Future[None]:
-    """Let a thread of the pool take part, with the context variables of this one."""
-    with _start_lock:
-        if not _helpers:
-            _helpers.append(ThreadPoolExecutor(THREADS, "oneflow_lite.executor"))
-    return _helpers[0].submit(contextvars.copy_context().run, work, *args)
+def _let_help(run: _Run) -> None:
+    """Let a thread take part in a run, with the context variables of this one."""
+    while len(_threads) < THREADS:
+        thread = threading.Thread(target=_serve, name="oneflow_lite.executor", daemon=True)
+        _threads.append(thread)
+        thread.start()
+    _jobs.put(functools.partial(contextvars.copy_context().run, run.help))
+
+
+def _serve() -> None:
+    while True:
+        _jobs.get()()
 
 
 def _overlap(core: InterpreterCore, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
@@ -313,8 +338,10 @@ def _bounds(array: Any) -> tuple[int, int]:
 
 
 def _forget() -> None:
-    """Drop the pool in a forked child: its threads did not come along."""
-    _helpers.clear()
+    """Drop the threads in a forked child: they did not come along."""
+    global _jobs
+    _jobs = queue.SimpleQueue()
+    _threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
