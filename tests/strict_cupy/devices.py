@@ -247,6 +247,11 @@ class MemoryPool:
         raise NotImplementedError("the stand-in gives out no memory")
 
 
+def get_allocator() -> Any:
+    """What gives memory to this thread."""
+    return MemoryPool().malloc
+
+
 @contextlib.contextmanager
 def using_allocator(allocator: Any = None) -> Iterator[None]:
     """Take memory from an allocator, in this thread and for a `with` block."""
@@ -287,6 +292,7 @@ def make_module() -> types.ModuleType:
         MemoryPointer=MemoryPointer,
         MemoryPool=MemoryPool,
         Stream=Stream,
+        get_allocator=get_allocator,
         get_current_stream=get_current_stream,
         get_device_id=get_device_id,
         is_available=is_available,

@@ -4,7 +4,8 @@ tensors, counts writes, leaves gradients behind and puts the returned value toge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -16,10 +17,12 @@ from oneflow_lite.static.compile.results import (
     Made,
     Numbers,
     Results,
+    Store,
     Viewed,
     taken_view,
 )
-from oneflow_lite.static.ir.tree import Fixed, Leaf, ReadOut
+from oneflow_lite.static.ir.tree import Fixed, Leaf, ReadOut, places
+from oneflow_lite.static.runtime.runner import frames
 from oneflow_lite.tensor import Tensor
 
 Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]
@@ -30,9 +33,10 @@ def make_finish(
     results: Results,
     versions: Sequence[tuple[int, Tensor | None, str, int]],
     joins: Sequence[tuple[Sequence[int], Sequence[int], Join]],
-) -> Finish:
+) -> tuple[Finish, Endings]:
     """Return `finish(arguments, fetched arrays)`, which returns what the function returns.
 
+    The list of arrays ends with False, which becomes True when all is done but to return.
     `versions` says how often which storage is written. `joins` give results that require a
     gradient their places in the graph, one after the other; each is told which of them, and which
     other results it looks at.
@@ -45,16 +49,9 @@ def make_finish(
     entries = list(enumerate(results.entries))
     waiting = set()  # for their places in the graph
     for i, entry in entries:
-        if isinstance(entry, Made):
-            writer.made(i, entry)
-            if entry.requires_grad == "node":
-                waiting.add(i)
-        elif isinstance(entry, Given):
-            tensor = entry.tensor
-            given = f"x[{entry.argument}]" if tensor is None else writer.value(tensor)
-            writer.lines.append(f"y{i} = {given}")
-        elif isinstance(entry, Numbers):
-            writer.lines.append(f"y{i} = found[{entry.fetch}]")
+        writer.entry(i, entry)
+        if isinstance(entry, Made) and entry.requires_grad == "node":
+            waiting.add(i)
     for i, entry in entries:
         if isinstance(entry, Made) and entry.shares is not None:
             writer.lines.append(f"y{i}._storage = y{entry.shares}.memory")
@@ -69,15 +66,86 @@ def make_finish(
             writer.join(join, outputs, others)
             there.update(outputs)
     for owner, gradient in results.gradients:
-        grad = None if gradient is None else f"y{gradient}"
-        writer.lines.append(f"{writer.meta(results.entries[owner], owner)}.acc_grad = {grad}")
-    for holder, kind, key, spec in results.stores:
-        writer.store(holder, kind, key, spec, results)
-    writer.lines.append(f"return {writer.expression(results.spec, results)}")
+        writer.gradient(owner, results.entries[owner], gradient)
+    for store in results.stores:
+        writer.store(store, results)
+    writer.lines += ["found[-1] = True", f"return {writer.expression(results.spec, results)}"]
     source = "\n    ".join(["def finish(x, found):", *writer.lines])
     exec(compile(source, "<finish>", "exec"), writer.namespace)
     finish: Finish = writer.namespace["finish"]
-    return finish
+    return finish, Endings(finish, writer, results)
+
+
+class Endings:
+    """What is left to do where an exception comes before, or in the middle of, a `finish`.
+
+    Attributes
+    ----------
+    can_leave : bool
+        Whether gradients, and what is stored outside, need nothing but their arrays.
+    """
+
+    def __init__(self, finish: Finish, writer: _Writer, results: Results) -> None:
+        self._finish = finish
+        self._lines = writer.lines[:-1]
+        self._namespace = writer.namespace
+        entries = results.entries
+        stored = [position for store in results.stores for position in places(store.value)]
+        self.can_leave = (
+            all(isinstance(entries[owner], Given) for owner, _ in results.gradients)
+            and all(_needs_its_array(entries[i]) for _, i in results.gradients if i is not None)
+            and all(
+                isinstance(entry, (Given, Numbers))
+                or (_needs_its_array(entry) and not entry.version)
+                for entry in map(entries.__getitem__, stored)
+            )
+        )
+        # Lines, and how many ops come before each.
+        self._left = _lines_to_leave(writer, results) if self.can_leave else []
+
+    def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
+        """Do what `finish` has not done when an exception came."""
+        names: dict[str, Any] = {"x": arguments, "found": found}
+        line = 0
+        for at in frames(error):
+            if at.tb_frame.f_code is self._finish.__code__:
+                names.update(at.tb_frame.f_locals)
+                line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
+        if not found[-1]:
+            exec("\n".join(self._lines[line:]), {**self._namespace, **names})
+
+    def leave(
+        self, arguments: Sequence[Tensor], found: Mapping[int, Any] | Sequence[Any], number: int
+    ) -> None:
+        """Leave gradients behind, and what is stored outside before the op of a number."""
+        names = {**self._namespace, "x": arguments, "found": found}
+        exec("\n".join(line for before, line in self._left if before <= number), names)
+
+
+def _needs_its_array(entry: Any) -> bool:
+    return isinstance(entry, Made) and entry.shares is None and entry.requires_grad == "no"
+
+
+def _lines_to_leave(writer: _Writer, results: Results) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    known: set[int] = set()
+
+    def make(positions: Iterable[int | None]) -> None:
+        writer.lines = []
+        for i in positions:
+            if i is not None and i not in known:
+                known.add(i)
+                writer.entry(i, results.entries[i])
+
+    make(itertools.chain.from_iterable(results.gradients))
+    for owner, gradient in results.gradients:
+        writer.gradient(owner, results.entries[owner], gradient)
+    found += [(-1, line) for line in writer.lines]
+    for store in sorted(results.stores, key=lambda store: store.number):
+        make(places(store.value))
+        writer.store(store, results)
+        found += [(store.number, line) for line in writer.lines]
+    return found
 
 
 class _Writer:
@@ -90,7 +158,18 @@ class _Writer:
         self.namespace[name] = value
         return name
 
-    def made(self, position: int, entry: Made) -> None:
+    def entry(self, position: int, entry: Any) -> None:
+        """Take up what needs no other entry."""
+        if isinstance(entry, Made):
+            self._made(position, entry)
+        elif isinstance(entry, Given):
+            tensor = entry.tensor
+            given = f"x[{entry.argument}]" if tensor is None else self.value(tensor)
+            self.lines.append(f"y{position} = {given}")
+        elif isinstance(entry, Numbers):
+            self.lines.append(f"y{position} = found[{entry.fetch}]")
+
+    def _made(self, position: int, entry: Made) -> None:
         self.lines.append(f"y{position} = new({self.value(entry.cls)})")
         self.lines.append(f"y{position}._data = found[{entry.fetch}]")
         if entry.inference:
@@ -100,7 +179,11 @@ class _Writer:
         if entry.requires_grad == "leaf":
             self.lines.append(f"y{position}.requires_grad = True")
 
-    def meta(self, entry: Any, position: int) -> str:
+    def gradient(self, owner: int, entry: Any, gradient: int | None) -> None:
+        grad = None if gradient is None else f"y{gradient}"
+        self.lines.append(f"{self._meta(entry, owner)}.acc_grad = {grad}")
+
+    def _meta(self, entry: Any, position: int) -> str:
         """Return the expression for the AutogradMeta of a tensor whose gradient changes."""
         tensor = entry.tensor if isinstance(entry, Given) else None
         edge = None if tensor is None else tensor._edge
@@ -122,12 +205,15 @@ class _Writer:
         tuples = ["".join(f"y{i}, " for i in positions) for positions in (outputs, others)]
         self.lines.append(f"{self.value(join)}(x, found, ({tuples[0]}), ({tuples[1]}))")
 
-    def store(self, holder: Any, kind: str, key: Any, spec: Any, results: Results) -> None:
+    def store(self, store: Store, results: Results) -> None:
         """Leave something in a place outside."""
+        holder, kind, key, spec, _ = store
         place, name = self.value(holder), self.value(key)
-        if kind == "count":  # key is (".attribute" or "[item]", operator, operand)
+        if kind == "count":
             suffix, op, operand = key
-            self.lines.append(f"{place}{suffix} {op}= {self.value(operand)}")
+            # Two lines: one that an interrupt stops is done again.
+            self.lines.append(f"n = {place}{suffix} {op} {self.value(operand)}")
+            self.lines.append(f"{place}{suffix} = n")
             return
         value = self.expression(spec, results)
         if kind == "item":

@@ -19,7 +19,7 @@ from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
 from oneflow_lite.static.compile.recording import Recording
-from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.compile.results import NotReplayable, Store
 from oneflow_lite.static.compile.same import MISSING, is_atom, told
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
 from oneflow_lite.static.ir.tree import Fixed, same
@@ -111,12 +111,7 @@ class CompiledFunction(FunctionStandIn):
                     self._move_to_front(recording)
                 self._explanation.hits += 1
                 self._recorded_in_vain = 0
-                try:
-                    return recording.replay(tensors)
-                except Exception:
-                    if self._fullgraph or not recording.can_begin_again:
-                        raise
-                return self.__wrapped__(*args, **kwargs)  # which may handle it
+                return recording.replay(tensors, self.__wrapped__, args, kwargs)
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
@@ -245,21 +240,22 @@ class CompiledFunction(FunctionStandIn):
                 observer.read_out,
                 stores,
                 partial(_fields, observer),
+                has_handlers=observer.has_handlers(),
             )
         guarded.settle()
         return recording
 
-    def _stores(self, observer: Observer) -> list[tuple[Any, str, Any, Any]]:
-        """Return what a replay leaves behind outside: holder, kind, key and value."""
-        found: list[tuple[Any, str, Any, Any]] = []
-        for holder, kind, key, new in observer.changes():
+    def _stores(self, observer: Observer) -> list[Store]:
+        """Return what a replay leaves behind outside."""
+        found: list[Store] = []
+        for holder, kind, key, new, number in observer.changes():
             place = (id(holder), kind, key)
             where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
             known = observer.known(holder)
             if place in observer.counted:
                 counts = observer.counted[place][0]
                 suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
-                found += [(holder, "count", (suffix, *count), None) for count in counts]
+                found += [Store(holder, "count", (suffix, *how), None, n) for *how, n in counts]
             elif new is MISSING or (known is not None and not known.held):
                 raise NotReplayable(f"it changed {where}")
             else:
@@ -267,7 +263,7 @@ class CompiledFunction(FunctionStandIn):
                     self._volatile.add(place)
                 known = observer.known(new)
                 held = known is not None and known.held
-                found.append((holder, kind, key, Fixed(new) if held else new))
+                found.append(Store(holder, kind, key, Fixed(new) if held else new, number))
         return found
 
     def _give_up(

@@ -5,6 +5,7 @@ to be apart when it is replayed, as far as anything is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.tensor import Tensor
 
 ndarray = np.ndarray
+_writeable = attrgetter("flags.writeable")
 
 
 class MemoryClasses:
@@ -68,21 +70,30 @@ class MemoryClasses:
         self._foreign = any(type(_owner(array)) is not ndarray for array in externals)
         self._owners = {id(_owner(array)) for array in externals}
         self._written = [externals[i] for i in self._written_externals]
+        self._written_on_host = [array for array in self._written if isinstance(array, ndarray)]
         self._written_owners = {id(_owner(array)) for array in self._written}
 
     def check(self, arguments: Sequence[Tensor]) -> bool:
-        """Return whether other arguments share memory with each other and outside as before."""
+        """Return whether other arguments share memory with each other and outside as before.
+
+        What is written has to be writable: a replay would find out in the middle, or, where it
+        writes a view that was taken before, not at all.
+        """
         for i, other in self._same:
             tensor = arguments[other] if isinstance(other, int) else other
             if arguments[i]._data is not tensor._data:
                 return False
         if not self._writes:
             return True
+        if not all(map(_writeable, self._written_on_host)):
+            return False
         owners = self._owners if self._written_feeds else self._written_owners
         arrays = []
         unshared = True  # most arrays own their memory, which then is nobody else's
-        for i in self._feeds:
+        for k, i in enumerate(self._feeds):
             array = arguments[i]._data
+            if k in self._written_feeds and type(array) is ndarray and not _writeable(array):
+                return False
             arrays.append(array)
             if type(array) is not ndarray or not array.flags.owndata or id(array) in owners:
                 unshared = False

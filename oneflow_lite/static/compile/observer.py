@@ -11,11 +11,14 @@ No foreign object is ever asked anything that runs its code: `type()` and static
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
+from itertools import pairwise
 from types import (
     BuiltinFunctionType,
+    CodeType,
     FunctionType,
     GeneratorType,
     GenericAlias,
@@ -134,6 +137,14 @@ _SYMBOLIC = {"+", "-", "*", "//", "%"}
 _COMPARED = {"<", "<=", ">", ">=", "==", "!="}
 
 
+def _handles(code: CodeType) -> bool:
+    """Return whether code has an `except` or `finally`; a `with` leaves it to its manager."""
+    if not code.co_exceptiontable:
+        return False
+    ops = [instruction.opname for instruction in dis.get_instructions(code)]
+    return any(a == "PUSH_EXC_INFO" and b != "WITH_EXCEPT_START" for a, b in pairwise(ops))
+
+
 def _suffix(kind: str, key: Any) -> str:
     return f".{key}" if kind == "attribute" else f"[{key!r}]"
 
@@ -150,8 +161,8 @@ class Observer(Native):
     captured : set of int
         The ids of those that are no part of an argument.
     stores : dict
-        The places outside that were written: (id of holder, kind, key) to holder, old value and
-        whether the old value was read, and so is guarded.
+        The places outside that were written: (id of holder, kind, key) to holder, old value,
+        whether the old value was read, and so is guarded, and how many ops were dispatched before.
     reads_gradients : bool
         Whether the call looked at any `.grad`.
     volatile : collection of (id of holder, kind, key)
@@ -172,8 +183,8 @@ class Observer(Native):
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
-        self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool]] = {}
-        self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any]], Any, str]] = {}
+        self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
+        self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any, int]], Any, str]] = {}
         self.reads_gradients = False
         self.catches = False
         self.ended = False
@@ -553,13 +564,18 @@ class Observer(Native):
     def store(self, holder: Any, kind: str, key: Any, old: Any) -> None:
         """Take note that a place outside is about to be written."""
         place = (id(holder), kind, key)
-        if not self.refused and place not in self.stores:
+        if self.refused:
+            return
+        if place in self.stores:  # a replay that is stopped before this has no other value for it
+            self.recorder.unsettle()
+        else:
             known = self.known(holder)
             e = self.match.constant(holder) if known is None else known.expression
             suffix = {"attribute": f".{key}", "cell": ".cell_contents"}.get(kind)
             if suffix is None:
                 suffix = f"[{repr(key) if type(key) in (str, int) else self.match.constant(key)}]"
-            self.stores[place] = (holder, old, f"{e}{suffix}" in self._reads)
+            was_read = f"{e}{suffix}" in self._reads
+            self.stores[place] = (holder, old, was_read, self.recorder.calls)
 
     # Attributes and items
 
@@ -620,22 +636,24 @@ class Observer(Native):
         place, known = (id(holder), kind, key), self.known(holder)
         if self.refused or known is None or not is_atom(operand):
             return False
+        count = (symbol, operand, self.recorder.calls)
         if place in self.counted:
-            self.counted[place][0].append((symbol, operand))
+            self.counted[place][0].append(count)
         elif place in self.stores:
             return False
         else:
             where = f"{known.expression}{_suffix(kind, key)}"
             kind_of = self.match.constant(type(number))
             self.match.require(f"type({where}) is {kind_of}", f"`{known.label}.{key}`")
-            self.stores[place] = (holder, number, False)
-            self.counted[place] = ([(symbol, operand)], number, where)
+            self.stores[place] = (holder, number, False, self.recorder.calls)
+            self.counted[place] = ([count], number, where)
         return True
 
     def settle_count(self, holder: Any, key: Any, kind: str = "attribute") -> None:
         """Guard what a counter was: the call looks at it, or writes it in another way."""
         if (id(holder), kind, key) in self.counted:
             _, old, where = self.counted.pop((id(holder), kind, key))
+            self.recorder.unsettle()
             self.match.same(where, old, str(key))
 
     def delete_attribute(self, owner: Any, name: str) -> None:
@@ -884,9 +902,21 @@ class Observer(Native):
 
     # The end
 
-    def changes(self) -> Iterator[tuple[Any, str, Any, Any]]:
-        """Go through the places outside that do not hold what they held: holder, kind, key, new."""
-        for (_, kind, key), (holder, old, was_read) in self.stores.items():
+    def has_handlers(self) -> bool:
+        """Return whether users' code, or a context manager that is not ours, may see exceptions."""
+        codes = [
+            function.__code__
+            for function in self._originals.values()
+            if not (function.__module__ or "").startswith("oneflow_lite.")
+        ]
+        return any(code.co_name == "__exit__" or _handles(code) for code in codes)
+
+    def changes(self) -> Iterator[tuple[Any, str, Any, Any, int]]:
+        """Go through the places outside that do not hold what they held.
+
+        Gives holder, kind, key, the new value, and how many ops were dispatched before.
+        """
+        for (_, kind, key), (holder, old, was_read, number) in self.stores.items():
             if kind == "attribute":
                 new = lookup.own_attribute(holder, key)
             elif kind == "item":
@@ -900,4 +930,4 @@ class Observer(Native):
                 except ValueError:
                     new = MISSING
             if not (was_read and same(old, new)):  # else every replay writes it
-                yield holder, kind, key, new
+                yield holder, kind, key, new, number

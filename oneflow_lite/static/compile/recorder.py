@@ -84,6 +84,8 @@ class RecordingInterpreter(Interpreter):
         By the identity of an OpDesc, which inputs carried a gradient.
     unrepeatable : str or None
         Why dispatching the ops once more would not give the graph that the call had.
+    calls : int
+        How many ops were dispatched, those among them that are no ops of the Program.
     """
 
     def __init__(self, fullgraph: bool, outside: dict[int, Source], edges: dict[int, Any]) -> None:
@@ -106,6 +108,9 @@ class RecordingInterpreter(Interpreter):
         self.took_history: set[int] = set()  # writes whose target then got the value's history
         self.unrepeatable: str | None = None
         self.took_gradients = False  # whether a backward pass ran
+        self.calls = 0
+        self._settled: int | None = None
+        self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
         self._roots: dict[str, str] = {}
         self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
         self._edges: dict[str, Any] = {}  # of tensors from outside
@@ -119,6 +124,7 @@ class RecordingInterpreter(Interpreter):
         if self.stopped is not None:
             return self.inner.apply(op_expr, inputs, attrs)
         op = op_expr.op_type_name
+        number, self.calls = self.calls, self.calls + 1
         schema = op_expr.schema
         arrays = [None if x is None else x._data for x in inputs]
         if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
@@ -141,7 +147,8 @@ class RecordingInterpreter(Interpreter):
                 self._handed_through.add((found[0], f"{op}_backward"))
                 return result
             location = user_location()
-            desc = OpDesc(op, names, found, attrs, location, returns_tuple=type(result) is tuple)
+            is_tuple = type(result) is tuple
+            desc = OpDesc(op, names, found, attrs, location, returns_tuple=is_tuple, number=number)
             self.block.append_op(desc)
             self._note_graph(desc, inputs, names)
         return result
@@ -209,7 +216,12 @@ class RecordingInterpreter(Interpreter):
         self.needs[id(desc)] = tuple(needs)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
-        self._writes.update([roots[name] for name in desc.written])
+        written = [roots[name] for name in desc.written]
+        self._writes.update(written)
+        if any(map(self._is_outside, written)):
+            moved = self._gradients_moved()
+            if moved or self._settled is None:
+                self._settled = desc.number
         if any(needs):
             self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
         elif desc.type == "copy_" and inputs[1]._edge is not None:
@@ -253,12 +265,41 @@ class RecordingInterpreter(Interpreter):
                 return True
         return False
 
+    # What happens besides
+
+    def unsettle(self) -> None:
+        """Take note that something happened that is no op, as the end of a block with a handler.
+
+        A replay that is stopped later need not do that, and one that is stopped earlier begins
+        again with what the function writes outside as it was.
+        """
+        self._settled = None
+
+    def settled(self) -> int:
+        """Return the number of the first op from which nothing but ops happened outside.
+
+        One that is too large says that none did.
+        """
+        if self._settled is None or self._gradients_moved():
+            return self.calls + 1
+        return self._settled
+
+    def _gradients_moved(self) -> bool:
+        """Return whether a tensor from outside has got another gradient since the last call."""
+        moved = [(t, t.grad) for t, grad in self._gradients.values() if t.grad is not grad]
+        self._gradients.update({id(t): (t, grad) for t, grad in moved})
+        return bool(moved)
+
+    def _is_outside(self, name: str) -> bool:
+        return name in self.unknown or not self.block.var(name).is_temporary
+
     # Variables
 
     def know(self, source: Source, array: Any, edge: Any) -> None:
         """Take note of where an array from outside is found again."""
         self._outside.setdefault(id(array), source)
         self._edge_of.setdefault(id(array), edge)
+        self._gradients.setdefault(id(source.tensor), (source.tensor, source.tensor.grad))
 
     def declare(self, array: Any, desc: VarDesc) -> str:
         """Make an array from outside a variable; the first name that it gets stays."""

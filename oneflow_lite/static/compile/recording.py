@@ -26,6 +26,7 @@ from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, Diff
 from oneflow_lite.static.compile.finish import Join, make_finish
 from oneflow_lite.static.compile.memory import MemoryClasses, overlap
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
+from oneflow_lite.static.compile.recovery import Recovery, Written, written_tensor
 from oneflow_lite.static.compile.results import Made, NotReplayable, Results
 from oneflow_lite.static.compile.stages import Stage, stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
@@ -64,6 +65,9 @@ class Recording:
         Whether a backward pass ran inside, and with it the hooks that it met.
     mode : str, optional
         Of the InterpreterCore.
+    has_handlers : bool
+        Whether code of the function may handle an exception, and the recorder has not been told
+        where that ends by `unsettle`.
 
     Raises
     ------
@@ -86,7 +90,11 @@ class Recording:
         read: Any = None,
         stores: Any = (),
         fields: Any = None,
+        has_handlers: bool = True,
     ) -> None:
+        if has_handlers:
+            recorder.unsettle()
+        calls, settled = recorder.calls, recorder.settled()
         self.mode = mode or "straight_line"
         self.arguments = arguments
         self.callbacks = list(recorder.callbacks)
@@ -133,13 +141,11 @@ class Recording:
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
-        # A replay that raises leaves nothing behind, so that the function can be run instead.
-        self.can_begin_again = not (
-            self.callbacks
-            or results.gradients
-            or written.intersection(self.feeds, self.core.external_names)
-            or any(op.draws for op in recorder.block.ops)
-        )
+        self.recovery: Recovery | None = None
+        changes = (self.callbacks, results.gradients, results.stores, self.versions, written)
+        if has_handlers or any(changes):
+            writes = _writes(recorder, arguments.tensors, self.versions)
+            self.recovery = Recovery(self.core, settled, calls, writes, self._endings)
         if all([source.is_there for source in self.sources]):
             self._bind()
 
@@ -284,7 +290,7 @@ class Recording:
         ]
         if self.freed:
             joins.append((self.freed, (), self._join_freed))
-        self.finish = make_finish(results, self.versions, joins)
+        self.finish, self._endings = make_finish(results, self.versions, joins)
 
     # Replaying
 
@@ -327,12 +333,6 @@ class Recording:
         if self._straight is not None:
             self._straight.bind(self.externals)
 
-    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
-        """Run the Program."""
-        if self._straight is not None:
-            return self._straight.run_bound(feeds)
-        return self.core.run(feeds, self.externals)
-
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say why a call does not fit."""
         if local.state.grad_enabled is not self.grad_enabled:
@@ -346,24 +346,36 @@ class Recording:
         differs = self.arguments.why(args, kwargs) or self.outside.why()
         return differs or "the arguments share memory in another way"
 
-    def replay(self, tensors: Sequence[Tensor]) -> Any:
-        """Run the Program for these arguments; return what the function returns."""
-        for callback in self.callbacks:
-            callback()
+    def replay(
+        self,
+        tensors: Sequence[Tensor],
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Run the Program for these tensors; return what `function(*args, **kwargs)` returns."""
+        found: list[Any] = []
+        kept = None
         try:
-            found = self.run([tensors[i]._data for i in self.feed_positions])
-        except Exception:
-            self._count_writes(tensors)
-            raise
-        return self.finish(tensors, found)
-
-    def _count_writes(self, tensors: Sequence[Tensor]) -> None:
-        """Count what a replay that raised would have written; some of it has been."""
-        for position, tensor, place, count in self.versions:
-            owner = tensors[position] if tensor is None else tensor
-            written = owner.grad if place else owner
-            if written is not None:
-                written.memory.version += count
+            for callback in self.callbacks:
+                callback()
+            feeds = [tensors[i]._data for i in self.feed_positions]
+            if self.recovery is not None and self.recovery.keeps:
+                kept = self.recovery.keep(feeds, self.externals)
+            if self._straight is not None:
+                self._straight.fill_bound(found, feeds)
+            else:
+                self.core.runner.fill(found, feeds, self.externals)
+            return self.finish(tensors, found)
+        except BaseException as error:
+            if self.recovery is None:
+                raise
+            stopped = error
+        try:
+            again = partial(function, *args, **kwargs)
+            return self.recovery.recover(stopped, tensors, found, kept, again)
+        finally:
+            del stopped
 
     def _join(
         self,
@@ -477,6 +489,31 @@ class _Part:
     def __attrs_post_init__(self) -> None:
         kept = [keeper for _, keeper, _ in self.saved if isinstance(keeper, int)]
         self.others = list(dict.fromkeys([*self.stage.before, *kept]))
+
+
+def _writes(
+    recorder: RecordingInterpreter,
+    arguments: Sequence[Tensor],
+    versions: Sequence[tuple[int, Tensor | None, str, int]],
+) -> list[Written]:
+    """Find which of the ops that were recorded write each storage of `versions`."""
+    numbers: dict[int, list[int]] = {}
+    tensors: dict[str | None, Tensor | None] = {recorder.find(t._data): t for t in arguments}
+    for name, source in recorder.externals.items():
+        tensors[name] = source.tensor.grad if source.kind == "grad" else source.tensor
+    roots = memory_roots(recorder.block.ops)
+    for op in recorder.block.ops:
+        for name in op.written:
+            tensor = tensors.get(roots[name])
+            if tensor is not None:
+                numbers.setdefault(id(tensor.memory), []).append(op.number)
+    found: list[Written] = []
+    for position, tensor, place, count in versions:
+        owner = arguments[position] if tensor is None else tensor
+        known = numbers.get(id(written_tensor(owner, place).memory), [])
+        # What was counted otherwise is taken to come first: too much is noticed, too little not.
+        found.append((position, tensor, place, [-1] * (count - len(known)) + known))
+    return found
 
 
 def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:

@@ -7,7 +7,7 @@ argument or stood outside, an alias of such a one, a view of another tensor, or 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -92,6 +92,28 @@ class GradientOf:
     source: int
 
 
+class Store(NamedTuple):
+    """What a call leaves in a place outside.
+
+    Attributes
+    ----------
+    holder : object
+    kind : {"attribute", "item", "cell", "count"}
+    key : object
+        For "count" what it is called, with its dot or brackets, the operator and the operand.
+    value : object
+        In `Results` the structure of it.
+    number : int
+        How many ops were dispatched before.
+    """
+
+    holder: Any
+    kind: str
+    key: Any
+    value: Any
+    number: int
+
+
 class Results:
     """The tensors that a call returned or left as gradients, in a list without repetitions.
 
@@ -125,20 +147,20 @@ class Results:
         self.gradients: list[tuple[int, int | None]] = []
         self.differentiable: list[Tensor] = []
         self.spec: Any = None
-        self.stores: list[tuple[Any, str, Any, Any]] = []
+        self.stores: list[Store] = []
 
     def take(
         self,
         states: Sequence[TensorState],
         value: Any,
         read: Mapping[int, tuple[Any, Tensor, Any]] | None = None,
-        stores: Sequence[tuple[Any, str, Any, Any]] = (),
+        stores: Sequence[Store] = (),
         fields: Any = None,
     ) -> None:
         """Describe the returned value, and the gradients that are others than before.
 
         `read` tells which values tensors were read as; `stores` are the places outside that hold
-        something else: holder, kind, key and value.
+        something else.
         """
         for state in states:
             self._outside[id(state.tensor)] = state.tensor
@@ -153,10 +175,11 @@ class Results:
                 if grad.requires_grad:
                     raise NotReplayable("a gradient with a graph of its own was left in .grad")
         self.spec = self._spec(value, read, "returned", fields)
-        self.stores = [
-            (h, k, n, v if type(v) is Fixed else self._spec(v, read, "left behind", fields))
-            for h, k, n, v in stores
-        ]
+        for store in stores:
+            spec = store.value
+            if type(spec) is not Fixed:
+                spec = self._spec(spec, read, "left behind", fields)
+            self.stores.append(store._replace(value=spec))
         for state in changed:
             grad = state.tensor.grad
             position = None if grad is None else self._gradient(grad)

@@ -142,6 +142,8 @@ class OpDesc:
         Whether the kernel returns a tuple, even of one array.
     role : {"forward", "backward", "optimize"}
         The purpose of the op; a clone for testing keeps the forward ops.
+    number : int
+        Which of the calls that `flow.compile` recorded this is; -1 for one that was added.
     """
 
     type: str
@@ -151,6 +153,7 @@ class OpDesc:
     location: Location | None = None
     role: str = "forward"
     returns_tuple: bool = False
+    number: int = -1
 
     @property
     def schema(self) -> Schema:

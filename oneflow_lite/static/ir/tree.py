@@ -159,6 +159,15 @@ def read_outs(spec: Any) -> Iterator[ReadOut]:
             yield from read_outs(child)
 
 
+def places(spec: Any) -> Iterator[int]:
+    """Go through the positions of the tensors, those among them that were read out."""
+    if isinstance(spec, (Leaf, ReadOut)):
+        yield spec.position
+    elif isinstance(spec, Node):
+        for child in spec.children:
+            yield from places(child)
+
+
 def same(a: Any, b: Any) -> bool:
     """Return whether two values are one object, or atoms of the same type and value.
 

@@ -9,20 +9,44 @@ between two graphs, and their results are copied to where the next graph reads t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 from typing import Any
 
-from oneflow_lite.device import current_stream, on_device, on_stream
+from oneflow_lite.device import Device, current_stream, on_device, on_stream
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
-from oneflow_lite.locks import make_lock
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.layout import shaped
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.analysis import Analysis
-from oneflow_lite.static.runtime.instruction import Instruction
+from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
+from oneflow_lite.static.runtime.runner import Runner, Stop, frames, of_stream, within
 from oneflow_lite.static.runtime.straight_line import described
 
+_captures = threading.local()
 
-class CudaGraph:
+
+@contextlib.contextmanager
+def _outside_of_capture(device: Device) -> Iterator[None]:
+    """Go back to the stream and the memory that this thread had before it began to capture.
+
+    A signal handler or a finalizer may call in the middle of that.
+    """
+    before = getattr(_captures, "before", None)
+    if before is None:
+        yield
+        return
+    stream, allocator = before
+    _captures.before = None
+    try:
+        with on_stream(device, stream) as cupy, cupy.cuda.using_allocator(allocator):
+            yield
+    finally:
+        _captures.before = before
+
+
+class CudaGraph(Runner):
     """Runs a core as CUDA graphs.
 
     Raises
@@ -51,14 +75,12 @@ class CudaGraph:
         for instruction in self.ops:
             self._check(instruction)
         roots = memory_roots(i.op for i in self.ops if i.op is not None)
-        self._stays = {n for n in core.slots if roots.get(n, n) in core.external_names}
-        self._uncaptured: set[str] = set()  # types of ops that CuPy refuses to capture
-        self._externals: list[Any] | None = None
-        self._slots: list[Any] = []
-        self._steps: list[Callable[[], None]] = []
-        self._pool: Any = None
-        self._stream: Any = None
-        self._lock = make_lock()  # the buffers serve one run at a time
+        self.stays = {n for n in core.slots if roots.get(n, n) in core.external_names}
+        # Feeds are written, and results come to the host, after the last step.
+        moves = any(i.stream in ("h2d", "d2h") for i in self.ops)
+        self.in_order = not (moves or core.written.intersection(core.plan.feeds))
+        self.uncaptured: set[str] = set()  # types of ops that CuPy refuses to capture
+        self._idle: list[_Graphs] = []  # those that nobody launches
 
     def _check(self, instruction: Instruction) -> None:
         op = instruction.op
@@ -76,13 +98,56 @@ class CudaGraph:
             f"({described(op)})"
         )
 
-    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
-        """Run once; see `InterpreterCore.run`."""
-        with self._lock, on_device(self.device):
-            bound = self._externals
-            if bound is None or any(a is not b for a, b in zip(bound, externals, strict=True)):
-                self._capture(feeds, externals)
-            return self._launch(feeds)
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+        """Run once; see `Runner.fill`."""
+        with on_device(self.device), _outside_of_capture(self.device):
+            stream = current_stream(self.device)
+            try:
+                graphs = of_stream(self._idle, stream)
+            except IndexError:
+                graphs = _Graphs(self)
+            graphs.used_on = stream
+            try:
+                graphs.fill(found, feeds, externals)
+            finally:
+                self._idle.append(graphs)
+
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say where the run that an exception ended was; None when it had not begun."""
+        for at in frames(error):
+            if at.tb_frame.f_code is _Graphs.launch.__code__:
+                graphs: _Graphs = at.tb_frame.f_locals["self"]
+                return graphs.stop(within(error, RUNS_KERNEL))
+        return None
+
+
+class _Graphs:
+    """What was captured once, with the buffers that it reads: it serves one run at a time.
+
+    The buffers are those of one stream, as another one may come to them while work is under way.
+    """
+
+    used_on: Any = None
+
+    def __init__(self, runner: CudaGraph) -> None:
+        self.runner = runner
+        self.core = runner.core
+        self.device = runner.device
+        self.externals: list[Any] | None = None
+        self.steps: list[Callable[[], None]] = []
+        self.ops: list[list[OpDesc]] = []  # of each step
+        self._done = 0  # how many steps of the present launch are
+        self.uncaptured = set(runner.uncaptured)
+        self._slots: list[Any] = []
+        self._pool: Any = None
+        self._stream: Any = None
+
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+        """Run once; with other arrays for the persistable variables everything is captured anew."""
+        bound = self.externals
+        if bound is None or any(a is not b for a, b in zip(bound, externals, strict=True)):
+            self._capture(feeds, externals)
+        self.launch(found, feeds)
 
     # Capture
 
@@ -90,17 +155,25 @@ class CudaGraph:
         with on_device(self.device) as cupy:
             if self._stream is None:
                 self._stream = cupy.cuda.Stream(non_blocking=True)
-            current_stream(self.device).synchronize()  # a launch may use the old buffers
-            self._externals = None
-            while True:
-                self._pool = cupy.cuda.MemoryPool()  # this memory must not be given to others
-                with cupy.cuda.using_allocator(self._pool.malloc):
-                    self._prepare(cupy, feeds, externals)
-                    refused = self._capture_all()
-                if refused is None:
-                    break
-                self._uncaptured.add(refused)
-            self._externals = list(externals)
+            stream = current_stream(self.device)
+            stream.synchronize()  # a launch may still use what is dropped now
+            self.externals = None
+            _captures.before = (stream, cupy.cuda.get_allocator())
+            try:
+                while (refused := self._capture_with_pool(cupy, feeds, externals)) is not None:
+                    self.uncaptured.add(refused)
+                    self.runner.uncaptured.add(refused)
+            finally:
+                _captures.before = None
+            self.externals = list(externals)
+
+    def _capture_with_pool(
+        self, cupy: Any, feeds: Sequence[Any], externals: Sequence[Any]
+    ) -> str | None:
+        self._pool = cupy.cuda.MemoryPool()  # nobody else may be given this memory
+        with cupy.cuda.using_allocator(self._pool.malloc):
+            self._prepare(cupy, feeds, externals)
+            return self._capture_all()
 
     def _prepare(self, cupy: Any, feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Make the buffers that the graphs read: feeds, and copies of feeds from the host."""
@@ -112,7 +185,7 @@ class CudaGraph:
         for name, array in zip(core.plan.feeds, feeds, strict=True):
             if core.plan.block.var(name).device.type == "cuda":
                 self._slots[core.slots[name]] = cupy.empty_like(array)
-        for instruction in self.ops:
+        for instruction in self.runner.ops:
             if instruction.stream == "h2d" or self._runs_between(instruction):
                 self._reserve(cupy, instruction)
 
@@ -124,13 +197,13 @@ class CudaGraph:
             self._slots[self.core.slots[name]] = shaped(piece, desc)
 
     def _runs_between(self, instruction: Instruction) -> bool:
-        return instruction.op is not None and instruction.op.type in self._uncaptured
+        return instruction.op is not None and instruction.op.type in self.uncaptured
 
     def _capture_all(self) -> str | None:
         """Capture everything; return the type of the first op that cannot be captured, if any."""
-        self._steps = []
+        self.steps, self.ops = [], []
         batch: list[Instruction] = []
-        for instruction in [*self.body, None]:
+        for instruction in [*self.runner.body, None]:
             if instruction is not None and not self._runs_between(instruction):
                 batch.append(instruction)
                 continue
@@ -140,7 +213,7 @@ class CudaGraph:
                     return refused
                 batch = []
             if instruction is not None:
-                self._steps.append(self._between(instruction))
+                self._add(self._between(instruction), [instruction])
         return None
 
     def _capture_batch(self, batch: list[Instruction]) -> str | None:
@@ -150,13 +223,15 @@ class CudaGraph:
             for instruction in batch:
                 try:
                     instruction.execute(self._slots)
-                except Exception as error:
+                except BaseException as error:
                     # An interrupted capture is useless, and ending it may raise as well.
                     with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
                         stream.end_capture()
                     assert instruction.op is not None
                     if isinstance(error, NotImplementedError):
                         return instruction.op.type
+                    if not isinstance(error, Exception):
+                        raise
                     if "apturing" not in str(error) and "Capture" not in str(error):
                         error.add_note(described(instruction.op))
                         raise
@@ -164,8 +239,12 @@ class CudaGraph:
                         f"a CUDA graph cannot repeat op {instruction.op.type!r}, which waits for "
                         f"the device; use another mode ({described(instruction.op)})"
                     ) from error
-            self._steps.append(stream.end_capture().launch)
+            self._add(stream.end_capture().launch, batch)
         return None
+
+    def _add(self, step: Callable[[], None], instructions: Sequence[Instruction]) -> None:
+        self.steps.append(step)
+        self.ops.append([i.op for i in instructions if i.op is not None])
 
     def _between(self, instruction: Instruction) -> Callable[[], None]:
         """Return a function that runs an op between two graphs."""
@@ -186,8 +265,10 @@ class CudaGraph:
 
     # Launch
 
-    def _launch(self, feeds: Sequence[Any]) -> list[Any]:
+    def launch(self, found: list[Any], feeds: Sequence[Any]) -> None:
+        """Copy the feeds in, launch one step after the other, and copy the fetches out."""
         core, slots = self.core, self._slots
+        self._done = 0
         given = dict(zip(core.plan.feeds, feeds, strict=True))
         on_host: dict[int | None, Any] = {}
         for name, array in given.items():
@@ -195,22 +276,33 @@ class CudaGraph:
                 on_host[core.slots[name]] = array
             else:
                 slots[core.slots[name]][...] = array
-        for instruction in self.ops:
+        for instruction in self.runner.ops:
             if instruction.stream == "h2d":
                 slots[instruction.outputs[0]].set(on_host[instruction.inputs[0]])
-        for step in self._steps:
+        for step in self.steps:
             step()
+            self._done += 1
         for name in core.written.intersection(given):
             given[name][...] = slots[core.slots[name]]
         slots = list(slots)
-        for instruction in self.ops:
+        for instruction in self.runner.ops:
             if instruction.stream == "d2h":
                 instruction.execute(slots)
-        return [self._fetched(name, given, slots) for name in core.plan.fetches]
+        found += [*[self._fetched(name, given, slots) for name in core.plan.fetches], False]
+
+    def stop(self, kernel: TracebackType | None) -> Stop:
+        """Describe the launch that an exception has ended, in a kernel if there is a traceback."""
+        ops = self.ops[self._done] if self._done < len(self.ops) else []
+        values = {
+            i: self._fetched(name, {}, self._slots)
+            for i, name in enumerate(self.core.plan.fetches)
+            if self._slots[self.core.slots[name]] is not None
+        }
+        return Stop(ops[0] if ops else None, kernel, [] if kernel else ops, values)
 
     def _fetched(self, name: str, given: dict[str, Any], slots: list[Any]) -> Any:
         if name in given:
             return given[name]
         array = slots[self.core.slots[name]]
         from_device = self.core.plan.block.var(name).device.type == "cpu"
-        return array if from_device or name in self._stays else array.copy()
+        return array if from_device or name in self.runner.stays else array.copy()

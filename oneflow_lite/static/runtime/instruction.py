@@ -98,6 +98,9 @@ class Instruction:
         return self.name
 
 
+RUNS_KERNEL = Instruction.execute.__code__  # whose frame a kernel's exception went through
+
+
 def needs_buffer(op: OpDesc, name: str) -> bool:
     """Whether an op needs an input's memory under this name.
 

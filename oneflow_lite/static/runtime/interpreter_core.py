@@ -7,7 +7,7 @@ of variables; `run` replays the result in one of three modes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -19,16 +19,12 @@ from oneflow_lite.static.runtime.instruction import build_instructions
 from oneflow_lite.static.runtime.last_live import find_last_live
 from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, run_passes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
+from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.static.runtime.streams import CoreStreams
 from oneflow_lite.static.runtime.transfers import insert_transfers
 from oneflow_lite.static.runtime.verification import verify
 from oneflow_lite.static.runtime.work_queue import WorkQueue
-
-
-class _Runner(Protocol):
-    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]: ...
-
 
 MODES = ("straight_line", "work_queue", "cuda_graph")
 # Passes whose results hold only for the order of the Program.
@@ -131,7 +127,7 @@ class InterpreterCore:
         written = {roots[name] for op in ops for name in op.written}
         return frozenset(written.intersection((*self.plan.feeds, *self.external_names)))
 
-    def _make_runner(self) -> _Runner:
+    def _make_runner(self) -> Runner:
         if self.mode == "work_queue":
             return WorkQueue(self)
         return CudaGraph(self) if self.mode == "cuda_graph" else StraightLine(self.plan)

@@ -10,14 +10,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from operator import is_
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU, array_module, on_device
+from oneflow_lite.device import CPU, array_module, current_stream, on_device
 from oneflow_lite.function_writer import FunctionWriter
-from oneflow_lite.locks import make_lock
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.ir.layout import shaped
@@ -25,13 +23,44 @@ from oneflow_lite.static.ir.location import GENERATED
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.instruction import device_of_op
 from oneflow_lite.static.runtime.plan import ExecutionPlan
+from oneflow_lite.static.runtime.runner import Runner, Stop, frames, of_stream
 
 _OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns about a third positional argument of these
 ALIGNMENT = 64  # of buffers: a cache line, which also suits vector instructions
 
 
-class StraightLine:
+class _Desk:
+    """Buffers, and the function that was generated around them: they serve one run at a time.
+
+    On a CUDA device those of one stream: another may come to them while work is still under way.
+    """
+
+    __slots__ = ("arena", "buffers", "function", "lines", "used_on")
+
+    def __init__(self, plan: ExecutionPlan) -> None:
+        self.buffers: dict[str, Any] = {}
+        self.function: Any = None
+        self.used_on: Any = None
+        self.lines: list[OpDesc] = []  # the op of each
+        if plan.memory_plan.places:
+            xp = array_module(plan.place)
+            raw = xp.empty(plan.memory_plan.arena_bytes + ALIGNMENT, np.uint8)
+            address = raw.ctypes.data if xp is np else raw.data.ptr
+            self.arena = raw[-address % ALIGNMENT :]
+            for name, (offset, nbytes) in plan.memory_plan.places.items():
+                desc = plan.block.var(name)
+                piece = self.arena[offset : offset + nbytes].view(desc.dtype)
+                self.buffers[name] = shaped(piece, desc)
+
+
+_Bound = tuple[tuple[Any, ...] | None, list[_Desk]]
+
+
+class StraightLine(Runner):
     """A plan that runs as a function of arrays.
+
+    A run that begins while another one is on its way, in a thread or because a signal, a finalizer
+    or a kernel calls, has buffers of its own.
 
     Parameters
     ----------
@@ -47,98 +76,90 @@ class StraightLine:
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan = plan
         self.source = ""
-        self.lines: list[OpDesc] = []  # the op of each line
         self.external_names = plan.external_names
-        self._externals: tuple[Any, ...] | None = None
-        self._function: Callable[..., tuple[Any, ...]] | None = None
-        self._arena: Any = None
-        self._buffers: dict[str, Any] = {}
-        self._lock = make_lock()  # buffers serve one run at a time
+        # The arrays of the persistable variables, and the desks around them that nobody works at.
+        # A run takes one out of the list and puts it back, which needs no lock.
+        self._bound: _Bound = (None, [])
 
-    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Run the plan.
 
         Parameters
         ----------
+        found : list
+            Gets the fetches, in memory of their own, and False at its end.
         feeds : sequence of array
             In the order of `plan.feeds`; one that an op writes is written.
         externals : sequence of array
             In the order of `external_names`.
-
-        Returns
-        -------
-        list of array
-            In the order of `plan.fetches`; results of ops are in memory of their own.
         """
-        with self._lock:
-            bound = self._externals
-            if bound is None or not all(map(is_, bound, externals)):
-                self._bind(externals)
-            return list(self._call(feeds))
+        bound = self._bound
+        if bound[0] is None or not all(map(is_, bound[0], externals)):
+            bound = self.bind(externals)
+        self.fill_bound(found, feeds, bound)
 
-    def bind(self, externals: Sequence[Any]) -> None:
+    def bind(self, externals: Sequence[Any]) -> _Bound:
         """Take over arrays for the persistable variables, and generate the code around them."""
-        with self._lock:
-            self._bind(externals)
+        arrays, idle = tuple(externals), self._bound[1]
+        self._bound = (arrays, [self._desk(arrays, idle.pop() if idle else None)])
+        return self._bound
 
-    def run_bound(self, feeds: Sequence[Any]) -> tuple[Any, ...]:
+    def fill_bound(
+        self, found: list[Any], feeds: Sequence[Any], bound: _Bound | None = None
+    ) -> None:
         """Run with the arrays that `bind` took over."""
-        with self._lock:
-            return self._call(feeds)
-
-    def _bind(self, externals: Sequence[Any]) -> None:
-        with on_device(self.plan.place):
-            self._generate(tuple(externals))
-        self._externals = tuple(externals)
-
-    def _call(self, feeds: Sequence[Any]) -> tuple[Any, ...]:
-        function = self._function
-        assert function is not None
+        externals, idle = bound or self._bound
+        place = self.plan.place
+        stream = None if place is CPU else current_stream(place)
         try:
-            if self.plan.place is CPU:
-                return function(*feeds)
-            with on_device(self.plan.place):
-                return function(*feeds)
+            desk = idle.pop() if stream is None else of_stream(idle, stream)
+        except IndexError:  # they are all at work
+            assert externals is not None
+            desk = self._desk(externals, None)
+        try:
+            if stream is None:
+                desk.function(found, *feeds)
+            else:
+                desk.used_on = stream
+                with on_device(place):
+                    desk.function(found, *feeds)
         except Exception as error:
-            self._explain(error, function.__code__)
+            _explain(error, desk)
             raise
+        finally:
+            idle.append(desk)
 
-    def _explain(self, error: Exception, code: CodeType) -> None:
-        """Add a note on the op that failed, and on the user's line that called it."""
-        traceback = error.__traceback__
-        while traceback is not None:
-            if traceback.tb_frame.f_code is code:
-                error.add_note(described(self.lines[traceback.tb_lineno - 2]))
-            traceback = traceback.tb_next
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say where the run that an exception ended was; None when it had not begun."""
+        for at in frames(error):
+            frame = at.tb_frame
+            if frame.f_code.co_filename == GENERATED:
+                names = {**frame.f_globals, **frame.f_locals}
+                position, lines = max(at.tb_lineno - 2, 0), names["lines"]
+                op = lines[position] if position < len(lines) else None
+                values = {i: names[n] for i, n in enumerate(names["results"]) if n in names}
+                # Where Python was between two kernels, the one in this line may have run.
+                is_between = at.tb_next is None and at.tb_lineno > 1
+                return Stop(op, at.tb_next, [op] if is_between and op else (), values)
+        return None
 
-    # Memory
-
-    def _memory(self) -> dict[str, Any]:
-        """Return the buffers of the memory plan, made at the first binding."""
-        plan = self.plan.memory_plan
-        if self._arena is None and plan.places:
-            xp = array_module(self.plan.place)
-            raw = xp.empty(plan.arena_bytes + ALIGNMENT, np.uint8)
-            address = raw.ctypes.data if xp is np else raw.data.ptr
-            self._arena = raw[-address % ALIGNMENT :]
-            for name, (offset, nbytes) in plan.places.items():
-                desc = self.plan.block.var(name)
-                piece = self._arena[offset : offset + nbytes].view(desc.dtype)
-                self._buffers[name] = shaped(piece, desc)
-        return self._buffers
+    def _desk(self, externals: tuple[Any, ...], desk: _Desk | None) -> _Desk:
+        with on_device(self.plan.place):
+            desk = desk or _Desk(self.plan)
+            self._generate(externals, desk)
+        return desk
 
     # Code
 
-    def _generate(self, externals: tuple[Any, ...]) -> None:
+    def _generate(self, externals: tuple[Any, ...], desk: _Desk) -> None:
         plan, block = self.plan, self.plan.block
         fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
         fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
-        buffers = self._memory()
         writer = _RunWriter(fixed)
-        self.lines = []
+        desk.lines = []
         last_use = _last_uses(plan)
         for position, op in enumerate(plan.block.ops):
-            line = self._line(op, writer, buffers)
+            line = self._line(op, writer, desk.buffers)
             if line is None:
                 continue
             dying = [
@@ -150,11 +171,12 @@ class StraightLine:
                 line += f"; del {', '.join(dying)}"
                 writer.assigned.difference_update(last_use[position])
             writer.lines.append(line)
-            self.lines.append(op)
-        results = "".join(f"{writer.name(n)}, " for n in plan.fetches)
-        writer.lines.append(f"return ({results})")
-        parameters = ", ".join(writer.local(n) for n in plan.feeds)
-        self._function = writer.function(f"run({parameters})", GENERATED)
+            desk.lines.append(op)
+        results = [writer.name(n) for n in plan.fetches]
+        writer.lines.append(f"found += {', '.join([*results, 'False'])},")
+        writer.names.update(lines=desk.lines, results=results)
+        parameters = ", ".join(["found", *[writer.local(n) for n in plan.feeds]])
+        desk.function = writer.function(f"run({parameters})", GENERATED)
         self.source = writer.source
 
     def _line(self, op: OpDesc, writer: _RunWriter, buffers: dict[str, Any]) -> str | None:
@@ -266,6 +288,13 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
         if name not in fetched:
             found.setdefault(position, []).append(name)
     return found
+
+
+def _explain(error: Exception, desk: _Desk) -> None:
+    """Add a note on the op that failed, and on the user's line that called it."""
+    for at in frames(error):
+        if at.tb_frame.f_code is desk.function.__code__ and at.tb_lineno < len(desk.lines) + 2:
+            error.add_note(described(desk.lines[max(at.tb_lineno - 2, 0)]))
 
 
 def described(op: OpDesc) -> str:

@@ -10,20 +10,22 @@ The calling thread gives work to the devices, and helps with the host's while th
 from __future__ import annotations
 
 import contextvars
+import functools
 import itertools
 import os
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from oneflow_lite.errors import FlowError
-from oneflow_lite.locks import make_lock
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.dependencies import DIRECT
-from oneflow_lite.static.runtime.instruction import Instruction
+from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
 from oneflow_lite.static.runtime.last_live import viewed_slots
+from oneflow_lite.static.runtime.runner import Runner, Stop, frames, within
 from oneflow_lite.static.runtime.straight_line import described
 from oneflow_lite.static.runtime.streams import RunStreams
 
@@ -31,8 +33,10 @@ from oneflow_lite.static.runtime.streams import RunStreams
 Order = Callable[[Sequence[Instruction]], int]
 
 THREADS = min(4, os.cpu_count() or 1)
-_helpers: list[ThreadPoolExecutor] = []
-_start_lock = make_lock()
+# A signal may come anywhere, and its handler run a Program: this queue bears both, as executors of
+# the standard library do not.
+_jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+_threads: list[threading.Thread] = []
 
 
 def earliest(ready: Sequence[Instruction]) -> int:
@@ -40,8 +44,17 @@ def earliest(ready: Sequence[Instruction]) -> int:
     return min(range(len(ready)), key=lambda k: ready[k].index)
 
 
-class WorkQueue:
+class _Here(threading.local):
+    running = False  # a call in the middle of a run may not wait for the pool of threads
+
+
+_here = _Here()
+
+
+class WorkQueue(Runner):
     """Runs the instructions of a core as their dependencies allow.
+
+    A run that a signal or a finalizer begins in the middle of another one keeps to its thread.
 
     Parameters
     ----------
@@ -53,17 +66,34 @@ class WorkQueue:
         continues the thread's last instruction, then the one that has waited longest.
     """
 
+    in_order = False
+
     def __init__(self, core: Analysis, threads: int = THREADS, order: Order | None = None) -> None:
         self.core = core
         self.threads = threads
         self.order = order
 
-    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
-        """Run once; see `InterpreterCore.run`."""
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+        """Run once; see `Runner.fill`."""
+        order, threads = self.order, self.threads
         if self.core.written and _overlap(self.core, feeds, externals):
             # One piece of memory has two names, so dependencies by name are not enough.
-            return _Run(self.core, feeds, externals, earliest).result(1)
-        return _Run(self.core, feeds, externals, self.order).result(self.threads)
+            order, threads = earliest, 1
+        outer = _here.running
+        try:
+            _here.running = True
+            run = _Run(self.core, feeds, externals, order)
+            found += [*run.result(1 if outer else threads), False]
+        finally:
+            _here.running = outer
+
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say which op the exception is of, or which was the first that had not been done."""
+        for at in frames(error):
+            if at.tb_frame.f_code is _Run.result.__code__:
+                run = at.tb_frame.f_locals["self"]
+                return Stop(run.failed or run.first_undone(), within(error, RUNS_KERNEL))
+        return None
 
 
 class _Run:
@@ -86,10 +116,14 @@ class _Run:
                 self.slots[core.slots[name]] = array
         self.waiting_for = list(core.dependency_count)
         self.left = len(core.instructions)
+        self.undone = set(range(self.left))
+        self.failed: OpDesc | None = None
         self.running = 0
+        self.helpers, self.is_closed = 0, False
         self.errors: list[BaseException] = []
         self.ready: dict[str, deque[Instruction]] = {"device": deque(), "host": deque()}
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()  # taken by itself: an interrupt cannot come in between
+        self.changed = threading.Condition(self.lock)
         self.streams = RunStreams(core.streams, core.edge_kinds)
         self._count_references()
 
@@ -115,15 +149,14 @@ class _Run:
             if not count:
                 self.ready[instruction.queue].append(instruction)
         self.streams.begin()
-        helpers = [_help(self.work, ("host",)) for _ in range(threads - 1)]
         try:
+            for _ in range(threads - 1):
+                _let_help(self)
             self.work(("device", "host"))
         except BaseException as error:  # an interrupt; exceptions of kernels are in the list
             self.fail(error)
         finally:
-            for helper in helpers:
-                if not helper.cancel():
-                    helper.result()
+            self.close()
             self.streams.end()
         if self.errors:
             try:
@@ -137,6 +170,31 @@ class _Run:
             )
         return [self.results[index] for index in sorted(self.results)]
 
+    def help(self) -> None:
+        """Take part in another thread, unless that comes too late."""
+        with self.lock:
+            if self.is_closed:
+                return
+            self.helpers += 1
+        try:
+            self.work(("host",))
+        finally:
+            with self.lock:
+                self.helpers -= 1
+                self.changed.notify_all()
+
+    def close(self) -> None:
+        """Wait until no helper is at work, whatever interrupts."""
+        while True:
+            try:
+                with self.lock:
+                    self.is_closed = True
+                    while self.helpers:
+                        self.changed.wait()
+                return
+            except BaseException as error:
+                self.errors.append(error)  # which is all that makes the helpers stop
+
     def work(self, queues: Sequence[str]) -> None:
         """Run instructions of some queues until there are none left."""
         following: Instruction | None = None
@@ -146,19 +204,19 @@ class _Run:
                 return
             try:
                 self.execute(instruction)
+                following = self.finish(instruction)
             except BaseException as error:
                 if instruction.op is not None:
                     error.add_note(described(instruction.op))
-                self.fail(error)
+                self.fail(error, instruction.op)
                 return
-            following = self.finish(instruction)
 
     def take(self, queues: Sequence[str]) -> Instruction | None:
         """Wait for an instruction and return it; None once there is nothing to wait for."""
-        with self.changed:
+        with self.lock:
             while self.left and not self.errors:
-                for queue in queues:
-                    ready = self.ready[queue]
+                for name in queues:
+                    ready = self.ready[name]
                     if ready:
                         self.running += 1
                         position = 0 if self.order is None else self.order(ready)
@@ -190,7 +248,7 @@ class _Run:
         """Count down; return the instruction that this thread goes on with, by a direct edge."""
         following = None
         pushed: list[Instruction] = []
-        with self.changed:
+        with self.lock:
             for slot in self.releases[instruction.index]:
                 self.references[slot] -= 1
                 if not self.references[slot]:
@@ -207,6 +265,7 @@ class _Run:
                 else:
                     self.ready[then.queue].append(then)
                     pushed.append(then)
+            self.undone.discard(instruction.index)
             self.left -= 1
             self.running -= following is None
             if not self.left or any(then.stream for then in pushed):
@@ -215,23 +274,36 @@ class _Run:
                 self.changed.notify(max(0, len(pushed) - (following is None)))  # one is ours
         return following
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, op: OpDesc | None = None) -> None:
         """Stop the run; threads finish their current instruction."""
-        with self.changed:
+        with self.lock:
+            if not self.errors:
+                self.failed = op
             self.errors.append(error)
             self.changed.notify_all()
+
+    def first_undone(self) -> OpDesc | None:
+        """Return the first op, in the order of the Program, that was not done."""
+        ops = [self.core.instructions[i].op for i in sorted(self.undone)]
+        return next((op for op in ops if op is not None), None)
 
 
 def _changed_error(what: str) -> FlowError:
     return FlowError(f"InterpreterCore.run(): {what}; the tables of the analysis were changed")
 
 
-def _help(work: Callable[..., None], *args: Any) -> Future[None]:
-    """Let a thread of the pool help, with the context variables of this one."""
-    with _start_lock:
-        if not _helpers:
-            _helpers.append(ThreadPoolExecutor(THREADS, "oneflow_lite.executor"))
-    return _helpers[0].submit(contextvars.copy_context().run, work, *args)
+def _let_help(run: _Run) -> None:
+    """Let a thread take part in a run, with the context variables of this one."""
+    while len(_threads) < THREADS:
+        thread = threading.Thread(target=_serve, name="oneflow_lite.executor", daemon=True)
+        _threads.append(thread)
+        thread.start()
+    _jobs.put(functools.partial(contextvars.copy_context().run, run.help))
+
+
+def _serve() -> None:
+    while True:
+        _jobs.get()()
 
 
 def _overlap(core: Analysis, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
@@ -262,8 +334,10 @@ def _bounds(array: Any) -> tuple[int, int]:
 
 
 def _forget() -> None:
-    """Drop the pool in a forked child: its threads did not come along."""
-    _helpers.clear()
+    """Drop the threads in a forked child: they did not come along."""
+    global _jobs
+    _jobs = queue.SimpleQueue()
+    _threads.clear()
 
 
 if hasattr(os, "register_at_fork"):

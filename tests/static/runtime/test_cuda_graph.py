@@ -103,9 +103,9 @@ class TestWhatIsGiven:
         right = expected(*case, core)
         first, second = on(cuda, start), on(cuda, start)
         assert close([*core.run(feeds, first), *first], right)
-        steps = graph_of(core)._steps
+        steps = graph_of(core)._idle[0].steps
         assert close([*core.run(feeds, second), *second], right)
-        assert graph_of(core)._steps is not steps
+        assert graph_of(core)._idle[0].steps is not steps
         assert close(first, right[2:])  # the old ones are left alone
 
     def test_feeds_that_are_written(self, cuda: Any) -> None:
@@ -139,8 +139,8 @@ class TestBetweenGraphs:
         core.run(feeds, on(cuda, externals))
         graph = graph_of(core)
         if not REAL_CARD:
-            assert graph._uncaptured == {"matmul", "matmul_nt", "matmul_tn"}
-            assert len(graph._steps) == 5 + 3  # matmuls; relu, relu_grad and the updates
+            assert graph.uncaptured == {"matmul", "matmul_nt", "matmul_tn"}
+            assert len(graph._idle[0].steps) == 5 + 3  # matmuls; relu, relu_grad and the updates
 
     def test_errors_are_explained(self, cuda: Any) -> None:
         broken = [False]

@@ -167,7 +167,7 @@ def fused_recordings(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> Fuse:
     fuse = fused(monkeypatch, (op.type for core in cores for op in core.plan.block.ops))
     for core in cores:
         if core.mode == "straight_line":
-            core.runner.bind(core.runner._externals or ())
+            core.runner.bind(core.runner._bound[0] or ())
         else:
             for instruction in core.instructions:
                 if instruction.kernel is not None:

@@ -16,7 +16,8 @@ def run(plan: ExecutionPlan) -> PassReport:
 
     An in-place op of a user is recorded as `t = op(x, y)` and `copy_(x, t)`. With t in the memory
     of x there is nothing to copy: `copy_` finds that source and target are the same. It stays in
-    the plan, for runs that give every variable its own memory.
+    the plan, for runs that give every variable its own memory. Memory from outside is not written
+    before the `copy_`: an interruption in between would show it.
 
     The bytes saved are those of the buffers and of the copies.
     """
@@ -50,6 +51,7 @@ def _write_home(plan: ExecutionPlan, memory: MemoryGroups) -> tuple[int, int]:
             and same_layout(var(target), var(result))
             and _may_write(ops[made_at], target, memory)
             and not _is_used(ops[made_at + 1 : position], target, memory)
+            and (made_at + 1 == position or not memory.is_held(target))
         ):
             plan.in_place[result] = target
             fired += 1

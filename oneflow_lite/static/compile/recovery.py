@@ -1,0 +1,257 @@
+"""What a replay leaves that an exception stopped: what an eager run stopped at the same op leaves.
+
+What a replay writes outside is copied before it, put back, and the function is run eagerly; when it
+comes to the op at which the replay was stopped, it meets the exception there, and whatever handles
+it in the function does. That takes copies of all that is written before the function is *settled*:
+from some op on, mostly the first one of an optimizer's step, nothing happens any more but ops, and
+no handler waits. A replay that is stopped after it has done what the eager run would have; it only
+counts the writes so far and leaves the gradients behind, and what has been stored by then.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oneflow_lite.autograd.mode import StateChange
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
+from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.registry import KERNELS
+from oneflow_lite.static.compile.finish import Endings
+from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+from oneflow_lite.static.runtime.runner import Stop
+from oneflow_lite.tensor import Tensor
+
+# (argument or -1, tensor, place, numbers of the ops that write it): see `Recording.versions`.
+Written = tuple[int, Tensor | None, str, Sequence[int]]
+
+
+class Recovery:
+    """How one recording recovers.
+
+    Parameters
+    ----------
+    core : InterpreterCore
+        Its ops carry the numbers of the calls that were recorded.
+    settled : int
+        The first number from which nothing else happened but ops.
+    total : int
+        How many calls were recorded.
+    written : sequence of Written
+        What the function writes outside.
+    endings : Endings
+        What a replay does after its Program.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether a replay has to call `keep`.
+    """
+
+    def __init__(
+        self,
+        core: InterpreterCore,
+        settled: int,
+        total: int,
+        written: Sequence[Written],
+        endings: Endings,
+    ) -> None:
+        ops = core.plan.block.ops
+        self._core = core
+        self._total = total
+        leaves = core.runner.in_order and endings.can_leave
+        self._settled = settled if leaves else total + 1
+        self._written = written
+        self._endings = endings
+        self._numbers: dict[OpDesc | None, int] = {None: total}
+        for op, following in zip(reversed(ops), [None, *reversed(ops)], strict=False):
+            self._numbers[op] = op.number if op.number >= 0 else self._numbers[following]
+        later = [op for op in ops if self._numbers[op] >= self._settled]
+        self._kept = self._places(op for op in ops if op not in later)
+        self._all = self._places(ops)
+        # What NumPy computes in place is lost when it then raises a warning.
+        self._exposed = any(self._places(op for op in later if KERNELS.get(op.type).ufunc))
+        self._generators = list({id(g): g for op in ops for g in _generators(op)}.values())
+        self.keeps = bool(any(self._kept) or self._exposed or self._generators)
+
+    def _places(self, ops: Iterable[OpDesc]) -> tuple[list[int], list[int]]:
+        """Return which feeds and which persistable variables some ops write."""
+        plan = self._core.plan
+        roots = memory_roots(plan.block.ops)
+        written: set[str] = set()
+        for op in ops:
+            homes = [plan.in_place[name] for name in op.outputs if name in plan.in_place]
+            written.update(roots.get(name, name) for name in (*op.written, *homes))
+        return (
+            [i for i, name in enumerate(plan.feeds) if name in written],
+            [i for i, name in enumerate(self._core.external_names) if name in written],
+        )
+
+    def keep(self, feeds: Sequence[Any], externals: Sequence[Any]) -> Kept:
+        """Copy what a replay will overwrite and might have to put back."""
+        everything = self._exposed and _warnings_raise()
+        written_feeds, written_externals = self._all if everything else self._kept
+        arrays = [externals[i] for i in written_externals]
+        if written_feeds:
+            arrays += [feeds[i] for i in written_feeds]
+        copies = [array.copy() for array in arrays]
+        states = [generator.get_state() for generator in self._generators]
+        return Kept(arrays, copies, self._generators, states, everything)
+
+    def recover(
+        self,
+        error: BaseException,
+        tensors: Sequence[Tensor],
+        found: list[Any],
+        kept: Kept | None,
+        again: Callable[[], Any],
+    ) -> Any:
+        """Bring about what an eager run leaves, or returns, that meets an exception here.
+
+        Parameters
+        ----------
+        error : BaseException
+            What stopped the replay.
+        tensors : sequence of Tensor
+            The arguments.
+        found : list
+            What the Program has given, if it came to its end.
+        kept : Kept or None
+            None where the Program had not begun.
+        again : callable
+            Runs the function eagerly.
+        """
+        try:
+            if found:
+                self._endings.complete(tensors, found, error)
+                raise error
+            stop = self._core.runner.stop_of(error)
+            number = 0 if stop is None else self._numbers[stop.op]
+            if stop is not None and number >= self._settled and not (kept and kept.everything):
+                self._leave(tensors, number, stop)
+                raise error
+            if kept is not None:
+                kept.put_back()
+            elif isinstance(error, Exception) and stop is None:
+                number = self._total  # an option that is wrong, which the function will find
+            if (
+                isinstance(error, CaptureError) and stop is None
+            ):  # another mode would have to run it
+                raise error
+            if isinstance(error, (MemoryError, RecursionError)):  # which was, perhaps, the replay's
+                return again()
+            at = None if stop is None else stop.traceback
+            stopper = _Stopper(number, error.with_traceback(at))
+        finally:
+            del error
+        with StateChange(interpreter=AutogradInterpreter(stopper)):
+            value = again()
+        stopper.finish()
+        return value
+
+    def _leave(self, tensors: Sequence[Tensor], number: int, stop: Stop) -> None:
+        """Count the writes that were made, and leave behind what the function would have left."""
+        made = {name for op in stop.perhaps for name in op.outputs}
+        perhaps = {n for op, n in self._numbers.items() if op in stop.perhaps or _copies(op, made)}
+        for position, tensor, place, numbers in self._written:
+            owner = tensors[position] if tensor is None else tensor
+            written_tensor(owner, place).memory.version += sum(
+                n < number or n in perhaps for n in numbers
+            )
+        self._endings.leave(tensors, stop.values, number)
+
+
+class Kept(NamedTuple):
+    """What a replay may overwrite, and as what it was there before."""
+
+    arrays: Sequence[Any]
+    copies: Sequence[Any]
+    generators: Sequence[Any]
+    states: Sequence[Any]
+    everything: bool
+
+    def put_back(self) -> None:
+        """Make everything as it was."""
+        try:
+            self._put_back()
+        except BaseException:  # an interrupt; half of it is the one thing that nobody can use
+            self._put_back()
+            raise
+
+    def _put_back(self) -> None:
+        for array, copied in zip(self.arrays, self.copies, strict=True):
+            array[...] = copied
+        for generator, state in zip(self.generators, self.states, strict=True):
+            generator.set_state(state)
+
+
+class _Stopper(Interpreter):
+    """Runs a number of ops eagerly, and then raises, once."""
+
+    def __init__(self, number: int, error: BaseException) -> None:
+        self.inner: Interpreter = EagerInterpreter()
+        self._left = number
+        self._error: BaseException | None = error
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run one op, or raise in its place."""
+        if self._left or self._error is None:
+            self._left -= 1
+            return self.inner.apply(op_expr, inputs, attrs)
+        error, self._error = self._error, None
+        try:
+            if isinstance(error, Exception):
+                explain(op_expr, inputs, error)
+            raise error
+        finally:
+            del error
+
+    def finish(self) -> None:
+        """Raise unless that has been done."""
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
+
+
+def written_tensor(owner: Tensor, place: str) -> Tensor:
+    """Return a tensor, or for the place ".grad" its gradient."""
+    if not place:
+        return owner
+    assert owner.grad is not None
+    return owner.grad
+
+
+def _copies(op: OpDesc | None, made: Collection[str]) -> bool:
+    """Return whether an op brings a result home that its own op may have written there at once."""
+    return op is not None and op.type == "copy_" and op.inputs[1] in made
+
+
+def _generators(op: OpDesc) -> Iterator[Any]:
+    """Go through the generators from which an op draws, itself or in a sub-block."""
+    if "generator" in op.attrs:
+        yield op.attrs["generator"]
+    for block in op.blocks:
+        for inner in block.ops:
+            yield from _generators(inner)
+
+
+def _warnings_raise() -> bool:
+    """Return whether a warning of NumPy's arithmetic may become an exception."""
+    if not {"ignore", "warn"}.issuperset(np.geterr().values()):
+        return True
+    for action, message, category, module, line in warnings.filters:
+        if issubclass(RuntimeWarning, category):
+            if action == "error":
+                return True
+            if message is None and module is None and not line:
+                break  # no other filter is asked
+    return False

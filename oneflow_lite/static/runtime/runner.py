@@ -1,0 +1,93 @@
+"""Runner: what all ways to run a plan have in common, and where a run was that was stopped."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, TracebackType
+from typing import Any
+
+import attrs
+
+from oneflow_lite.static.ir.program import OpDesc
+
+
+@attrs.define
+class Stop:
+    """Where a run was when an exception ended it.
+
+    Attributes
+    ----------
+    op : OpDesc or None
+        The one that was not done: of those recorded before it all were, of those after it none.
+        None when all were done.
+    traceback : traceback or None
+        Of the exception, from the op's kernel inwards.
+    perhaps : sequence of OpDesc
+        This one and others after it that may have been done nevertheless.
+    values : mapping of int to array
+        What was there of the fetches, by their numbers.
+    """
+
+    op: OpDesc | None
+    traceback: TracebackType | None = None
+    perhaps: Sequence[OpDesc] = ()
+    values: Mapping[int, Any] = attrs.field(factory=dict)
+
+
+class Runner(ABC):
+    """Base of what runs a plan.
+
+    A run that begins while another one is on its way, in a thread or because a signal, a finalizer
+    or a kernel calls, has memory of its own.
+
+    Attributes
+    ----------
+    in_order : bool
+        Whether ops run one after the other, as they were recorded.
+    """
+
+    in_order = True
+
+    def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
+        """Run once; see `InterpreterCore.run`."""
+        found: list[Any] = []
+        self.fill(found, feeds, externals)
+        found.pop()
+        return found
+
+    @abstractmethod
+    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+        """Run once, and put the fetches, and False after them, into a list.
+
+        The list is empty as long as there is anything left to do.
+        """
+
+    @abstractmethod
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say where the run that an exception ended was; None when it had not begun."""
+
+
+def frames(error: BaseException) -> Iterator[TracebackType]:
+    """Go through the traceback of an exception, from where it was caught inwards."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def within(error: BaseException, code: CodeType) -> TracebackType | None:
+    """Return the traceback of an exception from what this code called inwards."""
+    return next((at.tb_next for at in frames(error) if at.tb_frame.f_code is code), None)
+
+
+def of_stream(idle: list[Any], stream: Any) -> Any:
+    """Take what no CUDA stream but this one has used; raise `IndexError` if there is none."""
+    for one in idle[::-1]:
+        if one.used_on is None or one.used_on == stream:
+            try:
+                idle.remove(one)
+            except ValueError:  # another thread was faster
+                continue
+            return one
+    raise IndexError
