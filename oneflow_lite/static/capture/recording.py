@@ -31,6 +31,7 @@ from oneflow_lite.static.capture.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.capture.results import Made, NotReplayable, Results
 from oneflow_lite.static.capture.stages import Stage, stages_of
 from oneflow_lite.static.capture.tensor_states import OutsideTensors, TensorState, hooks_of
+from oneflow_lite.static.compile import judge as judging
 from oneflow_lite.static.interpreter_core import InterpreterCore
 from oneflow_lite.static.program import OpDesc
 from oneflow_lite.static.straight_line import StraightLine
@@ -88,6 +89,7 @@ class Recording:
         mode: str | None = None,
     ) -> None:
         self.mode = mode or "straight_line"
+        self.trace = None if judging.current is None else judging.traced(recorder.block)
         self.arguments = arguments
         self.guards = guards
         self.callbacks = list(recorder.callbacks)
