@@ -11,6 +11,7 @@ import contextlib
 import io
 import os
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -154,7 +155,9 @@ class Judge:
         replay = Outcome(compiled, args, kwargs)
         if compiled.explain().hits != hits + 1:
             return "the recording does not match any more once the state was put back", replay
-        found = World(_after(roots, replay), before)
+        for stream, text in zip((sys.stdout, sys.stderr), replay.texts, strict=True):
+            stream.write(text)
+        found = World(_after(roots, replay), before, left)
         verdict = tracer.difference(plain.error is None)
         if verdict is None:
             unlike = _OF_CONTROL_FLOW if chooses else frozenset()
