@@ -121,7 +121,7 @@ class CompiledFunction:
             if tensors is not None:
                 if judging.current is not None and judging.current.is_free():
                     known = recording.outside.tensors
-                    return judging.current(self, recording.trace, known, args, kwargs)
+                    return judging.current(self, args, kwargs, recording.trace, known)
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
@@ -132,6 +132,9 @@ class CompiledFunction:
                     if self.fullgraph or not recording.can_begin_again:
                         raise
                 return self.function(*args, **kwargs)  # which may handle it
+        judge = judging.current
+        if judge is not None and judge.recordings and judge.is_free():
+            return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)

@@ -21,7 +21,7 @@ import numpy as np
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.device import CPU
 from oneflow_lite.dtype import default_float, set_default_dtype
-from oneflow_lite.errors import JudgeError
+from oneflow_lite.errors import CaptureError, JudgeError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter
 from oneflow_lite.nn.hooks import EVERYWHERE
@@ -66,14 +66,17 @@ class Judge:
     ----------
     raises : bool
         Whether a difference raises `JudgeError` at the call; else it is noted only.
+    recordings : bool
+        Whether calls that are recorded, or run eagerly, are judged as well.
     verdicts : list of str
         The differences so far.
     calls : int
-        The replays that were judged.
+        The calls that were judged.
     """
 
-    def __init__(self, raises: bool = True) -> None:
+    def __init__(self, raises: bool = True, recordings: bool = False) -> None:
         self.raises = raises
+        self.recordings = recordings
         self.verdicts: list[str] = []
         self.calls = 0
         self._lock = threading.RLock()
@@ -86,22 +89,22 @@ class Judge:
     def __call__(
         self,
         compiled: Compiled,
-        trace: Sequence[TracedOp] | None,
-        tensors: Sequence[Tensor],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        trace: Sequence[TracedOp] | None = None,
+        tensors: Sequence[Tensor] | None = None,
     ) -> Any:
-        """Run a call both ways that a recording matches; return what the replay returned.
+        """Run a call of a compiled function both ways; return what the compiled one returned.
 
         Parameters
         ----------
         compiled : CompiledFunction
-        trace : sequence of TracedOp or None
-            What the recording dispatched; None when it was made while there was no judge.
-        tensors : sequence of Tensor
-            Those that the recording knows besides the arguments.
         args, kwargs
             Of the call.
+        trace : sequence of TracedOp, optional
+            What the recording that matches dispatched, if it was made under a judge.
+        tensors : sequence of Tensor, optional
+            Those that the recording knows besides the arguments; None when none matches.
 
         Raises
         ------
@@ -112,7 +115,7 @@ class Judge:
             try:
                 if trace is not None and any(op.draws_elsewhere for op in trace):
                     return compiled(*args, **kwargs)  # such generators cannot be put back
-                verdict, outcome = self._compare(compiled, trace, tensors, args, kwargs)
+                verdict, outcome = self._compare(compiled, args, kwargs, trace, tensors)
             finally:
                 self._of_thread.busy = False
         self.calls += 1
@@ -126,16 +129,16 @@ class Judge:
     def _compare(
         self,
         compiled: Compiled,
-        trace: Sequence[TracedOp] | None,
-        tensors: Sequence[Tensor],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        trace: Sequence[TracedOp] | None,
+        tensors: Sequence[Tensor] | None,
     ) -> tuple[str | None, Outcome]:
         roots = {
             "the function": compiled.function,
             "args": args,
             "kwargs": kwargs,
-            "tensors of the recording": tuple(tensors),
+            "tensors of the recording": tuple(tensors or ()),
             "the default generator": default_generator,
             "the generator of `random`": getattr(random, "_inst"),  # noqa: B009
             "the generator of `numpy.random`": np.random.mtrand._rand,
@@ -153,7 +156,10 @@ class Judge:
         set_default_dtype(dtype)
         hits = compiled.explain().hits
         replay = Outcome(compiled, args, kwargs)
-        if compiled.explain().hits != hits + 1:
+        if tensors is None:
+            if plain.error is None and isinstance(replay.error, CaptureError):
+                return None, replay  # it is refused
+        elif compiled.explain().hits != hits + 1:
             return "the recording does not match any more once the state was put back", replay
         for stream, text in zip((sys.stdout, sys.stderr), replay.texts, strict=True):
             stream.write(text)
@@ -328,7 +334,7 @@ current: Judge | None = Judge() if os.environ.get("ONEFLOW_LITE_JUDGE") else Non
 
 
 @contextlib.contextmanager
-def judge(raises: bool = True) -> Iterator[Judge]:
+def judge(raises: bool = True, recordings: bool = False) -> Iterator[Judge]:
     """Judge every replay of a compiled function, on all threads, within a `with` block.
 
     `ONEFLOW_LITE_JUDGE=1` in the environment has the whole process judged. It is for tests: the
@@ -339,6 +345,8 @@ def judge(raises: bool = True) -> Iterator[Judge]:
     raises : bool
         Whether a difference raises at the call; else it stands in `verdicts`. One that the code in
         the block caught is raised at the end of it.
+    recordings : bool
+        Whether calls that are recorded, or run eagerly, are judged as well.
 
     Raises
     ------
@@ -356,7 +364,7 @@ def judge(raises: bool = True) -> Iterator[Judge]:
     (2, [])
     """
     global current
-    before, current = current, Judge(raises)
+    before, current = current, Judge(raises, recordings)
     made = current
     try:
         yield made

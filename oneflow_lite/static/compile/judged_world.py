@@ -388,8 +388,11 @@ def _closed(world: World, value: Any) -> Parts:
     hint = getattr(type(value), "__length_hint__", None)
     if hint is not None:
         yield "'s rest", world.moved(value, hint(value))
-    if hasattr(type(value), "notes_of_calls"):  # a compiled function
-        yield ".function", value.function
+    notes = getattr(type(value), "notes_of_calls", None)
+    if notes is not None:  # a compiled function
+        names = [name for name in vars(value) if name not in notes]
+        world.keep_places(value, [(vars(value), name) for name in names])
+        yield from ((f".{name}", vars(value)[name]) for name in names)
     if isinstance(value, functools._lru_cache_wrapper):
         yield ".__wrapped__", value.__wrapped__
 

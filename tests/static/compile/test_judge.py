@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import JudgeError
+from oneflow_lite.errors import CaptureError, JudgeError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.modules.module import register_module_forward_hook
 from oneflow_lite.static.compile.judge import Judge, judge
@@ -119,7 +119,7 @@ def ruling(plain: Any, replay: Any, *args: Any) -> str | None:
     compiled = Reading(plain, replay)
     judging = Judge(raises=False)
     with contextlib.suppress(ArithmeticError):
-        judging(compiled, None, (), args, {})
+        judging(compiled, args, {}, None, ())
     assert compiled.hits == judging.calls == 1
     return judging.verdicts[0] if judging.verdicts else None
 
@@ -324,7 +324,7 @@ def test_the_ops_are_compared_with_those_of_the_recording():
         lambda x: (x[None] * 2.0).exp()[0]: "the name",
     }.items():
         judging = Judge(raises=False)
-        judging(Reading(plain, lambda x: (x * 2.0).exp()), trace, (), (x,), {})
+        judging(Reading(plain, lambda x: (x * 2.0).exp()), (x,), {}, trace, ())
         assert (said is None) == (not judging.verdicts)
         assert said is None or said in judging.verdicts[0]
 
@@ -335,7 +335,7 @@ def test_attributes_of_ops_are_compared():
         f(flow.ones(2, 2))
     judging = Judge(raises=False)
     trace = f._recordings[0].trace
-    judging(Reading(lambda x: x.sum(1), lambda x: x.sum(0)), trace, (), (flow.ones(2, 2),), {})
+    judging(Reading(lambda x: x.sum(1), lambda x: x.sum(0)), (flow.ones(2, 2),), {}, trace, ())
     assert "op 0, sum(): the attribute dim" in judging.verdicts[0]
 
 
@@ -343,7 +343,7 @@ def test_a_recording_that_does_not_match_twice_is_told():
     compiled = Reading(lambda: None, lambda: None)
     compiled.explain = lambda: SimpleNamespace(hits=0)
     judging = Judge(raises=False)
-    judging(compiled, None, (), (), {})
+    judging(compiled, (), {}, None, ())
     assert "does not match any more" in judging.verdicts[0]
 
 
@@ -388,7 +388,21 @@ class TestTheMode:
     def test_what_is_caught_inside_is_raised_at_the_end(self):
         with pytest.raises(JudgeError, match="the replay left 2"), judge() as judged:
             with contextlib.suppress(Exception):
-                judged(Reading(lambda: 1, lambda: 2), None, (), (), {})
+                judged(Reading(lambda: 1, lambda: 2), (), {}, None, ())
+
+    def test_calls_that_are_recorded_are_judged_on_demand(self):
+        calls = []
+
+        def f(x):
+            calls.append(1)
+            return x * 2
+
+        compiled = flow.compile(f, fullgraph=True)
+        with judge(recordings=True) as judged:
+            with pytest.raises(CaptureError):
+                compiled(flow.ones(2))
+            flow.compile(lambda x: x + 1)(flow.ones(2))
+        assert (judged.calls, len(calls)) == (2, 1)
 
     def test_random_numbers_on_cuda_are_not_judged(self, device):
         f = flow.compile(lambda x: x * flow.rand(2, device=device))
