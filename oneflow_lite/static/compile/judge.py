@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import random
 import sys
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from oneflow_lite.autograd import hooks
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.device import CPU
 from oneflow_lite.dtype import default_float, set_default_dtype
@@ -144,7 +146,7 @@ class Judge:
             "the generator of `numpy.random`": np.random.mtrand._rand,
             "the hooks on all modules": EVERYWHERE,
         }
-        mode, dtype = local.state, default_float()
+        mode, dtype, number = local.state, default_float(), next(hooks._ids)
         before = World(roots)
         chooses = trace is not None and any(op.chooses for op in trace)
         tracer = Tracer(trace if not chooses else None)
@@ -154,6 +156,7 @@ class Judge:
         before.put_back()
         local.state = mode
         set_default_dtype(dtype)
+        hooks._ids = itertools.count(number + 1)
         hits = compiled.explain().hits
         replay = Outcome(compiled, args, kwargs)
         if tensors is None:

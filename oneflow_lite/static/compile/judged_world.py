@@ -137,18 +137,8 @@ class World:
 
     def _token(self, value: Any, number: int, label: str) -> Any:
         """Return what stands for a value: its type and content, or who it is."""
-        kind = type(value)
-        if kind in _ATOMS:
-            return "is", value, kind
-        if kind is float:
-            return "is", repr(value), struct.pack("d", value)
-        if kind is complex:
-            return "is", repr(value), struct.pack("dd", value.real, value.imag)
-        if isinstance(value, np.generic):
-            return "is", repr(value), value.tobytes()
-        if isinstance(value, np.dtype):
-            return "is", str(value), np.dtype
-        return self.who(value, self.place(number, label))
+        token = _atom(value)
+        return self.who(value, self.place(number, label)) if token is None else token
 
     def who(self, value: Any, name: str, look: bool = True) -> tuple[str, int]:
         """Return who an object is, and look at it later."""
@@ -261,6 +251,23 @@ class World:
                     else:
                         work.append(held)
                 self._kept.add(id(value))
+
+
+def _atom(value: Any) -> tuple[Any, ...] | None:
+    """Return what stands for a value that is nothing but its type and content."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return "is", value, kind
+    if kind is float:
+        return "is", repr(value), struct.pack("d", value)
+    if kind is complex:
+        return "is", repr(value), struct.pack("dd", value.real, value.imag)
+    if kind is tuple:
+        items = tuple(map(_atom, value))
+        return None if None in items else ("is", value, items)
+    if isinstance(value, np.generic):
+        return "is", repr(value), value.tobytes()
+    return ("is", str(value), np.dtype) if isinstance(value, np.dtype) else None
 
 
 def _read(owner: Any, name: Any) -> Any:
@@ -572,7 +579,7 @@ def _values(world: World, array: Any) -> Fact:
         return Fact(None)
     host = array if isinstance(array, np.ndarray) else array.get()
     kind = host.dtype
-    if kind.kind not in "biufc":  # bfloat16
+    if not isinstance(kind, np.dtype) or kind.kind not in "biufc":  # bfloat16
         return Fact((str(kind), host.shape, host.tobytes()))
     return Fact((kind.str, host.shape, host.tobytes()), "values")
 

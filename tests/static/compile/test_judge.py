@@ -9,6 +9,7 @@ import enum
 import functools
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -196,8 +197,8 @@ EFFECTS = {
     "np.random.rand()": "the generator of `numpy.random`",
     "flow.set_grad_enabled(False)": "grad mode",
     "flow.set_default_dtype(flow.float64)": "the default dtype",
-    "print('hey')": "the output[0]",
-    "print('hey', file=sys.stderr)": "the output[1]",
+    "print('hey')": "the output",
+    "print('hey', file=sys.stderr)": "the output",
     "everywhere(print)": "the hooks on all modules",
     "args[0].add_(1)": "args[0]'s values",
     "args[1].append(1)": "args[1]",
@@ -225,14 +226,13 @@ def test_an_effect_that_a_replay_leaves_out_is_named_and_taken_back(body):
     assert said is not None
     assert EFFECTS[body] in said
     # The plain function left nothing behind: as if it had not run, it is missed once more.
-    if "hook" not in body and body != "everywhere(print)":  # which get new numbers
-        assert ruling(plain, function("pass", scope), *args) == said
+    again = ruling(plain, function("pass", scope), *args)
+    assert again is not None
+    assert re.sub(r"\d+", "", again) == re.sub(r"\d+", "", said)  # hooks have numbers of their own
 
 
 @pytest.mark.parametrize("body", EFFECTS)
 def test_an_effect_that_a_replay_has_as_well_is_no_difference(body):
-    if "forward_hook" in body or body == "everywhere(print)":
-        pytest.skip("each hook on a module gets a number of its own")
     scope = world()
     plain = function(body, scope)
     assert ruling(plain, plain, flow.zeros(2), [], Box(count=0)) is None
