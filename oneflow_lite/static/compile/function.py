@@ -14,7 +14,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
-from oneflow_lite.static.compile import lookup
+from oneflow_lite.static.compile import judge as judging, lookup
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
@@ -89,7 +89,17 @@ class _Refusal:
 
 
 class CompiledFunction(FunctionStandIn):
-    """What `flow.compile` returns for a function."""
+    """What `flow.compile` returns for a function.
+
+    Attributes
+    ----------
+    notes_of_calls : frozenset of str
+        The attributes that every call may change.
+    """
+
+    notes_of_calls = frozenset(
+        ("_recordings", "_refusals", "_recorded_in_vain", "_volatile", "_explanation", "_lock")
+    )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
         super().__init__(function, fullgraph, mode)
@@ -107,6 +117,9 @@ class CompiledFunction(FunctionStandIn):
         for position, recording in enumerate(self._recordings):
             tensors = recording.match(args, kwargs)
             if tensors is not None:
+                if judging.current is not None and judging.current.is_free():
+                    known = recording.outside.tensors
+                    return judging.current(self, args, kwargs, recording.trace, known)
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
@@ -117,6 +130,9 @@ class CompiledFunction(FunctionStandIn):
                     if self._fullgraph or not recording.can_begin_again:
                         raise
                 return self.__wrapped__(*args, **kwargs)  # which may handle it
+        judge = judging.current
+        if judge is not None and judge.recordings and judge.is_free():
+            return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
