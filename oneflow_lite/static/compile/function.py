@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -60,12 +60,15 @@ class Guarded:
         self._match = match
         self._check: Any = None
 
-    def settle(self) -> None:
-        """Write the guards; none comes after that."""
+    def settle(self, captured: Collection[int] = ()) -> None:
+        """Write the guards; none comes after that. No argument may be a captured tensor."""
         match, names = self._match, self._match.feed_names
+        ids = ", ".join(f"id({name})" for name in names)
         if len(names) > 1:
-            ids = ", ".join(f"id({name})" for name in names)
             match.require(f"len({{{ids}}}) == {len(names)}", "which arguments are one tensor")
+        if names and captured:
+            known = match.constant(frozenset(captured))
+            match.require(f"{known}.isdisjoint(({ids},))", "which arguments are from outside")
         self._check = match.written(*names)
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
@@ -259,7 +262,7 @@ class CompiledFunction(FunctionStandIn):
                 stores,
                 partial(_fields, observer),
             )
-        guarded.settle()
+        guarded.settle(observer.captured)
         return recording
 
     def _stores(self, observer: Observer) -> list[tuple[Any, str, Any, Any]]:

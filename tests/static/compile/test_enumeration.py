@@ -44,35 +44,6 @@ pytestmark = [
 # What differs without a word: the expression, and of which kinds; those that stand outside the
 # function are marked *. The table is exact: what is mended has to leave it.
 KNOWN = """
-x.grad: twin* view*
-x.retains_grad: inner second
-x.memory.version: graded hooked inner integer leaf leaf* nested parameter plain retaining
-    retaining* scalar second turned twin twin* view view* written
-x.autograd_meta.acc_grad: hooked inner integer leaf leaf* nested parameter plain retaining
-    retaining* scalar second turned twin twin* view view* written
-x.autograd_meta.hooks: graded inner leaf parameter retaining second
-x.autograd_meta.retain_grad: inner second
-x is a: plain twin
-x is not a: plain twin
-any(x is p for p in (a, y)): plain twin
-{a: 1, y: 2}.get(x): plain twin
-x.memory.version == a.memory.version: graded leaf leaf* plain retaining second
-x.grad is None: twin* view*
-x.autograd_meta.hooks is None: graded leaf retaining second
-x in {a: 1}: plain twin
-x in {a}: plain twin
-x._base is a: nested view view*
-x.memory is a.memory: nested plain view view*
-a.memory.version: nested twin twin* view view*
-x.grad is a.grad: twin* view*
-x.autograd_meta is a.autograd_meta: plain twin
-len(x.autograd_meta.hooks or ()): graded leaf retaining second
-x.defaults: ASGD* Adadelta* Adafactor* Adagrad* Adam* AdamW* Adamax* LBFGS* Muon* NAdam*
-    Optimizer* RAdam* RMSprop* Rprop* SGD*
-x.refresh_options(): SGD*
-x.state_dict(): SGD*
-x.load_state_dict(state): CyclicLR* LambdaLR* MultiplicativeLR*
-x.get_lr(): ExponentialLR* LinearLR* PolynomialLR* StepLR*
 """
 
 
