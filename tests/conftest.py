@@ -1,4 +1,7 @@
-"""Fixtures: every op test runs on each device that is there; see `tests/strict_cupy`."""
+"""Fixtures: every op test runs on each device that is there; see `tests/strict_cupy`.
+
+All tests run under the judge of `flow.compile`, but for those that say why they cannot.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 import oneflow_lite as flow
 import oneflow_lite.static  # the ops of control flow are there in every test
 from oneflow_lite.errors import DeviceError
+from oneflow_lite.static.compile.judge import judge
 
 
 def _real_card() -> bool:
@@ -25,6 +29,24 @@ CUDA = "the real CUDA device" if REAL_CARD else "the strict stand-in (plumbing o
 def pytest_report_header(config: pytest.Config) -> str:
     """Say what the CUDA tests run on."""
     return f"CUDA tests run on {CUDA}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks."""
+    config.addinivalue_line(
+        "markers", "unjudged(reason): replays of compiled functions run alone in this test"
+    )
+
+
+@pytest.fixture(autouse=True)
+def judged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the plain function beside every replay of a compiled one, and compare."""
+    if request.node.get_closest_marker("unjudged") is not None:
+        yield
+        return
+    with judge(raises=False) as found:
+        yield
+    assert not found.verdicts, "\n".join(found.verdicts)
 
 
 @pytest.fixture(params=["cpu", "cuda"])

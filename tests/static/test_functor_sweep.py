@@ -93,7 +93,8 @@ ELSEWHERE = {
     name: reason
     for reason, names in {
         "classes and decorators": """
-            AutoGradCaptureState AutogradInterpreter EagerInterpreter Generator Interpreter compile explain
+            AutoGradCaptureState AutogradInterpreter EagerInterpreter Generator Interpreter
+            compile explain
             OpExprGradFunction current_interpreter dtype register_functor register_grad_func
             register_kernel register_op make_cuda_module keep_freed_memory push_interpreter""",
         "grad modes: tests/static/capture": "enable_grad no_grad set_grad_enabled",

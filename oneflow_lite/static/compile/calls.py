@@ -283,7 +283,7 @@ def _bind(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of the package; users' functions that it is given are observed."""
-    if has_own_effect(f.__code__):
+    if has_own_effect(f.__code__) or _leaves_something(o, f, args):
         o.refuse(f"it calls {f.__qualname__}()")
         return f(*args, **kwargs)
     if any(is_a(a, Optimizer) for a in args) or (
@@ -296,6 +296,15 @@ def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     args = tuple([_given(o, a) for a in args])
     kwargs = {name: _given(o, a) for name, a in kwargs.items()}
     return o.local(f(*args, **kwargs))
+
+
+def _leaves_something(o: Observer, f: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether a method hooks what is outside, or is one of optimizers that is no step."""
+    if not args or not is_a(args[0], (Tensor, Optimizer)):
+        return False
+    if is_a(args[0], Optimizer) and f.__module__.startswith("oneflow_lite.optim"):
+        return f.__name__ not in ("step", "zero_grad")
+    return f.__name__.startswith("register_") and o.outer(args[0]) is not None
 
 
 def _given(o: Observer, value: Any) -> Any:
@@ -690,7 +699,7 @@ def _of_owner(
             if dict.__contains__(owner, args[0]):
                 return _plain_item(o, owner, args[0], native)
             if known is not None:
-                key = o.match.constant(args[0])
+                key = lookup.in_guards(o, args[0])
                 o.match.require(f"{key} not in {known.expression}", f"`{known.label}` got a key")
             return args[1] if len(args) > 1 else None
         if name == "__contains__":
@@ -747,14 +756,13 @@ def _plain_item(o: Observer, owner: Any, key: Any, native: Callable[[], Any]) ->
     if is_a(owner, dict):
         lookup.check_key(o, key)
         if dict.__contains__(owner, key) and not o.refused:
-            where = repr(key) if type(key) is str else o.match.constant(key)
             found = dict.__getitem__(owner, key)
             if (id(owner), "item", key) in o.stores:
                 o.settle_count(owner, key, "item")
                 return found
-            return o.child(owner, found, f"[{where}]", f"[{told(key)}]")
+            return o.child(owner, found, f"[{lookup.in_guards(o, key)}]", f"[{told(key)}]")
         o.match.require(
-            f"{o.match.constant(key)} not in {known.expression}", f"`{known.label}` got a key"
+            f"{lookup.in_guards(o, key)} not in {known.expression}", f"`{known.label}` got a key"
         )
         return native()
     return lookup.item(o, owner, key)
@@ -951,16 +959,9 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
         lookup.check_key(o, value)
         known = o.outer(container)
         there = dict.__contains__(container, value)
-        if known is not None and not o.refused:
-            if is_atom(value) or _held(o, value):
-                if (id(container), "item", value) not in o.stores:
-                    key = o.match.constant(value)
-                    is_in = "in" if there else "not in"
-                    o.match.require(
-                        f"{key} {is_in} {known.expression}", f"the keys of `{known.label}`"
-                    )
-            else:
-                _relate(o, value, container)
+        if known is not None and not o.refused and (id(container), "item", value) not in o.stores:
+            key, is_in = lookup.in_guards(o, value), "in" if there else "not in"
+            o.match.require(f"{key} {is_in} {known.expression}", f"the keys of `{known.label}`")
         return there
     if kind in CONTAINERS:
         o.contents(container)
@@ -987,11 +988,6 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
 def compare_truth(o: Observer, a: Any, b: Any) -> bool:
     """Tell whether two values count as equal, as `in` sees it."""
     return a is b or truth(o, compare(o, "==", a, b))
-
-
-def _held(o: Observer, value: Any) -> bool:
-    known = o.known(value)
-    return known is not None and known.held
 
 
 def _relate(o: Observer, value: Any, container: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -14,7 +14,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
-from oneflow_lite.static.compile import calls, lookup
+from oneflow_lite.static.compile import calls, judge as judging, lookup
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
@@ -60,12 +60,15 @@ class Guarded:
         self._match = match
         self._check: Any = None
 
-    def settle(self) -> None:
-        """Write the guards; none comes after that."""
+    def settle(self, captured: Collection[int] = ()) -> None:
+        """Write the guards; none comes after that. No argument may be a captured tensor."""
         match, names = self._match, self._match.feed_names
+        ids = ", ".join(f"id({name})" for name in names)
         if len(names) > 1:
-            ids = ", ".join(f"id({name})" for name in names)
             match.require(f"len({{{ids}}}) == {len(names)}", "which arguments are one tensor")
+        if names and captured:
+            known = match.constant(frozenset(captured))
+            match.require(f"{known}.isdisjoint(({ids},))", "which arguments are from outside")
         self._check = match.written(*names)
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
@@ -89,7 +92,17 @@ class _Refusal:
 
 
 class CompiledFunction(FunctionStandIn):
-    """What `flow.compile` returns for a function."""
+    """What `flow.compile` returns for a function.
+
+    Attributes
+    ----------
+    notes_of_calls : frozenset of str
+        The attributes that every call may change.
+    """
+
+    notes_of_calls = frozenset(
+        ("_recordings", "_refusals", "_recorded_in_vain", "_volatile", "_explanation", "_lock")
+    )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
         super().__init__(function, fullgraph, mode)
@@ -107,11 +120,17 @@ class CompiledFunction(FunctionStandIn):
         for position, recording in enumerate(self._recordings):
             tensors = recording.match(args, kwargs)
             if tensors is not None:
+                if judging.current is not None and judging.current.is_free():
+                    known = recording.outside.tensors
+                    return judging.current(self, args, kwargs, recording.trace, known)
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
                 self._recorded_in_vain = 0
                 return recording.replay(tensors, self.__wrapped__, args, kwargs)
+        judge = judging.current
+        if judge is not None and judge.recordings and judge.is_free():
+            return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)
         if refusal is not None and not refusal.attempts_left:
             return self._run_eagerly(refusal.reason, args, kwargs)
@@ -242,7 +261,7 @@ class CompiledFunction(FunctionStandIn):
                 partial(_fields, observer),
                 has_handlers=observer.has_handlers(),
             )
-        guarded.settle()
+        guarded.settle(observer.captured)
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:

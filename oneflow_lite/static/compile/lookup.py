@@ -405,6 +405,9 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
         return class_of(o, tensor)
     if name == "grad":
         o.reads_gradients = True
+        state = o.states.get(id(tensor))
+        if known is not None and state is not None and state.edge is state.grad is None:
+            o.match.require(f"{known.expression}.grad is None", f"`{known.label}` has a gradient")
         grad = tensor.grad
         if grad is not None and o.known(grad) is None:
             o.local(grad)
@@ -558,13 +561,10 @@ def item(o: Observer, value: Any, key: Any) -> Any:
             if (id(value), "item", key) in o.stores:
                 o.settle_count(value, key, "item")
                 return found
-            where = repr(key) if type(key) is str else o.match.constant(key)
-            if known is not None and not is_atom(key) and not _is_held(o, key):
-                o.refuse("it looks up a key that differs from call to call")
-            return o.child(value, found, f"[{where}]", f"[{told(key)}]")
+            return o.child(value, found, f"[{in_guards(o, key)}]", f"[{told(key)}]")
         if known is not None:
             o.match.require(
-                f"{o.match.constant(key)} not in {known.expression}",
+                f"{in_guards(o, key)} not in {known.expression}",
                 f"`{known.label}[{told(key)}]` is there now",
             )
             if static(kind, "__missing__")[0] is not None:
@@ -581,9 +581,12 @@ def _in(value: Any, key: Any) -> bool:
     return type(key) in (int, bool) and -len(value) <= key < len(value)
 
 
-def _is_held(o: Observer, value: Any) -> bool:
-    known = o.known(value)
-    return known is not None and known.held
+def in_guards(o: Observer, key: Any) -> str:
+    """Return what gives a key in the guards."""
+    known = o.known(key)
+    if known is not None and known.expression is not None:
+        return str(known.expression)
+    return repr(key) if type(key) is str else o.match.constant(key)
 
 
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
@@ -638,7 +641,16 @@ def check_key(o: Observer, key: Any) -> None:
     if type(key) in (tuple, frozenset):
         for each in key:
             check_key(o, each)
+            _check_key_stays(o, each)
         return
+    _check_key_stays(o, key)
     _, member = static(type(key), "__hash__")
     if type(member) is FunctionType and type(key).__module__.partition(".")[0] != "oneflow_lite":
         o.refuse(f"it hashes {told(key)}")
+
+
+def _check_key_stays(o: Observer, key: Any) -> None:
+    """Refuse what is another object at every call, and no tensor: which it is, no guard says."""
+    known = o.known(key)
+    if known is not None and known.expression is not None and not known.held:
+        o.refuse(f"it hashes {told(key)}, which is an argument")

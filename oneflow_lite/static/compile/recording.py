@@ -22,6 +22,7 @@ from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
+from oneflow_lite.static.compile import judge as judging
 from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, Differentiated
 from oneflow_lite.static.compile.finish import Join, make_finish
 from oneflow_lite.static.compile.memory import MemoryClasses, overlap
@@ -96,6 +97,7 @@ class Recording:
             recorder.unsettle()
         calls, settled = recorder.calls, recorder.settled()
         self.mode = mode or "straight_line"
+        self.trace = None if judging.current is None else judging.traced(recorder.block)
         self.arguments = arguments
         self.callbacks = list(recorder.callbacks)
         self.default_float = default_float()

@@ -1,4 +1,4 @@
-"""Which arrays lie in the same memory, by their addresses: whoever handed it out does not matter."""
+"""Which arrays lie in the same memory, by their addresses: who handed it out does not matter."""
 
 from __future__ import annotations
 

@@ -58,6 +58,7 @@ by_work = pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
 
 
 @by_work
+@pytest.mark.unjudged("it measures memory")
 def test_memory_stays_flat(work):
     function, call = work()
     gc.collect()
@@ -87,6 +88,7 @@ def test_memory_stays_flat(work):
 
 
 @by_work
+@pytest.mark.unjudged("a thousand calls take long")
 def test_results_that_are_kept_never_change(work):
     _, call = work()
     kept = [call(i) for i in range(20)]
