@@ -51,7 +51,7 @@ NAMES = {
         "cuda_tensors": _TYPED,
     },
     "autograd": {"tensors": "Variable"},
-    "nn": {"parallel": "DataParallel"},
+    "nn": {"parallel": "DataParallel", ".static.graph": "Graph"},
     "nn.modules": {"parallel": "DataParallel"},
 }
 # Submodules that are files of this package, or other modules of the library.
@@ -114,7 +114,8 @@ def find(module: str, name: str) -> Any:
                 )
         for home, names in NAMES.get(place, {}).items():
             if name in names.split():
-                file = importlib.import_module(f"oneflow_lite.compatibility.{home}")
+                home = home if home.startswith(".") else f".compatibility.{home}"
+                file = importlib.import_module(f"oneflow_lite{home}")
                 return getattr(file, name)
         if not place and name in ELSEWHERE:
             return importlib.import_module(ELSEWHERE[name])
