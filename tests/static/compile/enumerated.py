@@ -7,6 +7,7 @@ eagerly first: changes of an object that it does not notice need not be tried on
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import linecache
 import types
@@ -41,11 +42,11 @@ class Kind(NamedTuple):
 
 
 def square(shift: float = 0.0) -> flow.Tensor:
-    return (flow.arange(4.0).reshape(2, 2) + 1 + shift).double() / 5
+    return flow.tensor((np.arange(4.0).reshape(2, 2) + 1 + shift) / 5)
 
 
 def rows(shift: float = 0.0) -> flow.Tensor:
-    return (flow.arange(6.0).reshape(3, 2) + 1 + shift).double() / 5
+    return flow.tensor((np.arange(6.0).reshape(3, 2) + 1 + shift) / 5)
 
 
 def leaf(shift: float = 0.0) -> flow.Tensor:
@@ -444,8 +445,7 @@ class Run:
 
     def function(self, scope: Scope) -> Callable[..., Any]:
         source = f"def f({'x' if self.argument else ''}): {self.body}"
-        linecache.cache[f"<{source}>"] = len(source), None, [source], f"<{source}>"
-        exec(compile(source, f"<{source}>", "exec"), scope)
+        exec(_code(source), scope)
         return scope.pop("f")
 
     def shown(self, change: str | None = None) -> Any:
@@ -500,6 +500,13 @@ class Run:
                     compiled(*[scope["x"]] * self.argument)
         self.told = compiled.explain()
         return judged.verdicts
+
+
+@functools.cache
+def _code(source: str) -> types.CodeType:
+    """Compile the text of a function, which can be found again."""
+    linecache.cache[f"<{source}>"] = len(source), None, [source], f"<{source}>"
+    return compile(source, f"<{source}>", "exec")
 
 
 _NOTHING_BEFORE = World({})
