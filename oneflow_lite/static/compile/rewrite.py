@@ -308,7 +308,7 @@ class _Rewriter:
 
     def Name(self, node: ast.Name) -> ast.expr:
         kind = self.kind(node.id)
-        if not kind or node.id == "__debug__":
+        if not kind:
             return node
         method = "name" if kind == "global" else kind
         return self.here(node, method, self.mangle(node.id), node)
@@ -360,7 +360,8 @@ class _Rewriter:
     def UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if isinstance(node.op, ast.Not):
             return self.send(node, "not_", self.visit(node.operand))
-        if isinstance(node.operand, ast.Constant):
+        number = type(getattr(node.operand, "value", None)) in (int, float, complex)
+        if number and isinstance(node.op, ast.USub):
             return node
         return self.send(node, "unary", SYMBOL[type(node.op)], self.visit(node.operand))
 
@@ -382,7 +383,7 @@ class _Rewriter:
         """
         match node:
             case ast.BoolOp(op=op, values=[*values, last]):
-                own = way if way == "truth" else "both" if isinstance(op, ast.And) else "either"
+                own = "both" if isinstance(op, ast.And) else "either"
                 operands = [self.decide(value, own) for value in values]
                 return _changed(node, values=[*operands, self.decide(last, way)])
             case ast.IfExp(body=body, orelse=orelse):
@@ -398,8 +399,8 @@ class _Rewriter:
                 left = self.send(left, "link", self.visit(left))
                 less = [ast.Lt() for _ in operators]
                 return _changed(node, left=left, ops=less, comparators=links)
-            case ast.UnaryOp(op=ast.Not()) if way == "truth":
-                return _changed(node, operand=self.decide(node.operand, way))
+            case ast.UnaryOp(op=ast.Not(), operand=operand) if way:
+                return _changed(node, operand=self.decide(operand, "truth"))
             case ast.Constant() if way == "truth":
                 return node
         value = self.visit(node)

@@ -120,8 +120,8 @@ def _functions(tree: ast.AST, name: str, line: int) -> list[tuple[FunctionNode, 
     todo: list[tuple[ast.AST, str | None]] = [(tree, None)]
     for node, private in todo:
         for child in ast.iter_child_nodes(node):
-            inside = isinstance(node, ast.ClassDef) and isinstance(child, ast.stmt)
-            around = node.name if inside else private
+            body = isinstance(child, ast.stmt)
+            around = node.name if body and isinstance(node, ast.ClassDef) else private
             start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)
             if start <= line <= getattr(child, "end_lineno", line):
                 own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from contextlib import nullcontext
 from types import FunctionType
 from typing import Any
 
@@ -224,10 +225,6 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("class C: x = len", [("unsupported", "a class statement")]),
     ("match v:\n        case int(): return len", [("unsupported", "a match statement")]),
     ("async def g(): pass", [("unsupported", "an async function")]),
-    (
-        "try: pass\n    finally: return len",
-        [("unsupported", "a finally clause with return, break or continue")],
-    ),
 ]
 
 
@@ -241,6 +238,13 @@ def test_every_method_of_the_protocol_is_told() -> None:
     """The three about variables of functions around are in the next test."""
     names = {name for _, calls in TELLS for name, *_ in calls} - {"raised out"}
     assert names | {"free", "store_free", "delete_free"} == set(PROTOCOL)
+
+
+@pytest.mark.parametrize("leave", ["return len", "break", "continue"])
+def test_a_finally_clause_that_leaves_is_not_observed(leave: str) -> None:
+    calls = told(body("for x in 'a':", "  try: len", f"  finally: {leave}"))
+    assert calls[0] == ("iterate", "a")
+    assert calls[1:] == [("unsupported", "a finally clause with return, break or continue")]
 
 
 def test_variables_around_are_told_and_those_of_the_unit_are_not() -> None:
@@ -320,9 +324,31 @@ def test_a_decorator_is_called_by_the_recorder() -> None:
     assert names == ["name", "attribute", "name", "attribute", "call", "made", "call", "call"]
 
 
+def test_a_decorated_function_is_told_as_it_is_stored() -> None:
+    calls = told(body("global g", "@o", "def g(): pass"), o=lambda g: [g.__name__])
+    assert [call[0] for call in calls] == ["name", "made", "call", "store_global"]
+    assert calls[-1] == ("store_global", "g", ["g"])
+
+
+def test_no_name_of_the_rewriter_stays_behind() -> None:
+    lines = ["(a, b), c = x = [v, 2], 3", "for d, (e, f) in [[1, [2, 3]]]: pass"]
+    lines += ["with o as (g, (h, i)): yield", "global j; import os as j; yield"]
+    text = body(*lines)
+    new = rewrite(define(text, o=nullcontext((1, (2, 3))))["f"], Native())
+    running = new([1, 2])
+    for _ in range(2):
+        next(running)
+        assert (
+            "".join(sorted(set(running.gi_frame.f_locals) - {"__recorder__", "__site__"}))
+            == "abcdefghivx"
+        )
+
+
 def test_the_new_function_is_like_the_old_one() -> None:
     text = """
 class A:
+    @(lambda f:
+      f)
     def f(self, a, b=[1], *, c={2}) -> int:
         'doc'
         return __class__, a, b, c
