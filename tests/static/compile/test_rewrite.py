@@ -313,9 +313,32 @@ def test_functions_inside_are_rewritten_and_told() -> None:
     assert is_rewritten(new.__code__)
     assert is_rewritten(inner.__code__)
     assert is_rewritten(inner()[1].__code__)
-    other = Told()
-    assert rewrite(inner, other)()[1]() is int
-    assert [call[0] for call in other.calls] == ["made", "made", "name"]
+
+
+def test_a_function_made_in_a_rewritten_one_is_rewritten_anew() -> None:
+    """To a later call the variables of the one that made it are outside."""
+    text = body("x = [v]", "def g(n):", "  return lambda: (x, n, lambda: (x, n, v))", "return g")
+    new = rewrite(define(text)["f"], Told())
+    g, later, last, end = new(1), Told(), Told(), Told()
+    inner = rewrite(g, later)(2)
+    assert inner()[:2] == ([1], 2)
+    assert [call[1:] for call in later.calls if call[0] == "free"] == [(g, "x", [1])]
+    innermost = rewrite(inner, last)()[2]
+    assert [call[2] for call in last.calls if call[0] == "free"] == ["x", "n"]
+    assert rewrite(innermost, end)() == ([1], 2, 1)
+    assert [call[2] for call in end.calls if call[0] == "free"] == ["x", "n", "v"]
+    assert all(is_rewritten(function.__code__) for function in (g, inner, innermost))
+
+
+def test_functions_that_stayed_native_are_not_taken_for_rewritten() -> None:
+    lines = ["class C:", "  def m(self): return len", "match v:", "  case 1: n = lambda: len"]
+    C, n, h = rewrite(define(body(*lines, "return C, n, lambda: len"))["f"], Native())(1)
+    assert is_rewritten(h.__code__)
+    for function in (C.m, n):
+        assert not is_rewritten(function.__code__)
+        recorder = Told()
+        rewrite(function, recorder)(*[1] * function.__code__.co_argcount)
+        assert [call[0] for call in recorder.calls] == ["name"]
 
 
 def test_a_decorator_is_called_by_the_recorder() -> None:
