@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
-from oneflow_lite.static.compile.source import FunctionNode, Node, find
+from oneflow_lite.static.compile.source import FunctionNode, Node, NoSource, find, pick
 
 SYMBOLS = "+ - * / // % ** @ << >> & | ^ == != < <= > >= is in".split() + ["is not", "not in"]
 _parsed: list[Any] = [ast.parse(f"a {symbol} b", mode="eval").body for symbol in SYMBOLS]
@@ -42,7 +42,7 @@ class Unsupported(Exception):
 
 # By identity, since code objects of two files may be equal; entries go with their keys.
 _codes: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
-_rewritten: dict[int, weakref.ref[CodeType]] = {}
+_rewritten: dict[int, tuple[weakref.ref[CodeType], weakref.ref[CodeType]]] = {}
 
 
 def is_rewritten(code: CodeType) -> bool:
@@ -53,21 +53,25 @@ def is_rewritten(code: CodeType) -> bool:
 def rewrite(function: FunctionType, recorder: object) -> FunctionType:
     """Return `function` with all that it does with what is outside going through `recorder`.
 
-    A function that was rewritten before gets the new recorder. Raises `NoSource` or `Unsupported`.
+    A function that was made inside of a rewritten one is rewritten anew: to it, variables of that
+    one are outside. Raises `NoSource` or `Unsupported`.
     """
     code = function.__code__
+    key = id(code)
+    if key not in _codes:
+        whole = _rewritten[key][1]() if key in _rewritten else code
+        if whole is None:
+            raise NoSource(f"the code around {code.co_qualname!r} is no longer there")
+        node = find(whole, function.__globals__)
+        new = _compile(node if whole is code else pick(code, node), code)
+        _register(new, weakref.ref(whole))
+        _codes[key] = weakref.ref(code, lambda _: _codes.pop(key, None)), new
+    new = _codes[key][1]
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    if not is_rewritten(code):
-        key = id(code)
-        if key not in _codes:
-            new = _compile(find(code, function.__globals__), code)
-            _codes[key] = weakref.ref(code, lambda _: _codes.pop(key, None)), new
-        code = _codes[key][1]
-        cells["__site__"] = CellType(function)
-    cells["__recorder__"] = CellType(recorder)
-    closure = tuple(cells[name] for name in code.co_freevars)
+    cells |= {"__site__": CellType(function), "__recorder__": CellType(recorder)}
+    closure = tuple(cells[name] for name in new.co_freevars)
     names = function.__globals__, function.__name__, function.__defaults__
-    new_function = FunctionType(code, *names, closure)
+    new_function = FunctionType(new, *names, closure)
     new_function.__kwdefaults__ = function.__kwdefaults__
     new_function.__qualname__ = function.__qualname__
     return new_function
@@ -75,7 +79,7 @@ def rewrite(function: FunctionType, recorder: object) -> FunctionType:
 
 def _compile(node: Node, code: CodeType) -> CodeType:
     """Compile a rewritten tree in a factory whose parameters are the function's free variables."""
-    free = (*code.co_freevars, "__recorder__", "__site__")
+    free = dict.fromkeys([*code.co_freevars, "__recorder__", "__site__"])
     if not all(name.isidentifier() for name in free):
         raise Unsupported("a function among annotations")
     source = f"def factory({', '.join(free)}): pass"
@@ -95,9 +99,7 @@ def _compile(node: Node, code: CodeType) -> CodeType:
         raise Unsupported(str(error)) from None
     for _ in range(2 if node.private is None else 3):
         (new,) = (const for const in new.co_consts if isinstance(const, CodeType))
-    new = _renamed(new, new.co_qualname, code.co_qualname)
-    _register(new)
-    return new
+    return _renamed(new, new.co_qualname, code.co_qualname)
 
 
 def _renamed(code: CodeType, old: str, new: str) -> CodeType:
@@ -114,14 +116,15 @@ def _renamed(code: CodeType, old: str, new: str) -> CodeType:
     return code.replace(co_qualname=name, co_consts=tuple(consts))
 
 
-def _register(code: CodeType) -> None:
-    """Enter a code object and those of the functions inside; class bodies are not rewritten."""
-    if code.co_flags & OPTIMIZED:
+def _register(code: CodeType, whole: weakref.ref[CodeType], partly: bool = False) -> None:
+    """Enter a code object and those of the functions inside, but not those that stayed native."""
+    partly = partly or "unsupported" in code.co_names
+    if not partly or "__recorder__" in code.co_freevars:
         key = id(code)
-        _rewritten[key] = weakref.ref(code, lambda _: _rewritten.pop(key, None))
-        for const in code.co_consts:
-            if isinstance(const, CodeType):
-                _register(const)
+        _rewritten[key] = weakref.ref(code, lambda _: _rewritten.pop(key, None)), whole
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            _register(const, whole, partly)
 
 
 def _bind(node: ast.AST, names: dict[str, str]) -> None:
@@ -317,7 +320,7 @@ class _Rewriter:
 
     def Name(self, node: ast.Name) -> ast.expr:
         kind = self.kind(node.id)
-        if not kind or node.id == "__debug__":
+        if not kind:
             return node
         method = "name" if kind == "global" else kind
         return self.here(node, method, self.mangle(node.id), node)
@@ -369,7 +372,8 @@ class _Rewriter:
     def UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if isinstance(node.op, ast.Not):
             return self.send(node, "not_", self.visit(node.operand))
-        if isinstance(node.operand, ast.Constant):
+        number = type(getattr(node.operand, "value", None)) in (int, float, complex)
+        if number and isinstance(node.op, ast.USub):
             return node
         return self.send(node, "unary", SYMBOL[type(node.op)], self.visit(node.operand))
 
@@ -391,7 +395,7 @@ class _Rewriter:
         """
         match node:
             case ast.BoolOp(op=op, values=[*values, last]):
-                own = way if way == "truth" else "both" if isinstance(op, ast.And) else "either"
+                own = "both" if isinstance(op, ast.And) else "either"
                 operands = [self.decide(value, own) for value in values]
                 return _changed(node, values=[*operands, self.decide(last, way)])
             case ast.IfExp(body=body, orelse=orelse):
@@ -407,8 +411,8 @@ class _Rewriter:
                 left = self.send(left, "link", self.visit(left))
                 less = [ast.Lt() for _ in operators]
                 return _changed(node, left=left, ops=less, comparators=links)
-            case ast.UnaryOp(op=ast.Not()) if way == "truth":
-                return _changed(node, operand=self.decide(node.operand, way))
+            case ast.UnaryOp(op=ast.Not(), operand=operand) if way:
+                return _changed(node, operand=self.decide(operand, "truth"))
             case ast.Constant() if way == "truth":
                 return node
         value = self.visit(node)

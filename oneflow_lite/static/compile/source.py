@@ -28,7 +28,7 @@ class NoSource(Exception):
 class Node(NamedTuple):
     """The syntax tree of one function and what it takes to compile it as it was."""
 
-    tree: FunctionNode
+    tree: Any  # a FunctionNode
     private: str | None  # the class whose name goes into names like `__x`
     filename: str
     flags: int  # of `from __future__ import …`
@@ -50,7 +50,12 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     else:
         what = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
         raise NoSource(f"{name!r} {what}")
-    found = _functions(tree, code.co_name, line)
+    return pick(code, Node(tree, None, filename, flags))
+
+
+def pick(code: CodeType, around: Node) -> Node:
+    """Return the function in `around`, or that itself, whose name, line and columns `code` has."""
+    found = _functions(around, code.co_name, code.co_firstlineno)
     places = [
         ((line, column), (end_line, end_column))
         for line, end_line, column, end_column in code.co_positions()
@@ -60,17 +65,17 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
         and (line, column) != (end_line, end_column)
     ]
     if len(found) > 1 and places:  # lambdas: the innermost one in whose body all of them are
-        spans = {_span(entry[0].body): entry for entry in found if isinstance(entry[0], ast.Lambda)}
-        around = [
+        spans = {_span(node.tree.body): node for node in found if isinstance(node.tree, ast.Lambda)}
+        inside = [
             span
             for span in spans
             if all(span[0] <= start and end <= span[1] for start, end in places)
         ]
-        found = [spans[max(around)]] if around else []
+        found = [spans[max(inside)]] if inside else []
     if len(found) != 1:
         what = "cannot be told from others on its line" if found else "is no function"
-        raise NoSource(f"{name!r} in {filename!r} {what}")
-    return Node(*found[0], filename, flags)
+        raise NoSource(f"{code.co_qualname!r} in {code.co_filename!r} {what}")
+    return found[0]
 
 
 def forget() -> None:
@@ -114,20 +119,20 @@ def _same(left: CodeType, right: CodeType) -> bool:
     )
 
 
-def _functions(tree: ast.AST, name: str, line: int) -> list[tuple[FunctionNode, str | None]]:
-    """The functions of a name that begin at a line, each with the class around it."""
-    found: list[tuple[FunctionNode, str | None]] = []
-    todo: list[tuple[ast.AST, str | None]] = [(tree, None)]
+def _functions(around: Node, name: str, line: int) -> list[Node]:
+    """The functions of a name that begin at a line."""
+    found: list[Node] = []
+    todo: list[tuple[Any, str | None]] = [(ast.Module([around.tree], []), around.private)]
     for node, private in todo:
         for child in ast.iter_child_nodes(node):
-            inside = isinstance(node, ast.ClassDef) and isinstance(child, ast.stmt)
-            around = getattr(node, "name", private) if inside else private
+            statement = isinstance(child, ast.stmt)
+            inner = node.name if statement and isinstance(node, ast.ClassDef) else private
             start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)
             if start <= line <= getattr(child, "end_lineno", line):
                 own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
                 if isinstance(child, FunctionNode) and own == name and start == line:
-                    found.append((child, around))
-                todo.append((child, around))
+                    found.append(around._replace(tree=child, private=inner))
+                todo.append((child, inner))
     return found
 
 

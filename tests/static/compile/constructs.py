@@ -5,11 +5,13 @@ Like `workloads.py` this imports nothing but the standard library: every interpr
 
 from __future__ import annotations
 
+import dis
 import linecache
 import re
 import sys
 import types
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,31 @@ def run(function: Callable[..., Any], log: list[Any]) -> list[str]:
     return [text for text, again in zip(texts, twice, strict=True) if not again]
 
 
+# What no rewritten function does itself; each of these is asked of the recorder.
+_ASKED = """
+BINARY_OP UNARY_NEGATIVE UNARY_INVERT UNARY_POSITIVE CONTAINS_OP IS_OP
+BINARY_SUBSCR BINARY_SLICE STORE_SLICE DELETE_SUBSCR STORE_ATTR DELETE_ATTR
+""".split()
+
+
+def native(code: types.CodeType) -> Iterator[str]:
+    """The steps of a rewritten function that are not asked of its recorder."""
+    if "unsupported" in code.co_names:  # what follows that stays as it is
+        return
+    steps = list(dis.get_instructions(code))
+    for before, step in pairwise(steps):
+        what = f"{step.opname} {step.argval} at {step.positions.lineno}"
+        if step.opname in _ASKED or (step.opname == "COMPARE_OP" and step.argval != "<"):
+            yield what
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and before.argval != "__recorder__":
+            yield what
+        if step.opname == "LOAD_GLOBAL" and before.argval != step.argval:
+            yield what
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from native(constant)
+
+
 def differences(rewrite: Callable[..., Any], recorder: object) -> list[Any]:
     """Those of the constructs that behave differently when rewritten."""
     different = []
@@ -141,8 +168,9 @@ def differences(rewrite: Callable[..., Any], recorder: object) -> list[Any]:
         else:
             new = rewrite(function, recorder)
         found = run(new, observed)
-        if expected != found:
-            different.append([text, expected, found])
+        left = [*native((new.__func__ if isinstance(new, types.MethodType) else new).__code__)]
+        if expected != found or left:
+            different.append([text, expected, found, left])
     return different
 
 
@@ -535,6 +563,22 @@ class B(A):
     @classmethod
     def f(cls, v): return super().__init_subclass__(), cls.__mro__[1].__name__
 f = B.f
+
+eval = locals = v('l')
+return locals(), eval(1)
+
+a = [len for len in v('a')], len is len
+return a, [(b, [b for b in [c]]) for c in [1] if (b := c)]
+
+class A:
+    def f(self, v):
+        class B:
+            def m(self): return 1
+        def g():
+            class C: pass
+            return C
+        return B.__qualname__, B.m.__qualname__, g().__qualname__, g.__qualname__
+f = A().f
 
 def super(): return 'mine'
 def eval(x): return x.y

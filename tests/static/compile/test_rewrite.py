@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from contextlib import nullcontext
 from types import FunctionType
 from typing import Any
 
@@ -224,10 +225,6 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("class C: x = len", [("unsupported", "a class statement")]),
     ("match v:\n        case int(): return len", [("unsupported", "a match statement")]),
     ("async def g(): pass", [("unsupported", "an async function")]),
-    (
-        "try: pass\n    finally: return len",
-        [("unsupported", "a finally clause with return, break or continue")],
-    ),
 ]
 
 
@@ -241,6 +238,13 @@ def test_every_method_of_the_protocol_is_told() -> None:
     """The three about variables of functions around are in the next test."""
     names = {name for _, calls in TELLS for name, *_ in calls} - {"raised out"}
     assert names | {"free", "store_free", "delete_free"} == set(PROTOCOL)
+
+
+@pytest.mark.parametrize("leave", ["return len", "break", "continue"])
+def test_a_finally_clause_that_leaves_is_not_observed(leave: str) -> None:
+    calls = told(body("for x in 'a':", "  try: len", f"  finally: {leave}"))
+    assert calls[0] == ("iterate", "a")
+    assert calls[1:] == [("unsupported", "a finally clause with return, break or continue")]
 
 
 def test_variables_around_are_told_and_those_of_the_unit_are_not() -> None:
@@ -309,9 +313,32 @@ def test_functions_inside_are_rewritten_and_told() -> None:
     assert is_rewritten(new.__code__)
     assert is_rewritten(inner.__code__)
     assert is_rewritten(inner()[1].__code__)
-    other = Told()
-    assert rewrite(inner, other)()[1]() is int
-    assert [call[0] for call in other.calls] == ["made", "made", "name"]
+
+
+def test_a_function_made_in_a_rewritten_one_is_rewritten_anew() -> None:
+    """To a later call the variables of the one that made it are outside."""
+    text = body("x = [v]", "def g(n):", "  return lambda: (x, n, lambda: (x, n, v))", "return g")
+    new = rewrite(define(text)["f"], Told())
+    g, later, last, end = new(1), Told(), Told(), Told()
+    inner = rewrite(g, later)(2)
+    assert inner()[:2] == ([1], 2)
+    assert [call[1:] for call in later.calls if call[0] == "free"] == [(g, "x", [1])]
+    innermost = rewrite(inner, last)()[2]
+    assert [call[2] for call in last.calls if call[0] == "free"] == ["x", "n"]
+    assert rewrite(innermost, end)() == ([1], 2, 1)
+    assert [call[2] for call in end.calls if call[0] == "free"] == ["x", "n", "v"]
+    assert all(is_rewritten(function.__code__) for function in (g, inner, innermost))
+
+
+def test_functions_that_stayed_native_are_not_taken_for_rewritten() -> None:
+    lines = ["class C:", "  def m(self): return len", "match v:", "  case 1: n = lambda: len"]
+    C, n, h = rewrite(define(body(*lines, "return C, n, lambda: len"))["f"], Native())(1)
+    assert is_rewritten(h.__code__)
+    for function in (C.m, n):
+        assert not is_rewritten(function.__code__)
+        recorder = Told()
+        rewrite(function, recorder)(*[1] * function.__code__.co_argcount)
+        assert [call[0] for call in recorder.calls] == ["name"]
 
 
 def test_a_decorator_is_called_by_the_recorder() -> None:
@@ -320,9 +347,31 @@ def test_a_decorator_is_called_by_the_recorder() -> None:
     assert names == ["name", "attribute", "name", "attribute", "call", "made", "call", "call"]
 
 
+def test_a_decorated_function_is_told_as_it_is_stored() -> None:
+    calls = told(body("global g", "@o", "def g(): pass"), o=lambda g: [g.__name__])
+    assert [call[0] for call in calls] == ["name", "made", "call", "store_global"]
+    assert calls[-1] == ("store_global", "g", ["g"])
+
+
+def test_no_name_of_the_rewriter_stays_behind() -> None:
+    lines = ["(a, b), c = x = [v, 2], 3", "for d, (e, f) in [[1, [2, 3]]]: pass"]
+    lines += ["with o as (g, (h, i)): yield", "global j; import os as j; yield"]
+    text = body(*lines)
+    new = rewrite(define(text, o=nullcontext((1, (2, 3))))["f"], Native())
+    running = new([1, 2])
+    for _ in range(2):
+        next(running)
+        assert (
+            "".join(sorted(set(running.gi_frame.f_locals) - {"__recorder__", "__site__"}))
+            == "abcdefghivx"
+        )
+
+
 def test_the_new_function_is_like_the_old_one() -> None:
     text = """
 class A:
+    @(lambda f:
+      f)
     def f(self, a, b=[1], *, c={2}) -> int:
         'doc'
         return __class__, a, b, c

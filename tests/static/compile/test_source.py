@@ -136,6 +136,21 @@ def test_a_file_that_was_edited(tmp_path: Path) -> None:
         find(old.f.__code__)
 
 
+def test_a_file_that_was_edited_in_names_and_columns_only(tmp_path: Path) -> None:
+    path = tmp_path / "renamed.py"
+    lines = "class A:\n    def f(self): return 1 + self\n    def g(self): return 1 + self\n"
+    path.write_text(lines)
+    old = load(path)
+    path.write_text(lines.replace("A", "B"))
+    with pytest.raises(NoSource, match=r"'A\.f' differs"):
+        find(old.A.f.__code__)
+    path.write_text(lines.replace("f(self): return 1 + self", "f(self): return 1  + self"))
+    os.utime(path, (1, 1))
+    with pytest.raises(NoSource, match=r"'A\.f' differs"):
+        find(old.A.f.__code__)
+    assert text(old.A.g) == "def g(self):\n    return 1 + self"
+
+
 def test_a_module_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "archive.zip"
     with zipfile.ZipFile(archive, "w") as file:

@@ -7,6 +7,7 @@ constructs of `constructs.py` run with them.
 
 from __future__ import annotations
 
+import builtins
 import gc
 import json
 import os
@@ -35,6 +36,19 @@ class Entering(Native):
     def __init__(self) -> None:
         self.entered: set[types.CodeType] = set()
         self.refused: dict[str, str] = {}
+        self.native: set[str] = set()
+
+    def name(self, site: types.FunctionType, name: str, value: Any) -> Any:
+        assert value is site.__globals__.get(name, vars(builtins).get(name))
+        return value
+
+    def free(self, site: types.FunctionType, name: str, value: Any) -> Any:
+        cells = dict(zip(site.__code__.co_freevars, site.__closure__ or (), strict=True))
+        assert value is cells[name].cell_contents
+        return value
+
+    def looks_at_frame(self, site: types.FunctionType, name: str, function: Any) -> bool:
+        return super().looks_at_frame(site, name, self.name(site, name, function))
 
     def enter(self, function: Any) -> Any:
         """The function rewritten, where it is one of the library or of this file."""
@@ -51,6 +65,9 @@ class Entering(Native):
         except (NoSource, Unsupported) as error:
             self.refused[code.co_qualname] = str(error)
             return function
+        if code not in self.entered and len(self.entered) % 3 == 0:  # to disassemble takes long
+            steps = constructs.native(new.__code__)
+            self.native |= {f"{code.co_qualname}: {step}" for step in steps}
         self.entered.add(code)
         return new
 
@@ -144,6 +161,7 @@ def main() -> None:
         "constructs": len(constructs.CONSTRUCTS),
         "entered": len(recorder.entered),
         "refused": recorder.refused,
+        "native": sorted(recorder.native),
         "different": different,
     }
     print(json.dumps(report))
