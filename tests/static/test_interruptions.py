@@ -186,6 +186,8 @@ class Tracer:
         ("assigned_gradients", "straight_line", 1),
         ("two_optimizers", "straight_line", 5),
         ("only_forward", "straight_line", 3),
+        ("effects", "straight_line", 1),
+        ("effects_written_twice", "straight_line", 3),
         ("handlers", "work_queue", 83),
     ],
 )
@@ -216,7 +218,7 @@ def copied(name: str) -> int:
 @pytest.mark.parametrize(
     ("name", "count"),
     [("adam_step", 0), ("only_forward", 0), ("sums_of_gradients", 0), ("dropout_and_statistics", 3),
-     ("handlers", 2), ("two_optimizers", 1)],
+     ("handlers", 2), ("two_optimizers", 1), ("effects", 0), ("effects_written_twice", 1)],
 )  # fmt: skip
 def test_what_is_copied(name: str, count: int) -> None:
     """What is written before the last gradient is there, or the last handler has gone."""
