@@ -218,10 +218,13 @@ def copied(name: str) -> int:
 @pytest.mark.parametrize(
     ("name", "count"),
     [("adam_step", 0), ("only_forward", 0), ("sums_of_gradients", 0), ("dropout_and_statistics", 3),
-     ("handlers", 2), ("two_optimizers", 1), ("effects", 0), ("effects_written_twice", 1)],
+     ("handlers", 2), ("two_optimizers", 1), ("effects", 1), ("effects_written_twice", 1)],
 )  # fmt: skip
 def test_what_is_copied(name: str, count: int) -> None:
-    """What is written before the last gradient is there, or the last handler has gone."""
+    """What is written before the last gradient is there, or the last handler has gone.
+
+    In `effects` it is the target of the first update, whose result is computed there.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert copied(name) == count
