@@ -95,6 +95,7 @@ class World:
         self.log: list[Any] = []
         with_device = lambda *shape: flow.randn(*shape).to(device)  # noqa: E731
         self.function, self.args, self.tensors = make(self.log, with_device)
+        self.places = self.log.pop() if self.log else None
 
     def settle(self, function: Callable[..., Any]) -> None:
         """Call until all is there that first calls make, and take note of how it is then."""
@@ -111,6 +112,8 @@ class World:
         """Begin from the kept state; return what a call gives or raises, and what it leaves."""
         flow.manual_seed(1)
         self.log.clear()
+        if self.places is not None:
+            self.places.take()
         for t, array, g, grad in zip(
             self.everything(), self.kept, self.grads, self.kept_grads, strict=True
         ):
@@ -136,6 +139,8 @@ class World:
                     same and grad._version - m,
                 )
             )
+        if self.places is not None:
+            self.log.append(self.places.take())
         state = flow.random.get_rng_state()["state"]["state"]
         return result, left, list(self.log), state
 
@@ -308,6 +313,67 @@ def only_forward(log: list[Any], randn: Any) -> Any:
     """Nothing outside changes."""
     w = randn(3, 3).requires_grad_()
     return (lambda x: ((x @ w).tanh().exp(), x.sum())), (randn(2, 3),), lambda: [w]
+
+
+class Places:
+    """Attributes, items and counters outside; a world notes at the end of a call what they hold."""
+
+    def __init__(self) -> None:
+        self.steps = {"done": 0}
+        self.take()
+
+    def take(self) -> Any:
+        """Return what they hold, and begin anew."""
+        found = {name: _plain(value) for name, value in vars(self).items()}
+        found["steps"] = dict(self.steps)
+        self.calls, self.last, self.output, self.steps["done"] = 0, 0.0, None, 0
+        return found
+
+
+@world
+def effects(log: list[Any], randn: Any) -> Any:
+    """Attributes, items and counters that are written between gradients and updates."""
+    w, v = randn(3).requires_grad_(), randn(3).requires_grad_()
+    optimizer = flow.optim.SGD([w, v], lr=0.1)
+    here = Places()
+    log.append(here)
+
+    def step(x: Any) -> Any:
+        here.calls += 1
+        optimizer.zero_grad()
+        y = (w * v * x).tanh()
+        loss = y.sum()
+        here.output = y.detach() * 2
+        loss.backward()
+        here.steps["done"] += 1
+        with flow.no_grad():
+            w.sub_(w.grad, alpha=0.1)
+            here.calls += 1
+            v.sub_(v.grad, alpha=0.1)
+        here.last = loss.item()
+        here.steps["done"] += 2
+
+    return step, (randn(3),), lambda: [w, v]
+
+
+@world
+def effects_written_twice(log: list[Any], randn: Any) -> Any:
+    """A place that is written again later, and one that keeps a graph."""
+    w, count = randn(3).requires_grad_(), randn(1)
+    here = Places()
+    log.append(here)
+
+    def step(x: Any) -> Any:
+        here.calls = 1
+        count.add_(1)
+        here.calls = 2
+        here.last = 3.0
+        count.add_(1)
+        here.output = (w * x).sum().detach()
+        here.last = 4.0
+        count.add_(x.sum())
+
+    return step, (randn(3),), lambda: [w, count]
 
 
 def _state(optimizer: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.tensor import Tensor
 
 ndarray = np.ndarray
@@ -128,10 +129,3 @@ def _owner(array: Any) -> Any:
     while type(array.base) is ndarray:
         array = array.base
     return array if array.base is None else array.base
-
-
-def overlap(a: Any, b: Any) -> bool:
-    """Return whether two arrays may share memory."""
-    if isinstance(a, ndarray) and isinstance(b, ndarray):
-        return bool(np.may_share_memory(a, b))
-    return _owner(a) is _owner(b)

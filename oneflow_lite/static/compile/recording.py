@@ -25,7 +25,7 @@ from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.compile import judge as judging
 from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, Differentiated
 from oneflow_lite.static.compile.finish import Join, make_finish
-from oneflow_lite.static.compile.memory import MemoryClasses, overlap
+from oneflow_lite.static.compile.memory import MemoryClasses
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.compile.recovery import Recovery, Written, written_tensor
 from oneflow_lite.static.compile.results import Made, NotReplayable, Results
@@ -33,6 +33,7 @@ from oneflow_lite.static.compile.stages import Stage, stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.storage import Storage

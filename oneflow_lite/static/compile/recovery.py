@@ -73,6 +73,7 @@ class Recovery:
         for op, following in zip(reversed(ops), [None, *reversed(ops)], strict=False):
             self._numbers[op] = op.number if op.number >= 0 else self._numbers[following]
         later = [op for op in ops if self._numbers[op] >= self._settled]
+        core.runner.divides_at = later[0] if later else None
         self._kept = self._places(op for op in ops if op not in later)
         self._all = self._places(ops)
         # What NumPy computes in place is lost when it then raises a warning.

@@ -204,16 +204,17 @@ class _Graphs:
         self.steps, self.ops = [], []
         batch: list[Instruction] = []
         for instruction in [*self.runner.body, None]:
-            if instruction is not None and not self._runs_between(instruction):
-                batch.append(instruction)
-                continue
-            if batch:
+            between = instruction is None or self._runs_between(instruction)
+            divides = instruction is not None and instruction.op is self.runner.divides_at
+            if batch and (between or divides):
                 refused = self._capture_batch(batch)
                 if refused is not None:
                     return refused
                 batch = []
-            if instruction is not None:
+            if instruction is not None and between:
                 self._add(self._between(instruction), [instruction])
+            elif instruction is not None:
+                batch.append(instruction)
         return None
 
     def _capture_batch(self, batch: list[Instruction]) -> str | None:

@@ -45,9 +45,12 @@ class Runner(ABC):
     ----------
     in_order : bool
         Whether ops run one after the other, as they were recorded.
+    divides_at : OpDesc or None
+        An op that must not run in one step with those before it; to be set before the first run.
     """
 
     in_order = True
+    divides_at: OpDesc | None = None
 
     def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
         """Run once; see `InterpreterCore.run`."""

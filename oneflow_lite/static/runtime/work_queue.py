@@ -21,6 +21,7 @@ from typing import Any
 
 from oneflow_lite.errors import FlowError
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.addresses import bounds
 from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.dependencies import DIRECT
 from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
@@ -309,28 +310,18 @@ def _serve() -> None:
 def _overlap(core: Analysis, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
     """Whether memory that a run writes was given under two names."""
     given = dict(zip((*core.plan.feeds, *core.external_names), (*feeds, *externals), strict=True))
-    bounds = sorted(
-        (*_bounds(array), name in core.written)
+    places = sorted(
+        (*bounds(array), name in core.written)
         for name, array in given.items()
         if array is not None and array.size
     )
     end, end_of_written = -1, -1
-    for low, high, written in bounds:
+    for low, high, written in places:
         if low < (end if written else end_of_written):
             return True
         end = max(end, high)
         end_of_written = max(end_of_written, high if written else -1)
     return False
-
-
-def _bounds(array: Any) -> tuple[int, int]:
-    """Return the first address of an array, and the one after its last."""
-    pointer = getattr(array.data, "ptr", None)
-    low = high = array.__array_interface__["data"][0] if pointer is None else pointer
-    for size, stride in zip(array.shape, array.strides, strict=True):
-        reach = (size - 1) * stride
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high + array.itemsize
 
 
 def _forget() -> None:

@@ -184,11 +184,12 @@ def test_compiled_training_step(mode, monkeypatch):
     for _ in range(4):
         compiled(x)
     fuse = fused_recordings(monkeypatch, compiled)
-    kept = [t.numpy().copy() for t in step.state()]
+    kept, grad = [t.numpy().copy() for t in step.state()], step.state()[0].grad
     hits = compiled.explain().hits
 
     def restore():
         flow.manual_seed(0)
+        step.state()[0].grad = grad  # zero_grad() looks whether there is one
         with flow.no_grad():
             for t, array in zip(step.state(), kept, strict=True):
                 t.numpy()[...] = array
