@@ -73,7 +73,11 @@ _LEAVES = tuple(
     """.split()
 )
 _ASKED = ("storage_offset", "is_inference", "is_pinned", "is_shared")  # methods of tensors
-_ENTERED = ("oneflow_lite.optim.lr_scheduler", "oneflow_lite.optim.swa_utils")
+_ENTERED = (
+    "oneflow_lite.optim.lr_scheduler",
+    "oneflow_lite.optim.swa_utils",
+    "oneflow_lite.static.graph",
+)
 # Builtins that answer with nothing but what they are given, once that is read through and through.
 _PURE = {
     vars(builtins)[name]
