@@ -259,16 +259,21 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
             o.call(post, args[0], *extra)
         return None
     if is_new or (written and f.__name__ in ("__eq__", "__repr__", "_asdict", "_replace")):
-        if not is_new and not all(map(o.settled, _fields(args))):
+        if not is_new and not _settled_fields(o, *args):
             o.refuse(f"it calls {f.__qualname__}")
         return o.local(f(*args, **kwargs))
     o.refuse(f"{f.__qualname__}() has no source")
     return f(*args, **kwargs)
 
 
-def _fields(values: Any) -> Iterator[Any]:
-    for value in values:
-        yield from (lookup.fields_of(value) or {}).values()
+def _settled_fields(o: Observer, *values: Any) -> bool:
+    """Read all attributes of objects; return whether no code of a user's is in them."""
+    found = [
+        o.child(value, each, f".{name}", f".{name}")
+        for value in values
+        for name, each in (lookup.fields_of(value) or {}).items()
+    ]
+    return all(map(o.settled, found))
 
 
 def _bind(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -556,7 +561,7 @@ def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     for i, value in enumerate(given):
         if is_a(value, (FunctionType, MethodType, functools.partial)) or is_atom(value):
             continue
-        if f in _ITERATING and (type(value) in _USERS_ITERABLES or not o.settled(value)):
+        if f in _ITERATING and not o.settled(value):
             given[i] = value = o.iterate(value)
             given[i] = o.local(list(value)) if f is not next else value
             o.settled(given[i])
@@ -573,7 +578,6 @@ def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return o.local(f(*given, **kwargs))
 
 
-_USERS_ITERABLES: set[type] = set()
 _ITERATING = {
     list, tuple, set, frozenset, sum, max, min, sorted, any, all, enumerate, zip, map, filter,
     reversed, dict, itertools.chain, itertools.product, itertools.islice, itertools.repeat,
@@ -598,6 +602,8 @@ def _length(o: Observer, value: Any) -> int:
                 f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`"
             )
         return len(value)
+    if is_a(value, np.ndarray):
+        lookup.check_array(o, value)
     if is_atom(value) or is_a(value, np.ndarray):
         return len(value)
     owner = lookup.static(type(value), "__len__")[0]
@@ -889,8 +895,8 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
                 found = special(o, x, name, y)
                 if found is not NotImplemented:
                     return found
-            else:
-                o.settled_fields(x) if hasattr(o, "settled_fields") else None
+            elif _settled_fields(o, a, b):  # the fields alone are compared
+                return _NATIVE.compare(op, a, b)
     if op in ("==", "!=") and _by_identity(a) and _by_identity(b):
         return identical(o, a, b) is (op == "==")
     if not (o.settled(a) and o.settled(b)):
@@ -1006,7 +1012,10 @@ def truth(o: Observer, value: Any) -> bool:
     if value is True or value is False or value is None or is_atom(value):
         return bool(value)
     if is_a(value, (Tensor, np.ndarray)):
-        o.outer(value)
+        if is_a(value, Tensor):
+            o.outer(value)
+        else:
+            lookup.check_array(o, value)
         return bool(value)
     kind = type(value)
     known = o.outer(value)
@@ -1083,7 +1092,7 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]
         member = lookup.static(type(value), name)[1]
         if type(member) is FunctionType and type(value) not in CONTAINERS:
             if _written_by_dataclass(value, name):
-                if all(map(o.settled, (lookup.fields_of(value) or {}).values())):
+                if _settled_fields(o, value):
                     return value, conversion
                 break
             if name == "__format__":
@@ -1171,6 +1180,9 @@ def _isinstance(o: Observer, value: Any, kind: Any) -> bool:
     for each in kind if type(kind) is tuple else (kind,):
         meta = type(each)
         checks = lookup.static(meta, "__instancecheck__")
+        if meta is abc.ABCMeta:  # classes may be registered with it
+            token = o.match.constant(abc.get_cache_token)
+            o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
         if is_a(each, type) and getattr(each, "_is_protocol", False):
             o.refuse("it asks whether an object follows a protocol")
         elif checks[0] not in (None, type, abc.ABCMeta) and meta.__module__.partition(".")[
@@ -1252,10 +1264,6 @@ def _id(o: Observer, value: Any) -> int:
     if not is_atom(value) and (known is None or not known.held):
         o.refuse(f"it asks for the id() of {told(value)}")
     return id(value)
-
-
-def _property(o: Observer, *args: Any, **kwargs: Any) -> Any:
-    return o.local(property(*args, **kwargs))
 
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {

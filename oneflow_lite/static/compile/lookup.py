@@ -135,7 +135,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     if kind in (FunctionType, MethodType, functools.partial):
         return _of_function(o, value, name)
     if is_a(value, (np.ndarray, np.generic)):
-        o.outer(value)
+        check_array(o, value)
         return o.local(getattr(value, name))
     return _of_instance(o, value, name)
 
@@ -378,7 +378,12 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
             return _learned(o, member.__func__, name)
         if type(member) is property and member.fget is not None:
             return o.call(_learned(o, member.fget, name), self)
-        return o.local(getattr(value, name))
+        if type(member) in (MethodDescriptorType, WrapperDescriptorType):
+            return o.local(getattr(value, name))
+        if static(type(member), "__get__")[0] is not None and not is_a(member, type):
+            o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}, by super()")
+            return getattr(value, name)
+        return o.read(member, f"{o.match.constant(cls)}.{name}", f"{cls.__name__}.{name}", True)
     return getattr(value, name)
 
 
@@ -531,7 +536,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
             o.refuse(f"it indexes with {told(key)}")
         return o.local(value[key])
     if is_a(value, np.ndarray):
-        o.outer(value)
+        check_array(o, value)
         o.settled(key)
         return o.local(value[key])
     owner, getter = static(kind, "__getitem__")
@@ -575,6 +580,12 @@ def item(o: Observer, value: Any, key: Any) -> Any:
         return o.call(_learned(o, member, "__getitem__"), value, key)
     o.refuse(f"it reads an item of {told(value)}")
     return value[key]
+
+
+def check_array(o: Observer, array: Any) -> None:
+    """Refuse a NumPy array from outside: nobody sees when its elements change."""
+    if not is_atom(array) and o.outer(array) is not None:
+        o.refuse("it looks at a NumPy array from outside")
 
 
 def _in(value: Any, key: Any) -> bool:

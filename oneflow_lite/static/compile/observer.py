@@ -750,6 +750,10 @@ class Observer(Native):
                 self.refuse(f"it unpacks {told(values)} with **")
         return values
 
+    def looks_at_frame(self, site: FunctionType, name: str, function: Any) -> bool:
+        """Tell whether a name stands for the builtin that looks at its caller's frame."""
+        return super().looks_at_frame(site, name, self.name(site, name, function))
+
     def frame_call(self, name: str, result: Any) -> Any:
         """Take the result of a builtin that looks at its caller's frame."""
         if name in ("vars", "dir", "locals"):
