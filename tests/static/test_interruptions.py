@@ -29,6 +29,8 @@ from tests.static.interruptions import (
     fuse_steps,
 )
 
+pytestmark = pytest.mark.unjudged("a kernel, or an instruction, of a number raises")
+
 by_kind = pytest.mark.parametrize("kind", [Failure, Interrupt])
 
 
