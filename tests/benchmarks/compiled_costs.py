@@ -66,7 +66,8 @@ def hit_seconds(kind: str, count: int, turns: int = 40, batch: int = 500) -> flo
         (recording,) = compiled._recordings
         feeds = [tensors[i]._data for i in recording.feed_positions]
         differences = [
-            _seconds(compiled, tensors, batch) - _seconds(recording.run, [feeds], batch)
+            _seconds(compiled, tensors, batch)
+            - _seconds(recording.core.run, [feeds, recording.externals], batch)
             for _ in range(turns)
         ]
     check_replayed(compiled)

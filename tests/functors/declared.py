@@ -14,6 +14,7 @@ import oneflow_lite as flow
 from oneflow_lite.functors.declare import DECLARATIONS, PREFIXED, Declaration
 from oneflow_lite.samples import samples
 from oneflow_lite.testing import Fixed, Sample
+from tests import texts
 
 
 @attrs.frozen
@@ -67,7 +68,8 @@ class Call:
         args, kwargs = self._map(lambda a: _Leaf(next(counter)), flow.tensor)
         given = [spell(v) for v in args] + [f"{n}={spell(v)}" for n, v in kwargs.items()]
         leaves = ", ".join(f"leaf{i}" for i in range(len(self.arrays)))
-        exec(f"def call({leaves}):\n    return function({', '.join(given)})", scope)
+        text = f"def call({leaves}):\n    return function({', '.join(given)})\n"
+        exec(compile(text, texts.named(text), "exec"), scope)
         return scope["call"]
 
     def with_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> Call:

@@ -1054,6 +1054,7 @@ def iterate(o: Observer, value: Any) -> Any:
         if o.outer(value) is not None:
             o.contents(value)
             return iter(list(owner.__iter__(value)))  # type: ignore[union-attr]
+        o.contents(value)
         return value
     if type(member) is FunctionType:
         found = special(o, value, "__iter__")

@@ -239,7 +239,7 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
         return getattr(value, name)
     owner, member = static(kind, name)
     if owner is not None:
-        if type(member) is property:
+        if is_a(member, property) and static(type(member), "__get__")[0] is property:
             _require_member(o, kind, owner, name, member)
             if member.fget is None:
                 return getattr(value, name)

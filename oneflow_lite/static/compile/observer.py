@@ -444,8 +444,11 @@ class Observer(Native):
         return value
 
     def contents(self, container: Any) -> None:
-        """Read all that a container from outside holds."""
+        """Read all that a container holds: what is in one that the call made, the call knows."""
         known = self.outer(container)
+        if known is None and type(container) in CONTAINERS and not self.refused:
+            for value in container.values() if is_a(container, dict) else container:
+                self.local(value)
         if known is None or self.refused:
             return
         kind, e, label = type(container), known.expression, known.label
