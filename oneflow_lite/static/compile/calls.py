@@ -535,13 +535,19 @@ def _settle(o: Observer, cls: type, function: Any, name: str) -> Any:
 # --- Builtins -------------------------------------------------------------------------------------
 
 
+def _called(o: Observer, function: Any) -> Any:
+    """Return what C code may call in the place of a function of a user's."""
+    users = type(function) in (FunctionType, MethodType) and not is_own(function)
+    return o.callback(function) if users else function
+
+
 def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a builtin that answers with nothing but what it is given."""
     given = list(args)
     if f in _CALLING:
-        given = [o.entered(a) if callable(a) and not is_a(a, type) else a for a in given]
+        given = [_called(o, a) for a in given]
         if "key" in kwargs and kwargs["key"] is not None:
-            kwargs = {**kwargs, "key": o.entered(kwargs["key"])}
+            kwargs = {**kwargs, "key": _called(o, kwargs["key"])}
     if f is len and len(given) == 1:
         return _length(o, given[0])
     if f in (str, bool) and len(given) == 1 and not is_atom(given[0]):
@@ -738,7 +744,7 @@ def _of_owner(
         elif name in ("add", "pop", "discard") and args:
             lookup.check_key(o, args[0])
         elif name == "sort" and kwargs.get("key") is not None:
-            kwargs = {**kwargs, "key": o.entered(kwargs["key"])}
+            kwargs = {**kwargs, "key": _called(o, kwargs["key"])}
             return bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs)
         return native()
     if is_a(owner, (np.ndarray, np.generic)) and known is None:

@@ -225,6 +225,10 @@ class Native:
         cell = (site.__closure__ or ())[site.__code__.co_freevars.index(name)]
         cell.cell_contents = self.store_free(site, name, value)
 
+    def last(self, *values: Any) -> Any:
+        """The body of a lambda, after what its starred parameters took was told."""
+        return values[-1]
+
     def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
         """The target of `owner.key += …` or `owner[key] += …`, and its value."""
         return what, owner, key, getattr(self, what)(owner, key)

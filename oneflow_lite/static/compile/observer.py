@@ -793,8 +793,9 @@ class Observer(Native):
 
     def inplace(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply an in-place operator."""
-        if type(left) is Symbol or type(right) is Symbol:
+        if type(left) is Symbol:
             return self.binary(symbol, left, right)
+        right = self.plain(right)
         self.look_at(left, right)
         return (
             super().inplace(symbol, left, right)

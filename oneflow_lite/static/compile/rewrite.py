@@ -308,9 +308,7 @@ class _Rewriter:
         taken = [argument for argument in (node.args.vararg, node.args.kwarg) if argument]
         made = [self.send(at, "made", self.name(at.arg, at)) for at in taken]
         if made and isinstance(node, ast.Lambda):
-            where = _where(node.body)
-            both = ast.Tuple([*made, body], ast.Load(), **where)
-            body = ast.Subscript(both, ast.Constant(-1, **where), ast.Load(), **where)
+            body = self.send(node.body, "last", *made, body)
         elif made:
             start = int(ast.get_docstring(node, clean=False) is not None)
             body = [*body[:start], *map(self.run, made), *body[start:]]

@@ -73,3 +73,25 @@ def classes_registered_later(compiled):
         if i == 2:
             Shape.register(Square)
         yield f(tensor(1.0))
+
+
+def written_by_an_int(compiled):
+    def scale(y, n):
+        y *= n
+        return y.sum()
+
+    f = compiled(scale)
+    for n in (2, 3, 2, 3):
+        y = tensor(1.0, 2.0)
+        yield f(y, n), y
+
+
+def function_that_map_calls(compiled):
+    def helper(x, factor=2.0):
+        return x * factor
+
+    f = compiled(lambda x: next(iter(list(map(helper, [x])))))
+    g = compiled(lambda x: x * sorted([3.0, 1.0], key=lambda v: helper(v))[0])
+    for factor in (2.0, 3.0) * 2:
+        helper.__defaults__ = (factor,)
+        yield f(tensor(1.0)), g(tensor(1.0))
