@@ -59,7 +59,7 @@ def run(source: str, counts: Counter[str]) -> list[str]:
             counts[f"calls that raised {type(error).__name__}"] += 1
 
     namespace = {**PRELUDE, "compiled": compiler, "attempt": attempt, "data": vector}
-    library = {(place, name): vars(place)[name] for place, name in PATCHED}
+    library = {(place, name): getattr(place, name) for place, name in PATCHED}
     flow.manual_seed(0)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

@@ -139,8 +139,8 @@ class _Writer:
     def statement(self, depth: int) -> None:
         ways = [self.simple] * 6
         if depth > 0:
-            ways += [self.branch, self.loop] * 2
-            ways += [self.guarded, self.inner, self.context, self.local_class]
+            ways += [self.branch, self.loop] * 3 + [self.guarded, self.inner, self.context] * 2
+            ways += [self.local_class] * self.rarely(4)
         self.pick(ways)(depth - 1)
 
     def simple(self, depth: int) -> None:

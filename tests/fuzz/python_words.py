@@ -130,10 +130,10 @@ issubclass(type(thing), Base); mode is Mode.FAST; mode == Mode.SLOW; {N} < {N} <
 None is thing.extra if hasattr(thing, 'extra') else {B}; x.shape == w.shape; x.dtype == flow.float64
 flow.is_grad_enabled(); id(x) == id(w); x in {{w: 1}}; thing in (other, None); 'a' in thing
 len(table) > 2; isinstance(numbers, list); x._base is None; x._base is w; type(w) is type(x)
-isinstance(x, nn.Parameter); bool(truthful); truthful == {{}}; lists.default_factory is list
+isinstance(x, nn.Parameter); bool(truthful); lists.default_factory is list
 net.training; net[0].weight.requires_grad; 'a' in lists; net[0].weight is w; bool(thing)
 net[0].weight.grad is None; any(w is p for p in net.parameters()); helper is chosen
-x.is_contiguous(); options == options; x.ndim == 1; thing.names is other.names; w._version == 0
+x.is_contiguous(); x.ndim == 1; thing.names is other.names; w._version == 0
 x is tensors[0]; x.memory.version == 0
 """
 
@@ -155,7 +155,7 @@ seen['k'] = {T} // del seen['k']; found.append({T}) // found.pop(); notes.sort(k
 notes.reverse(); seen.pop('zz', None); first, *others = [{T}, {T}] // found += others
 here = {{v for v in words}} // notes.append(len(here)); assert {N} < 1000
 pair = Pair({T}, {N}) // notes.append(pair.second) // found.append(pair.first)
-batch = Batch({T}, {N}) // found.append(batch.x) // notes.append(batch == batch); x = {T}; y = {T}
+batch = Batch({T}, {N}) // found.append(batch.x) // notes.append(batch.size); x = {T}; y = {T}
 x += {T}; y *= {N}; notes.append(vars(local).keys() >= {{'w'}}); notes.append(local.rate)
 a, c = {N}, {N} // a, c = c, a // notes.append((a, c)); local.note = {S}
 table_here = dict(table, z={N}) // notes.append(table_here['z']) // notes.append(list(table_here))
@@ -230,7 +230,7 @@ numbers[:] = [1.0, 2.0]; b.detach().add_(0)
 
 ARGUMENTS = """
 x=data(3); x=data(3, True); x=w; x=b; x=w[:]; x=tensors[0]; y=data(3); y=w; n=2; n=3; n=2.0; n=True
-thing=thing; thing=other; thing=Thing({n}); y=thing.w; x=b.detach(); x=nn.Parameter(data(3))
+thing=thing; thing=other; thing=Thing({n}); y=vars(thing).get('w', b); x=b.detach(); x=nn.Parameter(data(3))
 """
 
 
