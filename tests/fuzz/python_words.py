@@ -230,7 +230,8 @@ numbers[:] = [1.0, 2.0]; b.detach().add_(0)
 
 ARGUMENTS = """
 x=data(3); x=data(3, True); x=w; x=b; x=w[:]; x=tensors[0]; y=data(3); y=w; n=2; n=3; n=2.0; n=True
-thing=thing; thing=other; thing=Thing({n}); y=vars(thing).get('w', b); x=b.detach(); x=nn.Parameter(data(3))
+thing=thing; thing=other; thing=Thing({n}); y=vars(thing).get('w', b); x=b.detach()
+x=nn.Parameter(data(3))
 """
 
 
