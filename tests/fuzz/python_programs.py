@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from tests.fuzz import python_words as words
 from tests.fuzz.python_words import lines
 
-CALLS = 5
+CALLS = 4
 NUMBERS = ["0.5", "1.5", "2.0", "3", "1"]
 VALUES = {
     "T": lines(words.TENSORS),

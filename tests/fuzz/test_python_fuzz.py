@@ -33,12 +33,12 @@ def test_programs_do_the_same_compiled(chunk):
     assert counts["programs"] == SIZE
     assert counts["calls judged"] == SIZE * CALLS
     assert counts["programs with a replay"] > SIZE / 8
-    assert sum(n for what, n in counts.items() if "raised" in what) < SIZE * CALLS / 3
+    assert sum(n for what, n in counts.items() if "raised" in what) < SIZE * CALLS / 2
 
 
 def test_a_seed_always_writes_the_same_program():
     assert write(3) == write(3) != write(4)
-    for seed in range(300):
+    for seed in range(60):
         compile(write(seed), "<program>", "exec")
 
 
@@ -50,7 +50,7 @@ class Remembering:
 
     def __call__(self, **given: Any) -> Any:
         if judging.current.is_free():
-            return judging.current(self, (), given, (), ())
+            return judging.current(self, (), given, None, ())
         self.hits += 1
         self.found = self.found or [self.__wrapped__(**given)]
         return self.found[0]
