@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: run many random programs, on several sides or compiled."""
+"""`python -m tests.fuzz`: run many random programs, on several sides, compiled and judged."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import argparse
 import multiprocessing
 import sys
 from collections import Counter
+from collections.abc import Callable
 from multiprocessing.pool import Pool
 
-from tests.fuzz import campaign, compiled
+from tests.fuzz import campaign, compiled, python_judged, python_programs
 from tests.fuzz.compiled_programs import write
 from tests.fuzz.verdict import torch
 
 CHUNK = 250
+Attempt = Callable[[tuple[int, int]], tuple[int, Counter[str], list[str]]]
 
 
 def main() -> int:
@@ -21,15 +23,23 @@ def main() -> int:
     parser.add_argument(
         "--compiled", type=int, default=5_000, help="how many for flow.compile (default 5000)"
     )
+    parser.add_argument(
+        "--python", type=int, default=2_000, help="how many of random Python (default 2000)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the first programs (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--show", type=int, help="show and run the compiled program of a seed")
+    parser.add_argument("--show-python", type=int, help="the same of random Python")
     options = parser.parse_args()
     if options.show is not None:
-        return show(options.show)
+        return show(options.show, write, compiled.attempt)
+    if options.show_python is not None:
+        return show(options.show_python, python_programs.write, python_judged.attempt)
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
         failed = run_eager(pool, options.programs, options.seed)
-        return run_compiled(pool, options.compiled, options.seed) or failed
+        failed |= run_compiled(pool, options.compiled, options.seed, "programs", compiled.attempt)
+        kind, attempt = "programs of random Python", python_judged.attempt
+        return failed | run_compiled(pool, options.python, options.seed, kind, attempt)
 
 
 def chunks(count: int) -> list[int]:
@@ -57,29 +67,30 @@ def run_eager(pool: Pool, count: int, seed: int) -> int:
     return 1 if failed else 0
 
 
-def run_compiled(pool: Pool, count: int, seed: int) -> int:
+def run_compiled(pool: Pool, count: int, seed: int, kind: str, attempt: Attempt) -> int:
     """Run programs compiled and plain."""
     if not count:
         return 0
-    print(f"\n{count} programs compiled against eager, seeds {seed} to {seed + count - 1}")
+    print(f"\n{count} {kind} compiled against eager, seeds {seed} to {seed + count - 1}")
     totals: Counter[str] = Counter()
     failed = 0
     jobs = [(size, seed + k * CHUNK) for k, size in enumerate(chunks(count))]
-    for _, counts, failures in pool.imap_unordered(compiled.attempt, jobs):
+    for _, counts, failures in pool.imap_unordered(attempt, jobs):
         totals += counts
         failed += len(failures)
         for failure in failures:
             print(f"\n{failure}", flush=True)
     print(campaign.report(totals))
-    wrong = compiled.shares(totals) if count >= CHUNK else []
+    is_about_ops = attempt is compiled.attempt and count >= CHUNK
+    wrong = compiled.shares(totals) if is_about_ops else []
     print("\n".join([*wrong, f"{failed} of {count} programs differ"]))
     return 1 if failed or wrong else 0
 
 
-def show(seed: int) -> int:
+def show(seed: int, write: Callable[[int], str], attempt: Attempt) -> int:
     """Print the compiled program of a seed, and what came of it."""
     print(write(seed))
-    _, counts, failures = compiled.attempt((1, seed))
+    _, counts, failures = attempt((1, seed))
     print("\n".join([campaign.report(counts), *failures]))
     return 1 if failures else 0
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.static.compile.function import CompiledFunction
+from oneflow_lite.static.compile.judge import judge as judging
 from tests.fuzz.compiled_calls import HOW
 from tests.fuzz.compiled_programs import indented, write
 from tests.fuzz.compiled_world import STAYING, Refused
@@ -60,7 +61,7 @@ def seen_of(case: Any, compiler: Any) -> Iterator[Any]:
 def judge(source: str, counts: Counter[str], name: str = "<random program>") -> list[str]:
     """Run a program in both worlds; return why calls fell back to running eagerly.
 
-    `counts` learns what happened.
+    `counts` learns what happened. The judge looks at every replay besides.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def judge(source: str, counts: Counter[str], name: str = "<random program>") -> 
         return compiled[-1]
 
     chooses = CHOICE in source
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), judging(raises=False) as judged:
         warnings.simplefilter("ignore")
         expected = list(seen_of(case_of(source), plain))
         found = seen_of(case_of(source), compiler)
@@ -97,6 +98,8 @@ def judge(source: str, counts: Counter[str], name: str = "<random program>") -> 
                 counts["times compared"] += 1
         except Refused:
             counts["programs that ended: a second derivative was refused"] += 1
+    if judged.verdicts:
+        raise Difference(judged.verdicts[0])
     told = compiled[-1].explain()
     counts["calls recorded"] += told.captures
     counts["calls replayed"] += told.hits

@@ -410,7 +410,7 @@ def _instance(world: World, value: Any) -> Parts:
     for base, names in _PARTS.items():
         if isinstance(value, base):
             yield from ((f".{name}", getattr(value, name)) for name in names)
-    if kind.__flags__ & _HEAP_TYPE:
+    if kind.__dictoffset__ or kind.__flags__ & _HEAP_TYPE:
         yield from _fields(world, value)
 
 
@@ -422,7 +422,8 @@ def _fields(world: World, value: Any) -> Parts:
         for member in (vars(cls).values() if "__slots__" in vars(cls) else ())
         if type(member) is MemberDescriptorType
     ]
-    world.keep_places(value, [(value, member) for member in members])
+    if members:
+        world.keep_places(value, [(value, member) for member in members])
     yield from ((f".{member.__name__}", _read(value, member)) for member in members)
     try:
         fields = object.__getattribute__(value, "__dict__")
@@ -497,8 +498,6 @@ _mentioned: dict[int, tuple[CodeType, list[str], set[str]]] = {}
 
 def _function(world: World, value: FunctionType) -> Parts:
     yield from _instance(world, value)
-    world.keep_mapping(value.__dict__)
-    yield from ((f".{name}", held) for name, held in value.__dict__.items())
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     yield from ((f"the variable {name}", cell) for name, cell in cells)
     places: list[tuple[Any, Any]] = [(value, name) for name in _PARTS[FunctionType]]
