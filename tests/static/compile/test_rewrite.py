@@ -16,7 +16,9 @@ from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewri
 from oneflow_lite.static.compile.source import NoSource
 from tests.static.compile.constructs import body, define
 
-COMPOSED = "slice exception caller both either value link target bind_global bind_free hold change"
+COMPOSED = (
+    "last slice exception caller both either value link target bind_global bind_free hold change"
+)
 
 
 class Told(Native):
