@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.hooks import NodeHooks
-from oneflow_lite.autograd.mode import call_users, local
+from oneflow_lite.autograd.mode import local, of_user
 from oneflow_lite.autograd.node import FunctionNode, expose_saved
 from oneflow_lite.autograd.save_plan import Saved, SavePlan, Saver, output_edge
 from oneflow_lite.autograd.saved_tensor import (
@@ -194,8 +194,6 @@ class DeclaredGradFunction(OpExprGradFunction):
                 "already; register one rule per input, or one for the whole op"
             )
         self.materialize = materialize
-        if not rule.__module__.startswith("oneflow_lite."):
-            rule = functools.partial(call_users, rule)
         if wrt is None:
             self.whole_rule = (rule, saves)
         else:
@@ -208,7 +206,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         expose_saved((*schema.inputs, *schema.attrs, *(f"{name}_shape" for name in schema.inputs)))
         self.whole = self.whole_rule is not None
         if self.whole_rule is not None:
-            self.rule = self.whole_rule[0]  # type: ignore[method-assign]
+            self.rule = _watched(self.whole_rule[0])  # type: ignore[method-assign]
             self.many = len(schema.inputs) > 1 or schema.variadic is not None
             self._make_plan((self.whole_rule[1],))  # names are checked now
             if not self.many:  # the rule for the only input: calling it needs no tuples
@@ -224,7 +222,8 @@ class DeclaredGradFunction(OpExprGradFunction):
                 self._make_plan((self.by_name[name][1],))
             missing = self._missing
             self.rules = tuple(
-                self.by_name[n][0] if n in self.by_name else missing(n) for n in schema.inputs
+                _watched(self.by_name[n][0]) if n in self.by_name else missing(n)
+                for n in schema.inputs
             )
         self.plans: dict[tuple[bool, ...], SavePlan] = {}
         self.savers = self._savers(len(schema.inputs))
@@ -332,6 +331,13 @@ def _conj(F: Any, value: Any) -> Any:
     conjugate = F.conj(value)
     # NumPy makes a scalar of a 0-d array, and a rule may write into a copy of what it gets.
     return np.asarray(conjugate) if isinstance(conjugate, np.generic) else conjugate
+
+
+def _watched(rule: Rule) -> Rule:
+    """Return a rule of a user's so that a call that is being recorded observes it."""
+    if rule.__module__.startswith("oneflow_lite."):
+        return rule
+    return lambda F, ctx, *out_grads: of_user(rule)(F, ctx, *out_grads)
 
 
 def _conjugate_around(rule: Rule) -> Rule:

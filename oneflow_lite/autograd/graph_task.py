@@ -34,7 +34,7 @@ from oneflow_lite.autograd.gradient_rules import (
     as_tensors,
 )
 from oneflow_lite.autograd.hooks import check_replacement
-from oneflow_lite.autograd.mode import GRAD, NO_GRAD, call_users, local, with_grad_mode
+from oneflow_lite.autograd.mode import GRAD, NO_GRAD, local, of_user, with_grad_mode
 from oneflow_lite.autograd.node import AccumulateGrad, Edge, FunctionNode, make_graph_root
 from oneflow_lite.autograd.queued_run import QueuedRun
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
@@ -529,7 +529,7 @@ class GraphTask:
         self.owned.discard(node)  # a hook may keep what it sees
         assert meta.hooks is not None
         for hook in list(meta.hooks.values()):
-            replaced = call_users(hook, self.gradients.wrap(grad))
+            replaced = of_user(hook)(self.gradients.wrap(grad))
             if replaced is None:
                 continue
             info = node.output_tensor_infos[index]

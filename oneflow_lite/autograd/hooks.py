@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.autograd.mode import call_users
+from oneflow_lite.autograd.mode import of_user
 from oneflow_lite.errors import ArgumentTypeError, HookError, arg_error
 from oneflow_lite.locks import make_lock
 
@@ -82,7 +82,7 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
 
     def call() -> None:
         tensor = reference()
-        if tensor is not None and (result := call_users(hook, tensor)) is not None:
+        if tensor is not None and (result := of_user(hook)(tensor)) is not None:
             raise ArgumentTypeError(
                 f"a hook of register_post_accumulate_grad_hook returned {type(result).__name__}; "
                 "it may change the .grad of the tensor that it gets, and returns None"
@@ -104,7 +104,7 @@ class NodeHooks:
         """Run the prehooks, each on what the one before returned."""
         infos = node.output_tensor_infos
         for hook in list(self.pre.values()):
-            out_grads = _replaced(node, hook, call_users(hook, out_grads), out_grads, infos)
+            out_grads = _replaced(node, hook, of_user(hook)(out_grads), out_grads, infos)
         return out_grads
 
     def run_post(
@@ -113,7 +113,7 @@ class NodeHooks:
         """Run the hooks, each on what the one before returned."""
         infos = [None if n is None else n.output_tensor_infos[i] for n, i in node.edges]
         for hook in list(self.post.values()):
-            in_grads = _replaced(node, hook, call_users(hook, in_grads, out_grads), in_grads, infos)
+            in_grads = _replaced(node, hook, of_user(hook)(in_grads, out_grads), in_grads, infos)
         return in_grads
 
 

@@ -105,10 +105,10 @@ class _Local(threading.local):
 local = _Local()
 
 
-def call_users(function: Any, *args: Any) -> Any:
-    """Call a hook or rule of a user's; a call that is being recorded observes it."""
+def of_user(function: Any) -> Any:
+    """Return what to call for a user's hook or rule; a call that is being recorded observes it."""
     observer = local.observer
-    return (function if observer is None else observer.callback(function, held=True))(*args)
+    return function if observer is None else observer.callback(function, held=True)
 
 
 def with_grad_mode(enabled: bool) -> ThreadState:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from oneflow_lite.autograd.hooks import RemovableHandle, add_hook
-from oneflow_lite.autograd.mode import call_users
+from oneflow_lite.autograd.mode import of_user
 from oneflow_lite.errors import HookError
 
 Hooks = dict[str, dict[int, Callable[..., Any]]]
@@ -37,7 +37,7 @@ def run_hooks(hooks: dict[int, Callable[..., Any]], *values: Any) -> Any:
     """
     *others, last = values
     for hook in _each(hooks):
-        result = call_users(hook, *others, last)
+        result = of_user(hook)(*others, last)
         if others and result is not None:
             last = result
     return last
@@ -54,7 +54,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             self._noted["stepped"] = True
         given = (self, *args)
         for hook in _each(self._hooks["all_step_pre"], self._hooks["step_pre"]):
-            result = call_users(hook, self, given, kwargs)
+            result = of_user(hook)(self, given, kwargs)
             if result is None:
                 continue
             if not isinstance(result, tuple) or len(result) != 2:
@@ -65,7 +65,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             given, kwargs = result
         loss = step(*given, **kwargs)
         for hook in _each(self._hooks["step_post"], self._hooks["all_step_post"]):
-            call_users(hook, self, given, kwargs)
+            of_user(hook)(self, given, kwargs)
         return loss
 
     return hooked
