@@ -99,10 +99,6 @@ class CaptureError(FlowError, RuntimeError):
     """A call that depends on values was met while a Program was being captured."""
 
 
-class JudgeError(FlowError, AssertionError):
-    """A replay of a compiled function did something else than the plain function."""
-
-
 class SerializationError(FlowError, RuntimeError):
     """A file cannot be read or written as a state dict."""
 

@@ -12,7 +12,7 @@ import pytest
 import oneflow_lite as flow
 import oneflow_lite.static  # the ops of control flow are there in every test
 from oneflow_lite.errors import DeviceError
-from oneflow_lite.static.compile.judge import judge
+from tests.judge import judge
 
 
 def _real_card() -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.static.compile.function import CompiledFunction
-from oneflow_lite.static.compile.judge import judge as judging
 from tests.fuzz.compiled_calls import HOW
 from tests.fuzz.compiled_programs import indented, write
 from tests.fuzz.compiled_world import STAYING, Refused
 from tests.fuzz.compiled_writer import PRELUDE
+from tests.judge import judge as judging
 from tests.static.capture.worlds import plain, run as run_case
 from tests.texts import named
 

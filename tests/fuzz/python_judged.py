@@ -18,11 +18,11 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite import nn
-from oneflow_lite.static.compile.judge import judge
 from tests.fuzz.compiled import REASON, Difference
 from tests.fuzz.compiled_programs import indented
 from tests.fuzz.compiled_world import data
 from tests.fuzz.python_programs import write
+from tests.judge import judge
 from tests.texts import named
 
 PRELUDE = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oneflow_lite.static.compile import judge as judging
+from oneflow_lite.static.compile import recording
 from tests.fuzz import campaign, python_judged
 from tests.fuzz.compiled import Difference
 from tests.fuzz.python_judged import fewer, run
@@ -49,8 +49,8 @@ class Remembering:
         self.__wrapped__, self.found, self.hits = function, [], 0
 
     def __call__(self, **given: Any) -> Any:
-        if judging.current.is_free():
-            return judging.current(self, (), given, None, ())
+        if recording.judge.is_free():
+            return recording.judge(self, (), given, None, ())
         self.hits += 1
         self.found = self.found or [self.__wrapped__(**given)]
         return self.found[0]

@@ -14,7 +14,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
-from oneflow_lite.static.compile import calls, judge as judging, lookup
+from oneflow_lite.static.compile import calls, lookup, recording as recordings
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
@@ -120,15 +120,16 @@ class CompiledFunction(FunctionStandIn):
         for position, recording in enumerate(self._recordings):
             tensors = recording.match(args, kwargs)
             if tensors is not None:
-                if judging.current is not None and judging.current.is_free():
+                judge = recordings.judge
+                if judge is not None and judge.is_free():
                     known = recording.outside.tensors
-                    return judging.current(self, args, kwargs, recording.trace, known)
+                    return judge(self, args, kwargs, recording.trace, known)
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
                 self._recorded_in_vain = 0
                 return recording.replay(tensors, self.__wrapped__, args, kwargs)
-        judge = judging.current
+        judge = recordings.judge
         if judge is not None and judge.recordings and judge.is_free():
             return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)

@@ -21,8 +21,7 @@ import numpy as np
 import oneflow_lite as flow
 from oneflow_lite.device import Device
 from oneflow_lite.errors import GradientError
-from oneflow_lite.static.compile.judge import judge
-from oneflow_lite.static.compile.judged_world import World
+from tests.judge import World, judge
 from tests.optim.walk import SCHEDULERS
 
 Scope = dict[str, Any]

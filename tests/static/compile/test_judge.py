@@ -7,10 +7,8 @@ import collections
 import contextlib
 import enum
 import functools
-import os
 import random
 import re
-import subprocess
 import sys
 import threading
 from types import FunctionType, SimpleNamespace
@@ -20,10 +18,10 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import CaptureError, JudgeError
+from oneflow_lite.errors import CaptureError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.modules.module import register_module_forward_hook
-from oneflow_lite.static.compile.judge import Judge, judge
+from tests.judge import Judge, JudgeError, judge
 
 nn = flow.nn
 pytestmark = pytest.mark.unjudged("it has judges of its own")
@@ -434,25 +432,6 @@ class TestTheMode:
                 thread.join()
         assert not wrong
         assert judged.calls == f.explain().hits > 30
-
-    def test_the_environment_switches_it_on(self, tmp_path):
-        program = tmp_path / "program.py"
-        program.write_text(
-            "import oneflow_lite as flow\n"
-            "from oneflow_lite.static.compile import judge\n"
-            "f = flow.compile(lambda x: x * 2)\n"
-            "for _ in range(3): f(flow.ones(2))\n"
-            "print(judge.current.calls)"
-        )
-        for value, said in (("1", "2\n"), ("", "")):
-            done = subprocess.run(
-                [sys.executable, program],
-                env={**os.environ, "ONEFLOW_LITE_JUDGE": value},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.stdout == said, done.stderr
 
 
 def test_what_a_replay_prints_is_printed_once(capsys):

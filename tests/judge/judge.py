@@ -1,6 +1,6 @@
 """The judge: runs the plain function beside every replay of `flow.compile`, and compares them.
 
-For tests. Compiled equals eager, or it is refused: while the judge is on, each call that a
+Compiled equals eager, or it is refused: while the judge is on, each call that a
 recording matches runs twice from one state of the world, plainly and as a replay. What they
 dispatch, return, change and draw must be the same.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import os
 import random
 import sys
 import threading
@@ -23,14 +22,15 @@ from oneflow_lite.autograd import hooks
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.device import CPU
 from oneflow_lite.dtype import default_float, set_default_dtype
-from oneflow_lite.errors import CaptureError, JudgeError
+from oneflow_lite.errors import CaptureError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.static.compile.judged_world import World, difference
+from oneflow_lite.static.compile import recording
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.tensor import Tensor
+from tests.judge.judged_world import World, difference
 
 # Control flow that a Program holds takes both branches as they were, and gives contiguous results.
 NEAR = 1e-13
@@ -39,6 +39,10 @@ _OF_CONTROL_FLOW = frozenset(
 )
 # How often a call that raised has written, and in which order, is nobody's business.
 _OF_ERRORS = frozenset((".version",))
+
+
+class JudgeError(AssertionError):
+    """A replay of a compiled function did something else than the plain function."""
 
 
 class TracedOp(NamedTuple):
@@ -62,7 +66,7 @@ class Compiled(Protocol):
 
 
 class Judge:
-    """Compares; `current` is the one that is on.
+    """Compares; the one that is on stands in `static/compile/recording.py`.
 
     Attributes
     ----------
@@ -83,6 +87,10 @@ class Judge:
         self.calls = 0
         self._lock = threading.RLock()
         self._of_thread = threading.local()
+
+    def traced(self, block: Block) -> list[TracedOp]:
+        """Return the ops of a recording, before any pass has seen them."""
+        return traced(block)
 
     def is_free(self) -> bool:
         """Return whether this thread is not in a call that is being judged."""
@@ -333,15 +341,11 @@ def traced(block: Block) -> list[TracedOp]:
     ]
 
 
-current: Judge | None = Judge() if os.environ.get("ONEFLOW_LITE_JUDGE") else None
-
-
 @contextlib.contextmanager
 def judge(raises: bool = True, recordings: bool = False) -> Iterator[Judge]:
     """Judge every replay of a compiled function, on all threads, within a `with` block.
 
-    `ONEFLOW_LITE_JUDGE=1` in the environment has the whole process judged. It is for tests: the
-    plain function runs beside every replay, and all that it can reach is looked at three times.
+    The plain function runs beside every replay, and all that it can reach is looked at three times.
 
     Parameters
     ----------
@@ -359,19 +363,18 @@ def judge(raises: bool = True, recordings: bool = False) -> Iterator[Judge]:
     Examples
     --------
     >>> import oneflow_lite as flow
-    >>> from oneflow_lite.static.compile.judge import judge
+    >>> from tests.judge import judge
     >>> double = flow.compile(lambda x: x * 2)
     >>> with judge() as judged:
     ...     results = [double(flow.ones(2)) for _ in range(3)]
     >>> judged.calls, judged.verdicts
     (2, [])
     """
-    global current
-    before, current = current, Judge(raises, recordings)
-    made = current
+    before, made = recording.judge, Judge(raises, recordings)
+    recording.judge = made
     try:
         yield made
     finally:
-        current = before
+        recording.judge = before
     if raises and made.verdicts:
         raise JudgeError(made.verdicts[0])
