@@ -350,14 +350,14 @@ def test_a_recording_that_does_not_match_twice_is_told():
 
 class TestTheMode:
     def test_it_is_off_by_default_and_may_be_nested(self):
-        from oneflow_lite.static.compile import judge as module
+        from oneflow_lite.static.compile import recording as module
 
-        assert module.current is None
+        assert module.judge is None
         with judge() as outer:
             with judge(raises=False) as inner:
-                assert module.current is inner
-            assert module.current is outer
-        assert module.current is None
+                assert module.judge is inner
+            assert module.judge is outer
+        assert module.judge is None
 
     def test_training_steps_are_judged_without_a_word(self):
         net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Dropout(0.5), nn.Linear(3, 1))
