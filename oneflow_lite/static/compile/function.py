@@ -324,6 +324,9 @@ def _fields(observer: Observer, value: Any) -> dict[str, Any] | None:
         return None
     if is_atom(value) or kind.__module__.startswith(("oneflow_lite.", "builtins")):
         return None
+    made = observer.known(kind)
+    if made is not None and made.expression is None:  # each call makes another class
+        return None
     if (
         lookup.static(kind, "__slots__")[0] is not None
         or lookup.static(kind, "__del__")[0] is not None
