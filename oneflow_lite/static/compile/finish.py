@@ -67,6 +67,7 @@ def make_finish(
             there.update(outputs)
     for owner, gradient in results.gradients:
         writer.gradient(owner, results.entries[owner], gradient)
+    writer.arrays(results)
     for store in results.stores:
         writer.store(store, results)
     writer.lines += ["found[-1] = True", f"return {writer.expression(results.spec, results)}"]
@@ -137,7 +138,8 @@ def _lines_to_leave(writer: _Writer, results: Results) -> list[tuple[int, str]]:
                 known.add(i)
                 writer.entry(i, results.entries[i])
 
-    make(itertools.chain.from_iterable(results.gradients))
+    make(itertools.chain(*results.arrays, *results.gradients))
+    writer.arrays(results)
     for owner, gradient in results.gradients:
         writer.gradient(owner, results.entries[owner], gradient)
     found += [(-1, line) for line in writer.lines]
@@ -182,6 +184,13 @@ class _Writer:
     def gradient(self, owner: int, entry: Any, gradient: int | None) -> None:
         grad = None if gradient is None else f"y{gradient}"
         self.lines.append(f"{self._meta(entry, owner)}.acc_grad = {grad}")
+
+    def arrays(self, results: Results) -> None:
+        """Give tensors that were there before other arrays, as `.data` does when it is set."""
+        for owner, given in results.arrays:
+            self.lines.append(f"y{owner}._data = y{given}._data")
+            self.lines.append(f"y{owner}._storage = y{given}.memory")
+            self.lines.append(f"y{owner}._view = None")
 
     def _meta(self, entry: Any, position: int) -> str:
         """Return the expression for the AutogradMeta of a tensor whose gradient changes."""

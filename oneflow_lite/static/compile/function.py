@@ -244,6 +244,9 @@ class CompiledFunction(FunctionStandIn):
         for optimizer in observer.optimizers.values():
             calls.settle_optimizer(observer, optimizer)
         states, guarded = list(observer.states.values()), Guarded(observer.match)
+        for state in states:
+            if state.moved and id(state.tensor) in observer.captured:
+                observer.feed(state.tensor)
         observer.after_call = True
         with StateChange(interpreter=stack):
             recording = Recording(

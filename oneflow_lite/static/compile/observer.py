@@ -381,6 +381,15 @@ class Observer(Native):
             self._known.setdefault(id(state.grad), Known(state.grad))
             self.recorder.know(Source(tensor, "grad"), state.grad._data, None)
 
+    def feed(self, tensor: Tensor) -> None:
+        """Have a held tensor given like an argument: the call has given it another array."""
+        known, array = self._known[id(tensor)], self.states[id(tensor)].data
+        self.recorder.feed(array, describe(f"argument_{len(self.match.tensors)}", tensor))
+        self.captured.discard(id(tensor))
+        self.match.tensors.append(tensor)
+        self.match.feed_names.append(known.expression or "")
+        self._require_layout(tensor, known.expression or "", known.label)
+
     def _require_layout(self, tensor: Tensor, name: str, label: str) -> None:
         """Guard what a Program takes for granted of a tensor that is fed."""
         array, constant = tensor._data, self.match.constant

@@ -131,23 +131,25 @@ class Recording:
         self.grads_given = [(i, state.grad is None) for i, state in met if grads_matter]
         self.hooks_given = [(i, s.hooks) for i, s in met if takes_gradients and s.edge is not None]
         self.versions = _versions(arguments.tensors, states, late)
-        self._take_inputs(recorder, arguments, states)
-        self._differentiate(name, recorder, results)
+        arrays = [state.data for _, state in met]
+        self._take_inputs(recorder, arguments, arrays, states)
+        self._differentiate(name, recorder, results, states)
         self._plan(recorder, results)
         written = self.core.written
         self.externals = [recorder.arrays[name] for name in self.core.external_names]
         self.memory = MemoryClasses(
             self.feed_positions,
-            arguments.tensors,
+            arrays,
             self.outside.tensors,
             self.externals,
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
         self.recovery: Recovery | None = None
-        changes = (self.callbacks, results.gradients, results.stores, self.versions, written)
-        if has_handlers or any(changes):
-            writes = _writes(recorder, arguments.tensors, self.versions)
+        left = (results.gradients, results.arrays, results.stores)
+        changes = (self.callbacks, *left, self.versions, written)
+        if has_handlers or recorder.switches or any(changes):
+            writes = _writes(recorder, arguments.tensors, arrays, self.versions)
             self.recovery = Recovery(self.core, settled, calls, writes, self._endings)
         if all([source.is_there for source in self.sources]):
             self._bind()
@@ -158,12 +160,13 @@ class Recording:
         self,
         recorder: RecordingInterpreter,
         arguments: Any,
+        arrays: Sequence[Any],
         states: Sequence[TensorState],
     ) -> None:
         """Find the feeds, the captured tensors, and which of them have a place in the graph."""
         feeds: dict[str, int] = {}
-        for position, tensor in enumerate(arguments.tensors):
-            name = recorder.find(tensor._data)
+        for position, array in enumerate(arrays):
+            name = recorder.find(array)
             assert name is not None
             feeds.setdefault(name, position)
         self.feeds = list(feeds)
@@ -185,7 +188,13 @@ class Recording:
             self.places.append((position, None if position >= 0 else state.tensor))
         self.differentiable = edges
 
-    def _differentiate(self, name: str, recorder: RecordingInterpreter, results: Results) -> None:
+    def _differentiate(
+        self,
+        name: str,
+        recorder: RecordingInterpreter,
+        results: Results,
+        states: Sequence[TensorState],
+    ) -> None:
         """Record the backward pass of the tensors that were returned."""
         made = results.differentiable
         self.parts: list[_Part] = []
@@ -203,7 +212,8 @@ class Recording:
             raise NotReplayable("it returned what requires a gradient because of an inner leaf")
         keeper = self._keepers(recorder, results)
         visited: dict[FunctionNode, bool] = {}
-        for stage in stages_of(results, alive, edges):
+        outside = {id(s.tensor.autograd_meta) for s in states if s.tensor.is_leaf}
+        for stage in stages_of(results, alive, edges, outside):
             outputs = [results.tensors[i] for i in stage.outputs]
             before = [results.tensors[i] for i in stage.before]
             names = [recorder.name_of(y) for y in before]
@@ -497,11 +507,13 @@ class _Part:
 def _writes(
     recorder: RecordingInterpreter,
     arguments: Sequence[Tensor],
+    arrays: Sequence[Any],
     versions: Sequence[tuple[int, Tensor | None, str, int]],
 ) -> list[Written]:
     """Find which of the ops that were recorded write each storage of `versions`."""
     numbers: dict[int, list[int]] = {}
-    tensors: dict[str | None, Tensor | None] = {recorder.find(t._data): t for t in arguments}
+    names = map(recorder.find, arrays)
+    tensors: dict[str | None, Tensor | None] = dict(zip(names, arguments, strict=True))
     for name, source in recorder.externals.items():
         tensors[name] = source.tensor.grad if source.kind == "grad" else source.tensor
     roots = memory_roots(recorder.block.ops)
@@ -572,8 +584,9 @@ def _versions(
     found: dict[int, tuple[int, Tensor | None, str, int]] = {}
     positions = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
     before = {id(state.tensor): state.version for state in states}
+    moved = {id(state.tensor) for state in states if state.moved}
     for tensor in (*[state.tensor for state in states], *late):
-        count = tensor._version - before.get(id(tensor), 0)
+        count = 0 if id(tensor) in moved else tensor._version - before.get(id(tensor), 0)
         if count and id(tensor.memory) not in found:
             position = positions.get(id(tensor), -1)
             found[id(tensor.memory)] = (position, None if position >= 0 else tensor, "", count)

@@ -17,6 +17,7 @@ from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.compile.tensor_states import TensorState, hooks_of, users_attributes
+from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.ir.tree import Fixed, fixed_values, flatten, placed, read_outs
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
@@ -129,6 +130,8 @@ class Results:
         The variables that the Program has to give.
     gradients : list of (owner, gradient or None)
         Positions in `entries`: what becomes the `.grad` of what.
+    arrays : list of (owner, tensor)
+        Positions in `entries`: whose array becomes that of what.
     differentiable : list of Tensor
         The tensors whose `requires_grad` is "node", in order.
     """
@@ -137,7 +140,7 @@ class Results:
         self._recorder = recorder
         self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
         self._outside: dict[int, Tensor] = {}
-        self._by_array: dict[int, Tensor] = {id(tensor._data): tensor for tensor in arguments}
+        self._by_array: dict[int, Tensor] = {}
         self._gradients: dict[int, Tensor] = {}
         self._views: dict[int, Tensor] = {}  # of tensors that were views before
         self._found: dict[int, int] = {}
@@ -145,6 +148,8 @@ class Results:
         self.entries: list[Any] = []
         self.fetches: list[str] = []
         self.gradients: list[tuple[int, int | None]] = []
+        self.arrays: list[tuple[int, int]] = []
+        self._moved: set[int] = set()
         self.differentiable: list[Tensor] = []
         self.spec: Any = None
         self.stores: list[Store] = []
@@ -162,11 +167,13 @@ class Results:
         `read` tells which values tensors were read as; `stores` are the places outside that hold
         something else.
         """
-        for state in states:
+        for state in sorted(states, key=lambda state: id(state.tensor) not in self._arguments):
             self._outside[id(state.tensor)] = state.tensor
             self._by_array.setdefault(id(state.data), state.tensor)
             if state.view is not None:
                 self._views.setdefault(id(state.view), state.tensor)
+        self._moved = {id(state.tensor) for state in states if state.moved}
+        self._take_arrays([state for state in states if state.moved])
         changed = [state for state in states if state.tensor.grad is not state.grad]
         for state in changed:
             grad = state.tensor.grad
@@ -184,6 +191,20 @@ class Results:
             grad = state.tensor.grad
             position = None if grad is None else self._gradient(grad)
             self.gradients.append((self.position(state.tensor), position))
+
+    def _take_arrays(self, moved: Sequence[TensorState]) -> None:
+        """Describe what tensors from outside hold that have got other arrays."""
+        recorder = self._recorder
+        roots = memory_roots(recorder.block.ops) if moved else {}
+        for state in moved:
+            tensor = state.tensor
+            name = recorder.find(tensor._data)
+            if state.view is not None or name is None or roots.get(name) != name:
+                raise NotReplayable(
+                    f"a tensor of shape {state.data.shape} from outside got an array that the "
+                    "call did not make"
+                )
+            self.arrays.append((self.position(tensor), self.position(tensor.detach())))
 
     def _spec(self, value: Any, read: Any, how: str, fields: Any) -> Any:
         leaves: list[Tensor] = []
@@ -244,6 +265,8 @@ class Results:
             if tensor._inference and not local.state.inference:
                 raise NotReplayable("it returned a view that was made in inference_mode")
             base, chain = self._base_of(view)
+            if id(base) in self._moved:
+                raise NotReplayable("it returned a view of a tensor that got another array")
             if view.origin in (None, NO_GRAD, SPLIT) or self._is_known(base):
                 if view.origin not in (None, NO_GRAD, SPLIT):
                     raise NotReplayable(f"it returned a view that was made {view.origin.how}")
@@ -283,7 +306,8 @@ class Results:
             raise NotReplayable("it returned memory that came from outside")
         shares = None  # as view(dtype) shares memory and version, though it is no view
         if storage is not None:
-            known = [t for t in self._outside.values() if t._storage is storage]
+            outside = [t for i, t in self._outside.items() if i not in self._moved]
+            known = [t for t in outside if t._storage is storage]
             if known and tensor._edge is not None:
                 raise NotReplayable("it returned memory that came from outside")
             shares = self.position(known[0]) if known else None

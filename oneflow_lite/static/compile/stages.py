@@ -30,13 +30,16 @@ class Stage:
     before: tuple[int, ...]
 
 
-def stages_of(results: Results, alive: Sequence[Tensor], inputs: Collection[Edge]) -> list[Stage]:
+def stages_of(
+    results: Results, alive: Sequence[Tensor], inputs: Collection[Edge], outside: Collection[int]
+) -> list[Stage]:
     """Divide the outputs with a graph into stages, the first one first.
 
     Raises
     ------
     NotReplayable
-        When an op has several outputs, and a result was made from one that was not returned.
+        When an op has several outputs, and a result was made from one that was not returned; or
+        when one of the metas whose ids are `outside` is met elsewhere than at the inputs.
     """
     places: dict[Edge, int] = {}
     outputs: dict[int, Edge] = {}
@@ -53,7 +56,7 @@ def stages_of(results: Results, alive: Sequence[Tensor], inputs: Collection[Edge
     numbers: dict[int, int] = {}
     found: dict[int, tuple[list[int], set[int]]] = {}
     for position, edge in sorted(outputs.items(), key=lambda item: item[1][0].sequence_nr):
-        before = _sources(edge, places, inputs)
+        before = _sources(edge, places, inputs, outside)
         number = 1 + max([_number(results, numbers, p) for p in before], default=-1)
         numbers[position] = number
         made, needed = found.setdefault(number, ([], set()))
@@ -79,7 +82,9 @@ def _number(results: Results, numbers: dict[int, int], position: int) -> int:
     return numbers.get(position, -1)
 
 
-def _sources(output: Edge, places: dict[Edge, int], inputs: Collection[Edge]) -> set[int]:
+def _sources(
+    output: Edge, places: dict[Edge, int], inputs: Collection[Edge], outside: Collection[int]
+) -> set[int]:
     """Find the nearest results that an output was made from."""
     several = {node for node, _ in places if node.infos is not None}
     found: set[int] = set()
@@ -90,6 +95,8 @@ def _sources(output: Edge, places: dict[Edge, int], inputs: Collection[Edge]) ->
             node = edge[0]
             if node is None or edge in inputs:
                 continue
+            if isinstance(node, AccumulateGrad) and id(node.meta) in outside:
+                raise NotReplayable("it set requires_grad or .data of what it then differentiates")
             if edge in places:
                 found.add(places[edge])
             elif node in several:

@@ -17,6 +17,7 @@ class TensorState:
 
     tensor: Tensor
     data: Any
+    storage: Any
     edge: Any
     view: Any
     version: int
@@ -32,6 +33,7 @@ class TensorState:
         return cls(
             tensor,
             tensor._data,
+            tensor._storage,
             edge,
             tensor._view,
             tensor._version,
@@ -41,11 +43,17 @@ class TensorState:
             hooks_of(tensor),
         )
 
+    @property
+    def moved(self) -> bool:
+        """Whether the tensor has got another array."""
+        return self.tensor._data is not self.data
+
     def change(self) -> str | None:
         """Say what changed that a replay would not repeat."""
         tensor = self.tensor
-        if tensor._data is not self.data:
-            return "got another array"
+        if self.storage is not None and tensor._storage is not self.storage:
+            if tensor._data is self.data or self.storage.version != self.version:
+                return "got another storage"
         if tensor._edge is not self.edge and (tensor._edge is None) is not (self.edge is None):
             return "began or ceased to require a gradient"
         if tensor._edge is not self.edge:
@@ -115,7 +123,7 @@ class OutsideTensors:
         self.renew()
         # The arrays and gradients of that call are let go of; whether there was one stays known.
         self.states = [
-            attrs.evolve(s, data=None, grad=None if s.grad is None else s.tensor) for s in states
+            attrs.evolve(s, data=None, storage=None, grad=None if s.grad is None else s.tensor) for s in states
         ]
 
     def _write(self) -> str:

@@ -23,6 +23,7 @@ from tests.static.capture import (
     cases_outputs,
     cases_reads,
     cases_results,
+    cases_switched,
     cases_writes,
 )
 from tests.static.capture.worlds import cases_of, check, check_or_refused, plain, remembering
@@ -45,6 +46,7 @@ MODULES = [
     cases_outputs,
     cases_reads,
     cases_results,
+    cases_switched,
     cases_writes,
 ]
 CASES = [case for module in MODULES for case in cases_of(module)]

@@ -1,0 +1,43 @@
+"""What a call leaves behind, and what a replay leaves: these calls are replayed."""
+
+from __future__ import annotations
+
+import pytest
+
+import oneflow_lite as flow
+from tests.static.capture import cases_switched
+from tests.static.capture.worlds import check
+
+
+class Counting:
+    """Compiles, and counts replays."""
+
+    def __init__(self) -> None:
+        self.made: list = []
+
+    def __call__(self, function):
+        self.made.append(flow.compile(function))
+        return self.made[-1]
+
+    @property
+    def hits(self):
+        return sum(f.explain().hits for f in self.made)
+
+
+@pytest.mark.parametrize(
+    ("case", "hits"),
+    [
+        (cases_switched.array_set_of_what_is_outside, 4),
+        (cases_switched.array_set_of_an_argument, 4),
+        (cases_switched.array_set_and_returned, 3),
+        (cases_switched.arrays_that_one_memory_becomes, 4),
+        (cases_switched.gradients_switched_off_and_on, 4),
+        (cases_switched.gradients_switched_on_and_off, 4),
+        (cases_switched.a_switch_that_an_error_leaves, 3),
+    ],
+    ids=lambda case: getattr(case, "__name__", ""),
+)
+def test_such_calls_are_replayed(case, hits):
+    compiled = Counting()
+    check(case, compiled)
+    assert compiled.hits >= hits
