@@ -29,9 +29,13 @@ _TOO_MANY = (
     "its calls differ from each other again and again, in arguments or in what it reads from "
     "outside; keep shapes and numbers the same, or pass numbers that change as tensors"
 )
-RECORDINGS_KEPT = 64  # per function; the one used longest ago goes
-IN_VAIN = 80  # recordings without a hit between, before calls stay eager
-ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
+RECORDINGS_KEPT = 64  # per function; the one replayed least goes
+IN_VAIN = 80  # recordings of which none is replayed, before further calls stay eager for a while
+ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager for a while
+_MANY = (
+    f"more kinds of calls take turns than the {RECORDINGS_KEPT} recordings that are kept: those "
+    "that were replayed least make room"
+)
 
 
 @attrs.define
@@ -44,12 +48,33 @@ class Explanation:
         Calls that were recorded, replayed, and run eagerly for good.
     reasons : list of str
         Why calls were not replayed, without repetitions.
+    kept, dropped : int
+        Recordings that there are now, and those that made room for others.
     """
 
     captures: int = 0
     hits: int = 0
     fallbacks: int = 0
     reasons: list[str] = attrs.field(factory=list)
+    kept: int = attrs.field(default=0, repr=False, eq=False)
+    dropped: int = attrs.field(default=0, repr=False, eq=False)
+
+
+@attrs.define
+class _Pause:
+    """Calls that stay eager before another attempt: each time twice as many."""
+
+    length: int
+    left: int = 0
+
+    def begin(self) -> None:
+        self.left = self.length
+        self.length *= 2
+
+    def goes_on(self) -> bool:
+        """Count a call; return whether it stays eager."""
+        self.left -= 1
+        return self.left >= 0
 
 
 class Guarded:
@@ -88,7 +113,8 @@ class _Refusal:
 
     guarded: Guarded
     reason: str
-    attempts_left: int
+    attempts_left: int = ATTEMPTS
+    pause: _Pause = attrs.field(factory=lambda: _Pause(2))
 
 
 class CompiledFunction(FunctionStandIn):
@@ -101,14 +127,15 @@ class CompiledFunction(FunctionStandIn):
     """
 
     notes_of_calls = frozenset(
-        ("_recordings", "_refusals", "_recorded_in_vain", "_volatile", "_explanation", "_lock")
+        "_recordings _refusals _recorded_in_vain _pause _volatile _explanation _lock".split()
     )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
         super().__init__(function, fullgraph, mode)
         self._recordings: list[Recording] = []
         self._refusals: list[_Refusal] = []
-        self._recorded_in_vain = 0  # recordings since the last hit
+        self._recorded_in_vain = 0  # recordings since one was replayed for the first time
+        self._pause = _Pause(2 * IN_VAIN)
         self._volatile: set[tuple[int, str, Any]] = set()
         self._explanation = Explanation()
         self._lock = make_lock()
@@ -127,15 +154,22 @@ class CompiledFunction(FunctionStandIn):
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
-                self._recorded_in_vain = 0
+                if not recording.hits:
+                    self._recorded_in_vain = 0
+                recording.hits += 1
                 return recording.replay(tensors, self.__wrapped__, args, kwargs)
         judge = recordings.judge
         if judge is not None and judge.recordings and judge.is_free():
             return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)
-        if refusal is not None and not refusal.attempts_left:
+        if refusal is not None and refusal.pause.goes_on():
             return self._run_eagerly(refusal.reason, args, kwargs)
         if self._recorded_in_vain >= IN_VAIN:
+            self._recorded_in_vain -= 1  # the next recording is in vain again, unless replayed
+            self._pause.begin()
+            for recording in self._recordings:
+                recording.hits = min(recording.hits, 1)  # what is replayed from now on counts
+        if self._pause.goes_on():
             return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
         return self._record(args, kwargs, refusal)
 
@@ -152,7 +186,8 @@ class CompiledFunction(FunctionStandIn):
         >>> double.explain().captures, double.explain().hits
         (3, 1)
         """
-        return attrs.evolve(self._explanation, reasons=list(self._explanation.reasons))
+        found = self._explanation
+        return attrs.evolve(found, reasons=[*found.reasons], kept=len(self._recordings))
 
     def _move_to_front(self, recording: Recording) -> None:
         with self._lock:
@@ -213,20 +248,29 @@ class CompiledFunction(FunctionStandIn):
                     raise NotReplayable(stopped)
                 recording = self._made(recorder, observer, stack, value)
             except NotReplayable as stop:
-                self._recorded_in_vain += 1
+                if refusal is None:
+                    self._recorded_in_vain += 1
                 guarded = Guarded(observer.match)
                 guarded.settle()
                 self._give_up(refusal, guarded, str(stop), stopped is not None)
             else:
-                with self._lock:
-                    self._recordings.insert(0, recording)
-                    del self._recordings[RECORDINGS_KEPT:]
+                self._keep(recording)
                 self._explanation.captures += 1
                 self._recorded_in_vain += 1
         finally:
             local.observer = outer
             observer.end()
         return value
+
+    def _keep(self, recording: Recording) -> None:
+        with self._lock:
+            if len(self._recordings) >= RECORDINGS_KEPT:
+                coldest = min(reversed(self._recordings), key=lambda kept: kept.hits)
+                self._recordings.remove(coldest)
+                self._explanation.dropped += 1
+                if _MANY not in self._explanation.reasons:
+                    self._explanation.reasons.append(_MANY)
+            self._recordings.insert(0, recording)
 
     def _made(
         self,
@@ -296,13 +340,14 @@ class CompiledFunction(FunctionStandIn):
         if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         if refusal is None:
-            refusal = _Refusal(guarded, reason, ATTEMPTS)
+            refusal = _Refusal(guarded, reason)
             self._refusals.append(refusal)
             del self._refusals[:-RECORDINGS_KEPT]
         refusal.reason = reason
         # What a first call sets up may stay as it is from now on.
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
-        if not refusal.attempts_left:
+        if refusal.attempts_left <= 0:  # later ones may take another branch
+            refusal.pause.begin()
             self._explanation.fallbacks += 1
             self._note(reason)
 

@@ -176,7 +176,7 @@ class Recording:
         edges: dict[str, Edge] = {}
         self.places: list[tuple[int, Tensor | None]] = []
         for state in states:
-            found = recorder.find(state.data)
+            found = recorder.find(state.tensor._data)
             if found is None or found not in used or state.edge is None:
                 continue
             if found in edges:
@@ -307,6 +307,7 @@ class Recording:
 
     # Replaying
 
+    hits = 0  # so far, for who keeps it
     _fixed_edges: tuple[tuple[Edge, ...], int] | None = None  # where no argument is among them
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:

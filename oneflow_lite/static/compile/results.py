@@ -199,7 +199,8 @@ class Results:
         for state in moved:
             tensor = state.tensor
             name = recorder.find(tensor._data)
-            if state.view is not None or name is None or roots.get(name) != name:
+            is_new = name is not None and recorder.block.var(name).is_temporary
+            if state.view is not None or not is_new or roots.get(name) != name:
                 raise NotReplayable(
                     f"a tensor of shape {state.data.shape} from outside got an array that the "
                     "call did not make"

@@ -30,6 +30,7 @@ class Counting:
         (cases_switched.array_set_of_what_is_outside, 4),
         (cases_switched.array_set_of_an_argument, 4),
         (cases_switched.array_set_and_returned, 3),
+        (cases_switched.array_set_of_what_is_then_differentiated, 3),
         (cases_switched.arrays_that_one_memory_becomes, 4),
         (cases_switched.gradients_switched_off_and_on, 4),
         (cases_switched.gradients_switched_on_and_off, 4),
