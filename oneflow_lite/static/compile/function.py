@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -14,7 +13,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
-from oneflow_lite.static.compile import calls, lookup, recording as recordings
+from oneflow_lite.static.compile import calls, recording as recordings
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
@@ -22,7 +21,7 @@ from oneflow_lite.static.compile.recording import Recording
 from oneflow_lite.static.compile.results import NotReplayable, Store
 from oneflow_lite.static.compile.same import MISSING, is_atom, told
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
-from oneflow_lite.static.ir.tree import Fixed, same
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
@@ -283,32 +282,16 @@ class CompiledFunction(FunctionStandIn):
         reason = observer.check_read()
         if reason is not None:
             raise NotReplayable(reason)
-        _check_returned(observer, value)
         late = _optimizer_tensors(recorder, observer)
         for optimizer in observer.optimizers.values():
             calls.settle_optimizer(observer, optimizer)
-        states, guarded = list(observer.states.values()), Guarded(observer.match)
-        for state in states:
+        guarded = Guarded(observer.match)
+        for state in observer.states.values():
             if state.moved and id(state.tensor) in observer.captured:
                 observer.feed(state.tensor)
         observer.after_call = True
         with StateChange(interpreter=stack):
-            recording = Recording(
-                self.__name__,
-                recorder,
-                guarded,
-                states,
-                frozenset(observer.captured),
-                late,
-                value,
-                observer.reads_gradients or recorder.took_gradients,
-                recorder.took_gradients,
-                self._mode,
-                observer.read_out,
-                stores,
-                partial(_fields, observer),
-                has_handlers=observer.has_handlers(),
-            )
+            recording = Recording(self.__name__, observer, guarded, value, stores, late, self._mode)
         guarded.settle(observer.captured)
         return recording
 
@@ -328,9 +311,7 @@ class CompiledFunction(FunctionStandIn):
             else:
                 if not is_atom(new) or id(new) in observer.read_out:
                     self._volatile.add(place)
-                known = observer.known(new)
-                held = known is not None and known.held
-                found.append(Store(holder, kind, key, Fixed(new) if held else new, number))
+                found.append(Store(holder, kind, key, new, number))
         return found
 
     def _give_up(
@@ -359,41 +340,6 @@ def _learn(observer: Observer, function: Any, label: str) -> None:
         _learn(observer, function.__func__, label)
         _learn(observer, function.__self__, "self")
     observer.learn(function, constant(function), label, True)
-
-
-def _fields(observer: Observer, value: Any) -> dict[str, Any] | None:
-    """Return the attributes of an object that the call made, and replays can make again."""
-    known, kind = observer.known(value), type(value)
-    if (
-        known is None
-        or known.expression is not None
-        or lookup.static(kind, "__new__")[0] is not object
-    ):
-        return None
-    if is_atom(value) or kind.__module__.startswith(("oneflow_lite.", "builtins")):
-        return None
-    if (
-        lookup.static(kind, "__slots__")[0] is not None
-        or lookup.static(kind, "__del__")[0] is not None
-    ):
-        return None
-    return lookup.fields_of(value)
-
-
-def _check_returned(observer: Observer, value: Any) -> None:
-    """Refuse containers that are also elsewhere: a replay would make others."""
-    seen: set[int] = set()
-    work = [value]
-    while work:
-        value = work.pop()
-        if isinstance(value, (list, dict)):
-            known = observer.known(value)
-            if id(value) in seen or (known is not None and known.expression is not None):
-                raise NotReplayable("it returned a list or dict that is also elsewhere")
-            seen.add(id(value))
-            work.extend(value.values() if isinstance(value, dict) else value)
-        elif isinstance(value, tuple):
-            work.extend(value)
 
 
 def _optimizer_tensors(recorder: RecordingInterpreter, observer: Observer) -> list[Tensor]:

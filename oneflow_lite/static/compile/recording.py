@@ -23,11 +23,10 @@ from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, Differentiated
-from oneflow_lite.static.compile.finish import Join, make_finish
 from oneflow_lite.static.compile.memory import MemoryClasses
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.compile.recovery import Recovery, Written, written_tensor
-from oneflow_lite.static.compile.results import Made, NotReplayable, Results
+from oneflow_lite.static.compile.results import Finish, Join, NotReplayable, Results, Store
 from oneflow_lite.static.compile.stages import Stage, stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
 from oneflow_lite.static.ir.aliases import memory_roots
@@ -49,27 +48,18 @@ class Recording:
     ----------
     name : str
         Of the function.
-    recorder : RecordingInterpreter
+    observer : Observer
         After the call.
     arguments : object
         With `tensors`, `match` and `why`: which calls it is for.
-    states : sequence of TensorState
-        Of all tensors within reach, the arguments among them, before the call.
-    captured : frozenset of int
-        The ids of the tensors that are reached otherwise than as an argument.
-    late : sequence of Tensor
-        The state and options of optimizers that took part.
     value : object
         What the call returned.
-    grads_matter : bool
-        Whether the call looked at any `.grad`.
-    takes_gradients : bool
-        Whether a backward pass ran inside, and with it the hooks that it met.
+    stores : sequence of Store
+        What it left in places outside.
+    late : sequence of Tensor
+        The state and options of optimizers that took part.
     mode : str, optional
         Of the InterpreterCore.
-    has_handlers : bool
-        Whether code of the function may handle an exception, and the recorder has not been told
-        where that ends by `unsettle`.
 
     Raises
     ------
@@ -80,20 +70,17 @@ class Recording:
     def __init__(
         self,
         name: str,
-        recorder: RecordingInterpreter,
+        observer: Any,
         arguments: Any,
-        states: Sequence[TensorState],
-        captured: frozenset[int],
-        late: Sequence[Tensor],
         value: Any,
-        grads_matter: bool,
-        takes_gradients: bool,
-        mode: str | None = None,
-        read: Any = None,
-        stores: Any = (),
-        fields: Any = None,
-        has_handlers: bool = True,
+        stores: Sequence[Store],
+        late: Sequence[Tensor],
+        mode: str | None,
     ) -> None:
+        recorder: RecordingInterpreter = observer.recorder
+        states: list[TensorState] = list(observer.states.values())
+        grads_matter = observer.reads_gradients or recorder.took_gradients
+        has_handlers = observer.has_handlers()
         if has_handlers:
             recorder.unsettle()
         calls, settled = recorder.calls, recorder.settled()
@@ -105,7 +92,9 @@ class Recording:
         self.grad_enabled = local.state.grad_enabled
         self.inference = local.state.inference
         given = {id(tensor) for tensor in arguments.tensors}
-        outside = [s for s in states if id(s.tensor) not in given or id(s.tensor) in captured]
+        outside = [
+            s for s in states if id(s.tensor) not in given or id(s.tensor) in observer.captured
+        ]
         _settle(recorder, late)
         _copy_written_constants(recorder)
         if grads_matter:
@@ -114,8 +103,7 @@ class Recording:
             change = state.change()
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
-        results = Results(recorder, arguments.tensors)
-        results.take(states, value, read, stores, fields)
+        results = Results(observer, arguments.tensors, states, value, stores)
         used_grads = [s.tensor for s in recorder.externals.values() if s.kind == "grad"]
         # An argument to whose gradient is added has to be the same tensor at every call.
         self.pinned = [
@@ -129,7 +117,9 @@ class Recording:
         before = {id(state.tensor): state for state in states}
         met = [(i, before[id(t)]) for i, t in enumerate(arguments.tensors)]
         self.grads_given = [(i, state.grad is None) for i, state in met if grads_matter]
-        self.hooks_given = [(i, s.hooks) for i, s in met if takes_gradients and s.edge is not None]
+        self.hooks_given = [
+            (i, s.hooks) for i, s in met if recorder.took_gradients and s.edge is not None
+        ]
         self.versions = _versions(arguments.tensors, states, late)
         arrays = [state.data for _, state in met]
         self._take_inputs(recorder, arguments, arrays, states)
@@ -146,11 +136,10 @@ class Recording:
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
         self.recovery: Recovery | None = None
-        left = (results.gradients, results.arrays, results.stores)
-        changes = (self.callbacks, *left, self.versions, written)
+        changes = (self.callbacks, results.effects, self.versions, written)
         if has_handlers or recorder.switches or any(changes):
             writes = _writes(recorder, arguments.tensors, arrays, self.versions)
-            self.recovery = Recovery(self.core, settled, calls, writes, self._endings)
+            self.recovery = Recovery(self.core, settled, calls, writes, self._ending)
         if all([source.is_there for source in self.sources]):
             self._bind()
 
@@ -202,7 +191,7 @@ class Recording:
         self.freed_function = CompiledGradFunction(name, None)
         if not made:
             return
-        if any(isinstance(e, Made) and e.requires_grad == "leaf" for e in results.entries):
+        if any(entry.place == "leaf" for entry in results.entries):
             raise NotReplayable("it returned a new leaf beside what may have come from it")
         edges = list(self.differentiable.values())
         alive = [y for y in made if not self._is_freed(y, edges)]
@@ -214,8 +203,8 @@ class Recording:
         visited: dict[FunctionNode, bool] = {}
         outside = {id(s.tensor.autograd_meta) for s in states if s.tensor.is_leaf}
         for stage in stages_of(results, alive, edges, outside):
-            outputs = [results.tensors[i] for i in stage.outputs]
-            before = [results.tensors[i] for i in stage.before]
+            outputs = [results.entries[i].tensor for i in stage.outputs]
+            before = [results.entries[i].tensor for i in stage.before]
             names = [recorder.name_of(y) for y in before]
             inputs = [*self.differentiable, *names]
             if len(set(inputs)) < len(inputs):
@@ -249,8 +238,7 @@ class Recording:
         roots = memory_roots(recorder.block.ops)
         made: dict[str, int] = {}
         for position, entry in enumerate(results.entries):
-            if isinstance(entry, Made):
-                name = results.fetches[entry.fetch]
+            if entry.kind == "made" and (name := entry.fetch) is not None:
                 made.setdefault(roots.get(name, name), position)
 
         def keeper(name: str) -> str | int | None:
@@ -303,7 +291,8 @@ class Recording:
         ]
         if self.freed:
             joins.append((self.freed, (), self._join_freed))
-        self.finish, self._endings = make_finish(results, self.versions, joins)
+        self._ending = Finish(results, self.versions, joins)
+        self.finish = self._ending.run
 
     # Replaying
 

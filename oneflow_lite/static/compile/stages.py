@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 import attrs
 
 from oneflow_lite.autograd.node import AccumulateGrad, Edge
-from oneflow_lite.static.compile.results import NotReplayable, Results, Viewed
+from oneflow_lite.static.compile.results import Entry, NotReplayable, Results
 from oneflow_lite.tensor import Tensor
 
 
@@ -44,13 +44,13 @@ def stages_of(
     places: dict[Edge, int] = {}
     outputs: dict[int, Edge] = {}
     ids = {id(y) for y in alive}
-    for position, y in enumerate(results.tensors):
-        edge = y._edge
+    for position, entry in enumerate(results.entries):
+        edge = entry.tensor._edge
         if edge is None:
             continue
-        if id(y) in ids:
+        if id(entry.tensor) in ids:
             outputs[position] = edge
-        elif not _is_view_with_history(results.entries[position], y):
+        elif not _is_view_with_history(entry):
             continue
         places[edge] = position
     numbers: dict[int, int] = {}
@@ -65,20 +65,18 @@ def stages_of(
     return [Stage(tuple(sorted(found[n][0])), tuple(sorted(found[n][1]))) for n in sorted(found)]
 
 
-def _is_view_with_history(entry: object, y: Tensor) -> bool:
+def _is_view_with_history(entry: Entry) -> bool:
     """Return whether ops may have taken this very view, and not one made since, as an input."""
-    view = y._view
-    if not isinstance(entry, Viewed) or view is None or y._edge is None:
+    y, view = entry.tensor, entry.tensor._view
+    if entry.kind != "view" or view is None or y._edge is None:
         return False
     return view.version == y._version and not isinstance(y._edge[0], AccumulateGrad)
 
 
 def _number(results: Results, numbers: dict[int, int], position: int) -> int:
     """Return the stage that a result is there after, -1 when before all."""
-    entry = results.entries[position]
-    while isinstance(entry, Viewed):
-        position = entry.source
-        entry = results.entries[position]
+    while results.entries[position].kind == "view":
+        position = results.entries[position].source
     return numbers.get(position, -1)
 
 

@@ -51,9 +51,10 @@ class TensorState:
     def change(self) -> str | None:
         """Say what changed that a replay would not repeat."""
         tensor = self.tensor
-        if self.storage is not None and tensor._storage is not self.storage:
-            if tensor._data is self.data or self.storage.version != self.version:
-                return "got another storage"
+        storage = self.storage
+        replaced = storage is not None and tensor._storage is not storage
+        if replaced and not (self.moved and storage.version == self.version):
+            return "got another storage"
         if tensor._edge is not self.edge and (tensor._edge is None) is not (self.edge is None):
             return "began or ceased to require a gradient"
         if tensor._edge is not self.edge:
@@ -123,7 +124,8 @@ class OutsideTensors:
         self.renew()
         # The arrays and gradients of that call are let go of; whether there was one stays known.
         self.states = [
-            attrs.evolve(s, data=None, storage=None, grad=None if s.grad is None else s.tensor) for s in states
+            attrs.evolve(s, data=None, storage=None, grad=None if s.grad is None else s.tensor)
+            for s in states
         ]
 
     def _write(self) -> str:

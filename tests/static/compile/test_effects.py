@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import oneflow_lite as flow
-from tests.static.capture import cases_switched
+from tests.static.capture import cases_made, cases_switched
 from tests.static.capture.worlds import check
 
 
@@ -27,6 +27,11 @@ class Counting:
 @pytest.mark.parametrize(
     ("case", "hits"),
     [
+        (cases_made.a_dict_with_fields, 3),
+        (cases_made.classes_of_all_kinds, 3),
+        (cases_made.one_list_at_several_places, 3),
+        (cases_made.a_tuple_of_numbers_that_was_there, 3),
+        (cases_made.pairs_and_numbers, 3),
         (cases_switched.array_set_of_what_is_outside, 4),
         (cases_switched.array_set_of_an_argument, 4),
         (cases_switched.array_set_and_returned, 3),
