@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection
 from types import MethodType
 from typing import Any
@@ -93,10 +94,21 @@ class Guarded:
         if names and captured:
             known = match.constant(frozenset(captured))
             match.require(f"{known}.isdisjoint(({ids},))", "which arguments are from outside")
-        self._check = match.written(*names)
+        self._check = match.written(*names, *match.holders.values())
+        self.tensors = match.tensors = []  # those of the recorded call may go
+
+    def tie(self, item: Any, items: list[Any]) -> None:
+        """Take an item off a list as soon as an object is gone that the guards need."""
+        tied = weakref.ref(item)
+
+        def drop(_: Any) -> None:
+            if (found := tied()) in items:
+                items.remove(found)
+
+        self._ties = [weakref.ref(root(), drop) for root in self._match.roots]
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
-        """Return the tensors of another call; None when it differs in what was read."""
+        """Return the tensors of another call, and the holders; None for one that differs."""
         found = self._check(args, kwargs)
         return found if type(found) is tuple else None
 
@@ -270,6 +282,7 @@ class CompiledFunction(FunctionStandIn):
                 if _MANY not in self._explanation.reasons:
                     self._explanation.reasons.append(_MANY)
             self._recordings.insert(0, recording)
+        recording.arguments.tie(recording, self._recordings)
 
     def _made(
         self,
@@ -302,11 +315,13 @@ class CompiledFunction(FunctionStandIn):
             place = (id(holder), kind, key)
             where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
             known = observer.known(holder)
+            if known is not None and not known.held:
+                observer.hand_out(holder)
             if place in observer.counted:
                 counts = observer.counted[place][0]
                 suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
                 found += [Store(holder, "count", (suffix, *how), None, n) for *how, n in counts]
-            elif new is MISSING or (known is not None and not known.held):
+            elif new is MISSING:
                 raise NotReplayable(f"it changed {where}")
             else:
                 if not is_atom(new) or id(new) in observer.read_out:
@@ -323,6 +338,7 @@ class CompiledFunction(FunctionStandIn):
         if refusal is None:
             refusal = _Refusal(guarded, reason)
             self._refusals.append(refusal)
+            guarded.tie(refusal, self._refusals)
             del self._refusals[:-RECORDINGS_KEPT]
         refusal.reason = reason
         # What a first call sets up may stay as it is from now on.

@@ -7,6 +7,7 @@ is an `Entry`; containers and objects around them are made again at every replay
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType, SimpleNamespace
@@ -153,6 +154,7 @@ class Results:
     ) -> None:
         self._observer = observer
         self._recorder = observer.recorder
+        self._given = arguments
         self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
         self._outside = {id(state.tensor): state.tensor for state in states}
         self._by_array: dict[int, Tensor] = {}
@@ -226,8 +228,9 @@ class Results:
 
     def _store(self, store: Store) -> Effect:
         holder, kind, key, value, number = store
-        self._lines, needs = [], []
-        place, name = self.writer.value(holder), self.writer.value(key)
+        needs: list[int] = []
+        self._lines = []
+        place, name = self._holder(holder), self.writer.value(key)
         if kind == "count":
             suffix, op, operand = key
             # Two lines: one that an interrupt stops is done again.
@@ -243,6 +246,16 @@ class Results:
             line = f"{self.writer.value(setter)}({place}, {name}, {made})"
         lines, self._lines = [*self._lines, line], []
         return Effect(lines, needs, number)
+
+    def _holder(self, holder: Any) -> str:
+        """Return what gives a holder: it is in the arguments, or is not kept alive for this."""
+        holders = list(self._observer.match.holders)
+        if id(holder) in holders:
+            return f"x[{len(self._given) + holders.index(id(holder))}]"
+        try:
+            return f"{self.writer.value(weakref.ref(holder))}()"
+        except TypeError:
+            return self.writer.value(holder)
 
     def _can_leave(self, effect: Effect) -> bool:
         """Return whether the ops before it are all that an effect needs."""

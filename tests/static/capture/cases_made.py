@@ -176,3 +176,49 @@ def pairs_and_numbers(compiled):
 
     for i in range(4):
         yield f(tensor(1.0, float(i)))
+
+
+class Meter:
+    total = 0
+
+    def __init__(self):
+        self.calls, self.h = 0, tensor(0.0, 0.0)
+
+    def update(self, x):
+        self.calls += 1
+        self.h = self.h + x
+        self.last = {"h": self.h, "parts": [x]}
+        return self.h * 2
+
+
+def objects_of_one_class_are_written(compiled):
+    meters = Meter(), Meter()
+    f = compiled(Meter.update)
+    for i in range(4):
+        for meter in meters:
+            y = f(meter, tensor(1.0, float(i)))
+            yield y, meter.calls, meter.h, meter.last["h"] is meter.h, meter.last
+
+
+def objects_that_become_one(compiled):
+    a, b = Meter(), Meter()
+
+    @compiled
+    def f(a, b, x):
+        a.h = x.exp()
+        return b.h * 2
+
+    for i, (first, second) in enumerate([(a, b), (a, b), (a, a), (b, a), (b, b), (a, b)]):
+        yield f(first, second, tensor(1.0, float(i))), a.h, b.h
+
+
+def an_argument_that_is_outside_too(compiled):
+    a, b = Meter(), Meter()
+
+    @compiled
+    def f(meter, x):
+        meter.h = x.exp()
+        return a.h * 2
+
+    for i, meter in enumerate([b, b, a, b, a]):
+        yield f(meter, tensor(1.0, float(i))), a.h, b.h
