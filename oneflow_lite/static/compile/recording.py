@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from weakref import WeakMethod
 from typing import Any
+from weakref import WeakMethod
 
 import attrs
 
@@ -88,7 +88,7 @@ class Recording:
         self.mode = mode or "straight_line"
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = arguments
-        self.callbacks = [WeakMethod(callback) for callback in recorder.callbacks]
+        self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
         self.default_float = default_float()
         self.grad_enabled = local.state.grad_enabled
         self.inference = local.state.inference
@@ -361,8 +361,9 @@ class Recording:
         found: list[Any] = []
         kept = None
         try:
-            for callback in self.callbacks:
-                callback()()
+            for method in self.callbacks:
+                if (callback := method()) is not None:
+                    callback()
             feeds = [tensors[i]._data for i in self.feed_positions]
             if self.recovery is not None and self.recovery.keeps:
                 kept = self.recovery.keep(feeds, self.externals)

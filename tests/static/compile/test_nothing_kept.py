@@ -190,6 +190,7 @@ def test_locks_go_and_are_free_in_a_child():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     done.set()
     thread.join()
-    del functions, lock, hold, thread
+    functions.clear()
+    lock = thread = None
     gc.collect()
     assert len(locks._locks) == before
