@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
@@ -60,6 +61,8 @@ class ExecutionPlan:
         Elementwise ops that follow each other and run as one chain.
     memory_plan : MemoryPlan
     reports : list of PassReport
+    memory_groups : tuple
+        What passes have found out about memory, and when.
     """
 
     block: Block
@@ -70,6 +73,7 @@ class ExecutionPlan:
     groups: list[list[OpDesc]] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)
+    memory_groups: Any = None
 
     @classmethod
     def of(
@@ -79,7 +83,7 @@ class ExecutionPlan:
         source = program.global_block()
         block = Block(program)
         block.ops = [op.copy() for op in source.ops]
-        block.vars = {name: attrs.evolve(desc) for name, desc in source.vars.items()}
+        block.vars = {name: desc.copy() for name, desc in source.vars.items()}
         return cls(block, tuple(feeds), tuple(fetches), place)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.tracked import changes
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
@@ -31,23 +32,35 @@ class MemoryGroups:
         self._last_use: dict[str, int] = {}
         self._held: set[str] = set()
         held = [*plan.fetches]
+        used: dict[str, int] = {}
         for position, op in enumerate(plan.block.ops):
-            for name in op.outputs:
-                if name not in op.reads:
+            reads, outputs = op.reads, op.outputs
+            used.update(dict.fromkeys((*reads, *outputs), position))
+            for name in outputs:
+                if name not in reads:
                     self.made_at[name] = position
             for name in (sharing := _sharing(op))[1:]:
                 self._join(sharing[0], name)
             if is_control_flow(op):  # it may keep arrays for its backward pass
-                held += op.reads
+                held += reads
         for output, source in plan.in_place.items():
             self._join(output, source)
         for name, desc in plan.block.vars.items():
             if desc.value is None and (name not in self.made_at or not desc.is_temporary):
                 self._join(_GIVEN, name)
         self._held.update(map(self.of, (*held, _GIVEN)))
-        for position, op in enumerate(plan.block.ops):
-            for name in (*op.reads, *op.outputs):
-                self._last_use[self.of(name)] = position
+        for name, position in used.items():
+            root = self.of(name)
+            self._last_use[root] = max(position, self._last_use.get(root, 0))
+
+    @classmethod
+    def of_plan(cls, plan: ExecutionPlan) -> MemoryGroups:
+        """Return the groups of a plan as it is now; the same ones until it changes."""
+        now = (changes(), len(plan.in_place))
+        if plan.memory_groups is None or plan.memory_groups[0] != now:
+            plan.memory_groups = (now, cls(plan))
+        found: MemoryGroups = plan.memory_groups[1]
+        return found
 
     def of(self, name: str) -> str:
         """Return one variable that stands for all that may share memory with this one."""

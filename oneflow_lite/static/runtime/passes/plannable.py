@@ -14,7 +14,7 @@ def plannable(plan: ExecutionPlan) -> set[str]:
     Each is the only output of an op that takes `out`, is dense and on the plan's device, and is
     neither fetched nor kept by a control-flow op under any name.
     """
-    memory = MemoryGroups(plan)
+    memory = MemoryGroups.of_plan(plan)
     return {name for name in owned(plan) if not memory.is_held(name)}
 
 

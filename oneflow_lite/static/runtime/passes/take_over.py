@@ -15,7 +15,7 @@ class TakeOver:
 
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan = plan
-        self.memory = MemoryGroups(plan)
+        self.memory = MemoryGroups.of_plan(plan)
         self._owned = owned(plan)
 
     def operands(self, op: OpDesc, position: int) -> Iterator[str]:
