@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.function_writer import compiled
 from oneflow_lite.static.compile.results import (
     Aliased,
     Given,
@@ -71,7 +72,7 @@ def make_finish(
         writer.store(store, results)
     writer.lines += ["found[-1] = True", f"return {writer.expression(results.spec, results)}"]
     source = "\n    ".join(["def finish(x, found):", *writer.lines])
-    exec(compile(source, "<finish>", "exec"), writer.namespace)
+    exec(compiled(source, "<finish>"), writer.namespace)
     finish: Finish = writer.namespace["finish"]
     return finish, Endings(finish, writer, results)
 
@@ -108,7 +109,7 @@ class Endings:
         names: dict[str, Any] = {"x": arguments, "found": found}
         line = 0
         for at in frames(error):
-            if at.tb_frame.f_code is self._finish.__code__:
+            if at.tb_frame.f_globals is self._namespace:
                 names.update(at.tb_frame.f_locals)
                 line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
         if not found[-1]:

@@ -129,12 +129,13 @@ class VarDesc:
 class _Uses:
     """What an op does to its variables, found once for these inputs and outputs."""
 
-    __slots__ = ("inputs", "new_outputs", "outputs", "reads", "schema", "viewed", "written")
+    __slots__ = ("inputs", "new_outputs", "outputs", "reads", "schema", "type", "viewed", "written")
 
     def __init__(
-        self, schema: Schema, inputs: tuple[str | None, ...], outputs: tuple[str, ...]
+        self, type: str, inputs: tuple[str | None, ...], outputs: tuple[str, ...]
     ) -> None:
-        self.schema, self.inputs, self.outputs = schema, inputs, outputs
+        self.type, self.inputs, self.outputs = type, inputs, outputs
+        schema = self.schema = op_expr(type).schema
         self.reads = tuple(dict.fromkeys([name for name in inputs if name is not None]))
         written = [inputs[i] for i in schema.written] if schema.written else ()
         self.written = tuple([name for name in written if name is not None])
@@ -182,18 +183,19 @@ class OpDesc:
     @property
     def schema(self) -> Schema:
         """The op's inputs and attributes, and its effects on memory."""
-        return op_expr(self.type).schema
+        found = self._found
+        return op_expr(self.type).schema if found is None else self._uses.schema
 
     @property
     def _uses(self) -> _Uses:
-        found, schema = self._found, self.schema
+        found = self._found
         if (
             found is None
             or found.inputs is not self.inputs
             or found.outputs is not self.outputs
-            or found.schema is not schema
+            or found.type is not self.type
         ):
-            found = self._found = _Uses(schema, self.inputs, self.outputs)
+            found = self._found = _Uses(self.type, self.inputs, self.outputs)
         return found
 
     @property
