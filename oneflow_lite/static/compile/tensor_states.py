@@ -12,7 +12,7 @@ from oneflow_lite.function_writer import compiled
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class TensorState:
     """One tensor at one moment."""
 

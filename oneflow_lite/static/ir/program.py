@@ -233,7 +233,9 @@ class OpDesc:
 
     def copy(self) -> OpDesc:
         """Return a copy with attributes of its own."""
-        return OpDesc(*_op_fields(self))
+        new = OpDesc(*_op_fields(self))
+        new._found = self._found
+        return new
 
     @property
     def identity(self) -> str:

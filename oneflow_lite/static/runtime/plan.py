@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.static.ir.program import Block, OpDesc, Program
+from oneflow_lite.static.ir.tracked import changes
 
 
 @attrs.define
@@ -61,8 +62,6 @@ class ExecutionPlan:
         Elementwise ops that follow each other and run as one chain.
     memory_plan : MemoryPlan
     reports : list of PassReport
-    memory_groups : tuple
-        What passes have found out about memory, and when.
     """
 
     block: Block
@@ -73,7 +72,7 @@ class ExecutionPlan:
     groups: list[list[OpDesc]] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)
-    memory_groups: Any = None
+    _notes: dict[str, Any] = attrs.field(factory=dict)
 
     @classmethod
     def of(
@@ -85,6 +84,14 @@ class ExecutionPlan:
         block.ops = [op.copy() for op in source.ops]
         block.vars = {name: desc.copy() for name, desc in source.vars.items()}
         return cls(block, tuple(feeds), tuple(fetches), place)
+
+    def noted(self, what: str, find: Callable[[ExecutionPlan], Any]) -> Any:
+        """Return what a function finds out about the ops; it is asked anew once they change."""
+        now, found = self._notes.get(what, (None, None))
+        if now != changes():
+            found = find(self)
+            self._notes[what] = changes(), found
+        return found
 
     @property
     def external_names(self) -> tuple[str, ...]:

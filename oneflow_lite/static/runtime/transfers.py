@@ -51,9 +51,9 @@ def _cast_operands(plan: ExecutionPlan) -> None:
     for op in plan.block.ops:
         entry = KERNELS.get(op.type)
         if entry.ufunc is not None and len(op.inputs) == 2 and None not in op.inputs:
-            declared = plan.block.var(op.outputs[0]).dtype
             dtypes = [plan.block.var(name).dtype for name in op.reads]
-            if len(set(dtypes)) > 1 and _result(entry.ufunc, dtypes) != declared:
+            declared = plan.block.var(op.outputs[0]).dtype
+            if dtypes[0] != dtypes[-1] and _result(entry.ufunc, dtypes) != declared:
                 casts = {}
                 for name in op.reads:
                     if plan.block.var(name).dtype != declared:

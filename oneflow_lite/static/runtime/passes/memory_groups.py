@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.ir.tracked import changes
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
@@ -43,8 +44,6 @@ class MemoryGroups:
                 self._join(sharing[0], name)
             if is_control_flow(op):  # it may keep arrays for its backward pass
                 held += reads
-        for output, source in plan.in_place.items():
-            self._join(output, source)
         for name, desc in plan.block.vars.items():
             if desc.value is None and (name not in self.made_at or not desc.is_temporary):
                 self._join(_GIVEN, name)
@@ -52,15 +51,25 @@ class MemoryGroups:
         for name, position in used.items():
             root = self.of(name)
             self._last_use[root] = max(position, self._last_use.get(root, 0))
+        self._taken_over = 0
+        self._take_over(plan)
 
     @classmethod
     def of_plan(cls, plan: ExecutionPlan) -> MemoryGroups:
-        """Return the groups of a plan as it is now; the same ones until it changes."""
-        now = (changes(), len(plan.in_place))
-        if plan.memory_groups is None or plan.memory_groups[0] != now:
-            plan.memory_groups = (now, cls(plan))
-        found: MemoryGroups = plan.memory_groups[1]
+        """Return the groups of a plan as it is now; they are found anew once its ops change."""
+        found: MemoryGroups = plan.noted("memory groups", cls)
+        found._take_over(plan)
         return found
+
+    def _take_over(self, plan: ExecutionPlan) -> None:
+        """Join the outputs that got the memory of another variable since the last time."""
+        for output, source in itertools.islice(plan.in_place.items(), self._taken_over, None):
+            roots = self.of(output), self.of(source)
+            self._join(output, source)
+            if not self._held.isdisjoint(roots):
+                self._held.add(self.of(output))
+            self._last_use[self.of(output)] = max([self._last_use.get(r, 0) for r in roots])
+        self._taken_over = len(plan.in_place)
 
     def of(self, name: str) -> str:
         """Return one variable that stands for all that may share memory with this one."""

@@ -20,6 +20,11 @@ def plannable(plan: ExecutionPlan) -> set[str]:
 
 def owned(plan: ExecutionPlan) -> set[str]:
     """Return the temporaries whose memory the plan may choose, fetched ones included."""
+    found: set[str] = plan.noted("owned", _find_owned)
+    return found
+
+
+def _find_owned(plan: ExecutionPlan) -> set[str]:
     var = plan.block.var
     return {
         op.outputs[0]
@@ -40,8 +45,8 @@ def makes_into_out(op: OpDesc) -> bool:
         schema.out
         and not op.returns_tuple
         and len(op.outputs) == 1
-        and op.outputs[0] not in op.reads
-        and not (op.written or is_control_flow(op) or op.viewed)
+        and op.outputs[0] not in op.inputs
+        and not (op.written or op.viewed or (schema.random and is_control_flow(op)))
         and is_library(op)
     )
 
