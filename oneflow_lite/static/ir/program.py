@@ -127,14 +127,13 @@ class VarDesc:
 
 
 class _Uses:
-    """What an op does to its variables, found once for these inputs and outputs."""
+    """What an op does to its variables, found once until it is given other ones."""
 
-    __slots__ = ("inputs", "new_outputs", "outputs", "reads", "schema", "type", "viewed", "written")
+    __slots__ = ("new_outputs", "reads", "schema", "viewed", "written")
 
     def __init__(
         self, type: str, inputs: tuple[str | None, ...], outputs: tuple[str, ...]
     ) -> None:
-        self.type, self.inputs, self.outputs = type, inputs, outputs
         schema = self.schema = op_expr(type).schema
         self.reads = tuple(dict.fromkeys([name for name in inputs if name is not None]))
         written = [inputs[i] for i in schema.written] if schema.written else ()
@@ -144,7 +143,12 @@ class _Uses:
         self.viewed = None if base is None else inputs[schema.inputs.index(base)]
 
 
-@attrs.define(eq=False, on_setattr=_HOOKS)
+def _forget(op: OpDesc, attribute: Any, value: Any) -> Any:
+    op._found = None
+    return value
+
+
+@attrs.define(eq=False, on_setattr=[*_HOOKS, _forget])
 class OpDesc:
     """One call of an op in a Program.
 
@@ -183,40 +187,31 @@ class OpDesc:
     @property
     def schema(self) -> Schema:
         """The op's inputs and attributes, and its effects on memory."""
-        found = self._found
-        return op_expr(self.type).schema if found is None else self._uses.schema
+        return op_expr(self.type).schema if self._found is None else self._found.schema
 
-    @property
-    def _uses(self) -> _Uses:
-        found = self._found
-        if (
-            found is None
-            or found.inputs is not self.inputs
-            or found.outputs is not self.outputs
-            or found.type is not self.type
-        ):
-            found = self._found = _Uses(self.type, self.inputs, self.outputs)
-        return found
+    def _find(self) -> _Uses:
+        self._found = _Uses(self.type, self.inputs, self.outputs)
+        return self._found
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The variables that the kernel gets, each once."""
-        return self._uses.reads
+        return (self._found or self._find()).reads
 
     @property
     def written(self) -> tuple[str, ...]:
         """The inputs that the kernel writes in place."""
-        return self._uses.written
+        return (self._found or self._find()).written
 
     @property
     def new_outputs(self) -> tuple[str, ...]:
         """The outputs that are no inputs written in place."""
-        return self._uses.new_outputs
+        return (self._found or self._find()).new_outputs
 
     @property
     def viewed(self) -> str | None:
         """The input whose memory the output may share."""
-        return self._uses.viewed
+        return (self._found or self._find()).viewed
 
     @property
     def blocks(self) -> tuple[Block, ...]:

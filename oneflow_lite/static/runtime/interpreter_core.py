@@ -11,7 +11,6 @@ from typing import Any
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Program
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.dependencies import find_dependencies
@@ -119,9 +118,7 @@ class InterpreterCore:
 
     def _written(self) -> frozenset[str]:
         """The variables from outside that a run writes."""
-        ops = self.plan.block.ops
-        roots = memory_roots(ops)
-        written = {roots[name] for op in ops for name in op.written}
+        written = {self.plan.roots[name] for op in self.plan.block.ops for name in op.written}
         return frozenset(written.intersection((*self.plan.feeds, *self.external_names)))
 
     def __getattr__(self, name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from oneflow_lite.device import CPU, Device
+from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program
 from oneflow_lite.static.ir.tracked import changes
 
@@ -91,6 +92,12 @@ class ExecutionPlan:
         if now != changes():
             found = find(self)
             self._notes[what] = changes(), found
+        return found
+
+    @property
+    def roots(self) -> dict[str, str]:
+        """For each variable the one in whose memory it lies; see `memory_roots`."""
+        found: dict[str, str] = self.noted("roots", lambda plan: memory_roots(plan.block.ops))
         return found
 
     @property
