@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
+from itertools import combinations
 from types import MethodType
 from typing import Any
 
@@ -60,15 +61,20 @@ class Guarded:
         self._match = match
         self._check: Any = None
 
-    def settle(self, captured: Collection[int] = ()) -> None:
+    def settle(self, captured: Collection[int] = (), recording: Recording | None = None) -> None:
         """Write the guards; none comes after that. No argument may be a captured tensor."""
         match, names = self._match, self._match.feed_names
-        ids = ", ".join(f"id({name})" for name in names)
-        if len(names) > 1:
-            match.require(f"len({{{ids}}}) == {len(names)}", "which arguments are one tensor")
+        apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
+        if len(names) > 3:
+            apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
+        if apart:
+            match.require(" and ".join(apart), "which arguments are one tensor")
         if names and captured:
             known = match.constant(frozenset(captured))
-            match.require(f"{known}.isdisjoint(({ids},))", "which arguments are from outside")
+            outer = " and ".join(f"id({name}) not in {known}" for name in names)
+            match.require(outer, "which arguments are from outside")
+        if recording is not None:
+            recording.require(match)
         self._check = match.written(*names)
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
@@ -262,7 +268,7 @@ class CompiledFunction(FunctionStandIn):
                 partial(_fields, observer),
                 has_handlers=observer.has_handlers(),
             )
-        guarded.settle(observer.captured)
+        guarded.settle(observer.captured, recording)
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:

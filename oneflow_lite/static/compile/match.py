@@ -6,6 +6,7 @@ before it found, so each may trust that the objects on its way are of the types 
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,11 @@ from oneflow_lite.static.compile.same import is_atom, told
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
+# What several guards read of one object, outside of string literals.
+_SHARED = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|"""
+    r"\b([cp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"
+)
 _GONE = (AttributeError, KeyError, IndexError, NameError, ValueError, TypeError, StopIteration)
 
 
@@ -64,8 +70,13 @@ class Match:
         """Add a guard; `label` says in words what it is about."""
         if condition not in self._known:
             self._known.add(condition)
+            if "._" in condition:
+                condition = _SHARED.sub(self._shared, condition)
             self._lines.append(f"if not ({condition}): return {len(self._labels)}")
             self._labels.append(label)
+
+    def _shared(self, found: re.Match[str]) -> str:
+        return self.bind(found[1]) if found[1] else found[0]
 
     def same(self, expression: str, value: Any, label: str) -> None:
         """Require that an expression gives this object, or the same atom."""

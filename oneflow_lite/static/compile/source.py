@@ -57,7 +57,9 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
             except (SyntaxError, ValueError, RecursionError) as error:
                 reason = f"is in {filename!r}, which does not compile: {error}"
                 continue
-            if any(_same(code, other) for other in codes.get((code.co_name, code.co_firstlineno), ())):
+            if any(
+                _same(code, other) for other in codes.get((code.co_name, code.co_firstlineno), ())
+            ):
                 return pick(code, Node(tree, None, filename, flags))
         linecache.checkcache(filename)  # it may have been edited and imported anew
     raise NoSource(f"{name!r} {reason}")

@@ -131,9 +131,7 @@ class _Uses:
 
     __slots__ = ("new_outputs", "reads", "schema", "viewed", "written")
 
-    def __init__(
-        self, type: str, inputs: tuple[str | None, ...], outputs: tuple[str, ...]
-    ) -> None:
+    def __init__(self, type: str, inputs: tuple[str | None, ...], outputs: tuple[str, ...]) -> None:
         schema = self.schema = op_expr(type).schema
         self.reads = tuple(dict.fromkeys([name for name in inputs if name is not None]))
         written = [inputs[i] for i in schema.written] if schema.written else ()
