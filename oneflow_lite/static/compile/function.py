@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection
+from itertools import combinations
 from types import MethodType
 from typing import Any
 
@@ -85,15 +86,20 @@ class Guarded:
         self._match = match
         self._check: Any = None
 
-    def settle(self, captured: Collection[int] = ()) -> None:
+    def settle(self, captured: Collection[int] = (), recording: Recording | None = None) -> None:
         """Write the guards; none comes after that. No argument may be a captured tensor."""
         match, names = self._match, self._match.feed_names
-        ids = ", ".join(f"id({name})" for name in names)
-        if len(names) > 1:
-            match.require(f"len({{{ids}}}) == {len(names)}", "which arguments are one tensor")
+        apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
+        if len(names) > 3:
+            apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
+        if apart:
+            match.require(" and ".join(apart), "which arguments are one tensor")
         if names and captured:
             known = match.constant(frozenset(captured))
-            match.require(f"{known}.isdisjoint(({ids},))", "which arguments are from outside")
+            outer = " and ".join(f"id({name}) not in {known}" for name in names)
+            match.require(outer, "which arguments are from outside")
+        if recording is not None:
+            recording.require(match)
         self._check = match.written(*names, *match.holders.values())
         self.tensors = match.tensors = []  # those of the recorded call may go
 
@@ -305,7 +311,7 @@ class CompiledFunction(FunctionStandIn):
         observer.after_call = True
         with StateChange(interpreter=stack):
             recording = Recording(self.__name__, observer, guarded, value, stores, late, self._mode)
-        guarded.settle(observer.captured)
+        guarded.settle(observer.captured, recording)
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:

@@ -4,6 +4,7 @@ to be apart when it is replayed, as far as anything is written.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -114,10 +115,15 @@ class MemoryClasses:
         return True
 
     def _externals_apart(self) -> bool:
+        # Arrays of two owners share nothing, unless an owner is no array.
+        near: defaultdict[int, list[int]] = defaultdict(list)
+        places = [0 if self._foreign else id(_owner(array)) for array in self._externals]
+        for k, place in enumerate(places):
+            near[place].append(k)
         return not any(
-            overlap(array, other)
+            overlap(array, self._externals[k])
             for i, array in zip(self._written_externals, self._written, strict=True)
-            for k, other in enumerate(self._externals)
+            for k in near[places[i]]
             if k != i
         )
 

@@ -415,8 +415,8 @@ class Observer(Native):
         tests = [
             f"type({name}._data) is {constant(type(array))}",
             f"{name}._data.dtype is {constant(array.dtype)}",
-            f"{name}._data.shape == {array.shape!r}",
-            f"{name}._data.strides == {array.strides!r}",
+            f"{name}._data.shape == {constant(array.shape)}",
+            f"{name}._data.strides == {constant(array.strides)}",
             f"({name}._view is None) is {tensor._view is None}",
             f"{name}._inference is {tensor._inference}",
         ]

@@ -300,6 +300,20 @@ class Recording:
     hits = 0  # so far, for who keeps it
     _fixed_edges: tuple[tuple[Edge, ...], int] | None = None  # where no argument is among them
 
+    def require(self, match: Any) -> None:
+        """Add guards of what autograd keeps of the arguments."""
+        names, constant = match.feed_names, match.constant
+        for i, tensor in self.pinned:
+            match.require(f"{names[i]} is {constant(tensor)}", "an argument with a gradient")
+        for i, missing in self.grads_given:
+            match.require(
+                f"{names[i]}.grad is {'' if missing else 'not '}None", "gradients of arguments"
+            )
+        for i, hooks in self.hooks_given:
+            match.require(
+                f"{constant(hooks_of)}({names[i]}) == {constant(hooks)}", "hooks of arguments"
+            )
+
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
         tensors = self.arguments.match(args, kwargs)
@@ -311,15 +325,6 @@ class Recording:
             or EVERYWHERE  # hooks on all modules, which a recording does not know
         ):
             return None
-        for i, tensor in self.pinned:
-            if tensors[i] is not tensor:
-                return None
-        for i, missing in self.grads_given:
-            if (tensors[i].grad is None) is not missing:
-                return None
-        for i, hooks in self.hooks_given:
-            if hooks_of(tensors[i]) != hooks:
-                return None
         if not self.outside.check():
             if self.outside.why() is not None:
                 return None

@@ -22,7 +22,6 @@ from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Inte
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.compile.results import Finish
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
@@ -84,11 +83,10 @@ class Recovery:
     def _places(self, ops: Iterable[OpDesc]) -> tuple[list[int], list[int]]:
         """Return which feeds and which persistable variables some ops write."""
         plan = self._core.plan
-        roots = memory_roots(plan.block.ops)
         written: set[str] = set()
         for op in ops:
             homes = [plan.in_place[name] for name in op.outputs if name in plan.in_place]
-            written.update(roots.get(name, name) for name in (*op.written, *homes))
+            written.update(plan.roots.get(name, name) for name in (*op.written, *homes))
         return (
             [i for i, name in enumerate(plan.feeds) if name in written],
             [i for i, name in enumerate(self._core.external_names) if name in written],

@@ -638,7 +638,7 @@ class Finish:
         names: dict[str, Any] = {"x": arguments, "found": found}
         line = 0
         for at in frames(error):
-            if at.tb_frame.f_code is self.run.__code__:
+            if at.tb_frame.f_globals is self._names:
                 names.update(at.tb_frame.f_locals)
                 line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
         if not found[-1]:

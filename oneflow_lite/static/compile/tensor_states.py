@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.function_writer import compiled
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class TensorState:
     """One tensor at one moment."""
 
@@ -119,7 +120,7 @@ class OutsideTensors:
         self.tensors = [state.tensor for state in states]
         self.shapes = [_description(state.data) for state in states]
         self._namespace: dict[str, Any] = {}
-        exec(compile(self._write(), "<outside tensors>", "exec"), self._namespace)
+        exec(compiled(self._write(), "<outside tensors>"), self._namespace)
         self.check: Callable[[], bool] = self._namespace["check"]
         self.renew()
         # The arrays and gradients of that call are let go of; whether there was one stays known.

@@ -6,6 +6,7 @@ import enum
 import math
 import struct
 from collections.abc import Callable
+from operator import is_
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -108,7 +109,7 @@ def same(a: Any, b: Any) -> bool:
     if kind in (bool, int, str, bytes, Device):
         return bool(a == b)
     if kind in (tuple, Size):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and (all(map(is_, a, b)) or all(map(same, a, b)))
     if kind is frozenset:
         return same(tuple(a), tuple(b))
     if kind in (slice, range):  # ranges of the same numbers may end elsewhere
