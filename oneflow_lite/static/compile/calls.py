@@ -336,10 +336,12 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
         step = lookup.static(kind, "step")[1]
         o.match.same(f"{o.match.constant(kind)}.step", step, f"{label}.step")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
+    listed = f"[id(h) for d in {e}._hooks.values() for h in d.values()]"
     o.match.constant(hooks)
     o.match.require(
-        f"[id(h) for d in {e}._hooks.values() for h in d.values()] == "
-        f"{o.match.constant(list(map(id, hooks)))}",
+        f"{listed} == {o.match.constant(list(map(id, hooks)))}"
+        if hooks
+        else f"not any({e}._hooks.values())",
         f"the hooks of `{label}`",
     )
     groups = optimizer.param_groups
@@ -374,12 +376,20 @@ def settle_optimizer(o: Observer, optimizer: Any) -> None:
     o.match.same(f"{e}.state", state, f"{label}.state")
     # What the call itself puts there is put there by every replay, too.
     put = {key for each in state.values() for key in each if (id(each), "item", key) in o.stores}
-    kept = [v for each in state.values() for key, v in each.items() if key not in put]
+    states = o.match.bind(f"[*{c(state)}.values()]")
+    o.match.require(f"len({states}) == {len(state)}", f"the state of `{label}`")
+    for i, each in enumerate(state.values()):
+        tests = [f"{states}[{i}] is {c(each)}"]
+        if put.isdisjoint(each):
+            tests.append(f"len({c(each)}) == {len(each)}")
+        tests += [
+            f"{c(each)}[{repr(k) if type(k) is str else c(k)}] is {c(v)}"
+            for k, v in each.items()
+            if k not in put
+        ]
+        o.match.require(" and ".join(tests), f"the state of `{label}`")
     tensors = [t for _, options in optimizer._scalars.values() for t in options]
-    c(kept), c(tensors)  # so that their ids stay theirs
-    apart = f" if k not in {c(put)}" if put else ""
-    read = f"[id(v) for s in {c(state)}.values() for k, v in s.items(){apart}]"
-    o.match.require(f"{read} == {c(list(map(id, kept)))}", f"the state of `{label}`")
+    c(tensors)  # so that their ids stay theirs
     read = f"[id(t) for _, ts in {e}._scalars.values() for t in ts]"
     o.match.require(f"{read} == {c(list(map(id, tensors)))}", f"the options of `{label}`")
 
@@ -1130,7 +1140,7 @@ class _Entered:
 
 def _getattr(o: Observer, value: Any, name: str, *default: Any) -> Any:
     try:
-        return o.attribute(value, name)
+        return o.attribute(value, _plain_name(o, name))
     except AttributeError:
         if not default:
             raise
@@ -1139,10 +1149,17 @@ def _getattr(o: Observer, value: Any, name: str, *default: Any) -> Any:
 
 def _hasattr(o: Observer, value: Any, name: str) -> bool:
     try:
-        o.attribute(value, name)
+        o.attribute(value, _plain_name(o, name))
     except AttributeError:
         return False
     return True
+
+
+def _plain_name(o: Observer, name: Any) -> Any:
+    """Return the name of an attribute; one of a class of a user's may have code."""
+    if type(name) is not str:
+        o.refuse(f"it names an attribute by {told(name)}")
+    return name
 
 
 def _isinstance(o: Observer, value: Any, kind: Any) -> bool:
@@ -1258,11 +1275,11 @@ def _of_frame(function: Any) -> Callable[..., Any]:
 
 
 def _setattr(o: Observer, value: Any, name: str, new: Any) -> None:
-    o.set_attribute(value, name, new)
+    o.set_attribute(value, _plain_name(o, name), new)
 
 
 def _delattr(o: Observer, value: Any, name: str) -> None:
-    o.delete_attribute(value, name)
+    o.delete_attribute(value, _plain_name(o, name))
 
 
 def _vars(o: Observer, *args: Any) -> Any:
