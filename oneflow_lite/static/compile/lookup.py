@@ -363,8 +363,6 @@ def learned(o: Observer, value: Any, label: str) -> Any:
 
 def _of_class(o: Observer, cls: type, name: str) -> Any:
     known, meta = o.outer(cls), type(cls)
-    if known is None and o.known(cls) is None:
-        o.outer(cls)
     native = functools.partial(getattr, cls, name)
     owner, member = static(cls, name)
     if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):
