@@ -759,8 +759,9 @@ def _of_container(
 
 def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of NumPy: of numbers, of arrays that the call made, and of tensors."""
-    module = getattr(f, "__module__", None) or getattr(type(f), "__module__", "")
-    if "random" in str(module) or not all(map(o.settled, (*args, *kwargs.values()))):
+    module, given = getattr(f, "__module__", None) or type(f).__module__, [*args, *kwargs.values()]
+    calls = any(is_a(value, (FunctionType, MethodType, functools.partial)) for value in given)
+    if calls or "random" in str(module) or not all(map(o.settled, given)):
         o.refuse(f"it calls {getattr(f, '__name__', type(f).__name__)}() of NumPy")
     return o.local(f(*args, **kwargs))
 

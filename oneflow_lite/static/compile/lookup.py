@@ -297,7 +297,9 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     _require_absent(o, value, name)
     if static(kind, "__getattr__")[0] is None:
-        return native()  # which raises
+        found = native()  # which raises, but for proxies and the like
+        o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
+        return found
     raise AttributeError(name, name=name, obj=value)
 
 
