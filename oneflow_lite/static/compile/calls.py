@@ -141,7 +141,7 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _hashable(f: Any) -> bool:
-    return is_a(f, (BuiltinFunctionType, type, FunctionType)) and type(f).__hash__ is not None
+    return is_a(f, BuiltinFunctionType) or (is_a(f, type) and lookup.is_plain_class(f))
 
 
 # --- Functions ------------------------------------------------------------------------------------

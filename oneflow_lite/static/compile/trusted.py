@@ -5,7 +5,6 @@ Asked by `flow.compile` about everything that a function names or calls.
 
 from __future__ import annotations
 
-import builtins
 import os
 import site
 import sysconfig
@@ -15,7 +14,6 @@ from typing import Literal
 from oneflow_lite.static.ir.location import is_own_code
 
 Origin = Literal["own", "library", "user"]
-BUILTINS = builtins.__dict__
 
 _PATHS = sysconfig.get_paths()
 _LIBRARY = tuple(
