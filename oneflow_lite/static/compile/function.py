@@ -111,17 +111,13 @@ class Guarded:
             if (found := tied()) in items:
                 items.remove(found)
 
-        self._ties = [weakref.ref(root(), drop) for root in self._match.roots]
+        alive = [found for root in self._match.roots if (found := root()) is not None]
+        self._ties = [weakref.ref(found, drop) for found in alive]
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors of another call, and the holders; None for one that differs."""
         found = self._check(args, kwargs)
         return found if type(found) is tuple else None
-
-    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """Say what differs."""
-        found = self._check(args, kwargs)
-        return None if type(found) is tuple else self._match.why(found)
 
 
 @attrs.define(eq=False)
