@@ -86,7 +86,7 @@ class Guarded:
         self._match = match
         self._check: Any = None
 
-    def settle(self, captured: Collection[int] = (), recording: Recording | None = None) -> None:
+    def settle(self, captured: Collection[int] = ()) -> None:
         """Write the guards; none comes after that. No argument may be a captured tensor."""
         match, names = self._match, self._match.feed_names
         apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
@@ -98,8 +98,6 @@ class Guarded:
             known = match.constant(frozenset(captured))
             outer = " and ".join(f"id({name}) not in {known}" for name in names)
             match.require(outer, "which arguments are from outside")
-        if recording is not None:
-            recording.require(match)
         self._check = match.written(*names, *match.holders.values())
         self.tensors = match.tensors = []  # those of the recorded call may go
 
@@ -307,7 +305,7 @@ class CompiledFunction(FunctionStandIn):
         observer.after_call = True
         with StateChange(interpreter=stack):
             recording = Recording(self.__name__, observer, guarded, value, stores, late, self._mode)
-        guarded.settle(observer.captured, recording)
+        guarded.settle(observer.captured)
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:

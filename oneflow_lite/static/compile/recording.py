@@ -48,7 +48,7 @@ class Recording:
     observer : Observer
         After the call.
     arguments : object
-        With `tensors`, `match` and `why`: which calls it is for.
+        With `tensors` and `match`: which calls it is for.
     value : object
         What the call returned.
     stores : sequence of Store
@@ -102,22 +102,14 @@ class Recording:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
         results = Results(observer, arguments.tensors, states, value, stores)
         used_grads = [s.tensor for s in recorder.externals.values() if s.place]
-        # An argument to whose gradient is added has to be the same tensor at every call.
-        self.pinned = [
-            (i, t) for i, t in enumerate(arguments.tensors) if any(t is u for u in used_grads)
-        ]
-        pinned = {id(tensor) for _, tensor in self.pinned}
-        outside += [state for state in states if id(state.tensor) in pinned]
+        before = {id(state.tensor): state for state in states}
+        met = [before[id(tensor)] for tensor in arguments.tensors]
+        outside += _pinned(met, used_grads)
+        _require(observer.match, met, used_grads, grads_matter, recorder.took_gradients)
         self.outside = OutsideTensors(
             [*outside, *_states_of(late, outside)], used_grads, grads_matter
         )
-        before = {id(state.tensor): state for state in states}
-        met = [(i, before[id(t)]) for i, t in enumerate(arguments.tensors)]
-        self.grads_given = [(i, state.grad is None) for i, state in met if grads_matter]
-        self.hooks_given = [
-            (i, s.hooks) for i, s in met if recorder.took_gradients and s.edge is not None
-        ]
-        arrays = [state.data for _, state in met]
+        arrays = [state.data for state in met]
         self._take_feeds(recorder, arrays)
         self.written = _written(recorder, results, arrays, states, late)
         nodes = self._differentiate(name, recorder, results, states)
@@ -242,8 +234,6 @@ class Recording:
         for position, entry in enumerate(results.entries):
             if entry.kind == "made" and (name := entry.fetch) is not None:
                 holders.setdefault(roots.get(name, name), f"y{position}")
-        for name, source in recorder.externals.items():
-            holders[name] = results.place(source.tensor) + source.place
         feeds = zip(self.feeds, self.feed_positions, strict=True)
         holders.update({name: f"x[{position}]" for name, position in feeds})
 
@@ -251,8 +241,10 @@ class Recording:
             root = roots.get(name, name)
             if root != name and not overlap(recorder.arrays[name], recorder.arrays[root]):
                 return None, False  # a reshape that copied
-            outside = root in self.feeds or root in recorder.externals
-            return holders.get(root), outside and root == name
+            source = recorder.externals.get(root)
+            if source is not None:
+                return results.place(source.tensor) + source.place, root == name
+            return holders.get(root), root == name and root in self.feeds
 
         return keeper
 
@@ -282,20 +274,6 @@ class Recording:
     # Replaying
 
     hits = 0  # so far, for who keeps it
-
-    def require(self, match: Any) -> None:
-        """Add guards of what autograd keeps of the arguments."""
-        names, constant = match.feed_names, match.constant
-        for i, tensor in self.pinned:
-            match.require(f"{names[i]} is {constant(tensor)}", "an argument with a gradient")
-        for i, missing in self.grads_given:
-            match.require(
-                f"{names[i]}.grad is {'' if missing else 'not '}None", "gradients of arguments"
-            )
-        for i, hooks in self.hooks_given:
-            match.require(
-                f"{constant(hooks_of)}({names[i]}) == {constant(hooks)}", "hooks of arguments"
-            )
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
@@ -354,6 +332,31 @@ class Recording:
             return self.recovery.recover(stopped, tensors, found, kept, again)
         finally:
             del stopped
+
+
+def _pinned(met: Sequence[TensorState], used: Sequence[Tensor]) -> list[TensorState]:
+    """Return the arguments to whose gradients is added: the same tensors at every call."""
+    return [state for state in met if any(state.tensor is tensor for tensor in used)]
+
+
+def _require(
+    match: Any,
+    met: Sequence[TensorState],
+    used: Sequence[Tensor],
+    grads_matter: bool,
+    hooks_matter: bool,
+) -> None:
+    """Add guards of what autograd keeps of the arguments."""
+    constant, pinned = match.constant, _pinned(met, used)
+    for name, state in zip(match.feed_names, met, strict=True):
+        if state in pinned:
+            match.require(f"{name} is {constant(state.tensor)}", "an argument with a gradient")
+        if grads_matter:
+            there = "" if state.grad is None else "not "
+            match.require(f"{name}.grad is {there}None", "gradients of arguments")
+        if hooks_matter and state.edge is not None:
+            hooks = f"{constant(hooks_of)}({name}) == {constant(state.hooks)}"
+            match.require(hooks, "hooks of arguments")
 
 
 def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
