@@ -224,7 +224,9 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
             ("item", dir(1), slice(None, 0)),
         ],
     ),
-    ("class C: x = len", [("unsupported", "a class statement")]),
+    ("class C: x: len", [("unsupported", "a class statement")]),
+    ("class C: len = len", [("unsupported", "a class statement")]),
+    ("yield v", [("plain", 1)]),
     ("match v:\n        case int(): return len", [("unsupported", "a match statement")]),
     ("async def g(): pass", [("unsupported", "an async function")]),
 ]
@@ -240,6 +242,14 @@ def test_every_method_of_the_protocol_is_told() -> None:
     """The three about variables of functions around are in the next test."""
     names = {name for _, calls in TELLS for name, *_ in calls} - {"raised out"}
     assert names | {"free", "store_free", "delete_free"} == set(PROTOCOL)
+
+
+def test_a_class_statement_is_told_with_what_its_body_reads() -> None:
+    calls = told(body("class C:", "  x = len", "  def m(self): return x"))
+    assert [(name, *rest[:1]) for name, *rest in calls[:2]] == [
+        ("name", "len"),
+        ("made", calls[1][1]),
+    ]
 
 
 @pytest.mark.parametrize("leave", ["return len", "break", "continue"])
@@ -333,7 +343,13 @@ def test_a_function_made_in_a_rewritten_one_is_rewritten_anew() -> None:
 
 
 def test_functions_that_stayed_native_are_not_taken_for_rewritten() -> None:
-    lines = ["class C:", "  def m(self): return len", "match v:", "  case 1: n = lambda: len"]
+    lines = [
+        "class C:",
+        "  x: int",
+        "  def m(self): return len",
+        "match v:",
+        "  case 1: n = lambda: len",
+    ]
     C, n, h = rewrite(define(body(*lines, "return C, n, lambda: len"))["f"], Native())(1)
     assert is_rewritten(h.__code__)
     for function in (C.m, n):
