@@ -45,6 +45,16 @@ _codes: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
 _rewritten: dict[int, tuple[weakref.ref[CodeType], weakref.ref[CodeType]]] = {}
 
 
+def count() -> int:
+    """How many functions are kept as they were rewritten."""
+    return len(_codes)
+
+
+def forget() -> None:
+    """Drop those; each is rewritten anew when it is met."""
+    _codes.clear()
+
+
 def is_rewritten(code: CodeType) -> bool:
     """Whether a code object came from `rewrite`: a function's, or one defined inside of it."""
     return id(code) in _rewritten
