@@ -30,7 +30,6 @@ from oneflow_lite.static.compile.recovery import Recovery, Written, written_tens
 from oneflow_lite.static.compile.results import Made, NotReplayable, Results
 from oneflow_lite.static.compile.stages import Stage, stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
@@ -149,6 +148,7 @@ class Recording:
         if has_handlers or any(changes):
             writes = _writes(recorder, arguments.tensors, self.versions)
             self.recovery = Recovery(self.core, settled, calls, writes, self._endings)
+        self.outside.let_go()
         if all([source.is_there for source in self.sources]):
             self._bind()
 
@@ -236,7 +236,7 @@ class Recording:
         It answers with the name of a feed or captured tensor, with the position of a result, or
         with None when nobody can write there.
         """
-        roots = memory_roots(recorder.block.ops)
+        roots = recorder.roots
         made: dict[str, int] = {}
         for position, entry in enumerate(results.entries):
             if isinstance(entry, Made):
@@ -509,7 +509,7 @@ def _writes(
     tensors: dict[str | None, Tensor | None] = {recorder.find(t._data): t for t in arguments}
     for name, source in recorder.externals.items():
         tensors[name] = source.tensor.grad if source.kind == "grad" else source.tensor
-    roots = memory_roots(recorder.block.ops)
+    roots = recorder.roots
     for op in recorder.block.ops:
         for name in op.written:
             tensor = tensors.get(roots[name])
@@ -540,8 +540,7 @@ def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:
 
 def _copy_written_constants(recorder: RecordingInterpreter) -> None:
     """Have constants that are written copied first, so that every replay begins with them."""
-    block = recorder.block
-    roots = memory_roots(block.ops)
+    block, roots = recorder.block, recorder.roots
     written = dict.fromkeys(roots[name] for op in block.ops for name in op.written)
     for name in written:
         desc = block.var(name)

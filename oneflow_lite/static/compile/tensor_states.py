@@ -114,10 +114,11 @@ class OutsideTensors:
         exec(compiled(self._write(), "<outside tensors>"), self._namespace)
         self.check: Callable[[], bool] = self._namespace["check"]
         self.renew()
-        # The arrays and gradients of that call are let go of; whether there was one stays known.
-        self.states = [
-            attrs.evolve(s, data=None, grad=None if s.grad is None else s.tensor) for s in states
-        ]
+
+    def let_go(self) -> None:
+        """Forget the arrays and gradients of that call; whether there was one stays known."""
+        for state in self.states:
+            state.data, state.grad = None, None if state.grad is None else state.tensor
 
     def _write(self) -> str:
         tests = []

@@ -16,9 +16,7 @@ from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewri
 from oneflow_lite.static.compile.source import NoSource
 from tests.static.compile.constructs import body, define
 
-COMPOSED = (
-    "last slice exception caller both either value link target bind_global bind_free hold change"
-)
+COMPOSED = "last slice exception caller both either value link rest put hold change"
 
 
 class Told(Native):
