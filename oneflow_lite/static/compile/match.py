@@ -36,6 +36,8 @@ class Match:
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.feed_names: list[str] = []
+        self.holders: dict[int, str] = {}  # objects in arguments that are written, by id
+        self.roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
         self._lines: list[str] = []
         self._labels: list[str] = []
         self._known: set[str] = set()
@@ -90,10 +92,12 @@ class Match:
     def root(self, expression: str, value: Any, label: str) -> str:
         """Require this object, and do not keep it alive when it can be held weakly."""
         try:
-            name = self.constant(weakref.ref(value))
+            reference = weakref.ref(value)
         except TypeError:
             self.same(expression, value, label)
             return self.constant(value)
+        self.roots.append(reference)
+        name = self.constant(reference)
         found = self.bind(expression)
         self.require(f"{found} is {name}()", f"`{label}` was {told(value)}, is another")
         return found

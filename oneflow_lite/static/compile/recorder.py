@@ -109,6 +109,7 @@ class RecordingInterpreter(Interpreter):
         self.needs: dict[int, tuple[bool, ...]] = {}
         self.took_history: set[int] = set()  # writes whose target then got the value's history
         self.unrepeatable: str | None = None
+        self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.calls = 0
         self._settled: int | None = None
@@ -279,6 +280,11 @@ class RecordingInterpreter(Interpreter):
         """
         self._settled = None
 
+    def note_switch(self) -> None:
+        """Take note that a tensor is about to change otherwise than by an op."""
+        self.switches = True
+        self.unsettle()
+
     def settled(self) -> int:
         """Return the number of the first op from which nothing but ops happened outside.
 
@@ -315,6 +321,13 @@ class RecordingInterpreter(Interpreter):
         self._names[id(array)] = desc.name
         self.arrays[desc.name] = array
         return desc.name
+
+    def feed(self, array: Any, desc: VarDesc) -> None:
+        """Have an array from outside given at each run."""
+        name = self.declare(array, desc)
+        self.externals.pop(name, None)
+        found = self.block.var(name)
+        found.need_check_feed, found.persistable = True, False
 
     def find(self, array: Any) -> str | None:
         """Return the variable that an array is."""

@@ -21,7 +21,7 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.compile.finish import Endings
+from oneflow_lite.static.compile.results import Finish
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
@@ -44,7 +44,7 @@ class Recovery:
         How many calls were recorded.
     written : sequence of Written
         What the function writes outside.
-    endings : Endings
+    ending : Finish
         What a replay does after its Program.
 
     Attributes
@@ -59,15 +59,15 @@ class Recovery:
         settled: int,
         total: int,
         written: Sequence[Written],
-        endings: Endings,
+        ending: Finish,
     ) -> None:
         ops = core.plan.block.ops
         self._core = core
         self._total = total
-        leaves = core.runner.in_order and endings.can_leave
+        leaves = core.runner.in_order and ending.can_leave
         self._settled = settled if leaves else total + 1
         self._written = written
-        self._endings = endings
+        self._ending = ending
         self._numbers: dict[OpDesc | None, int] = {None: total}
         for op, following in zip(reversed(ops), [None, *reversed(ops)], strict=False):
             self._numbers[op] = op.number if op.number >= 0 else self._numbers[following]
@@ -128,7 +128,7 @@ class Recovery:
         """
         try:
             if found:
-                self._endings.complete(tensors, found, error)
+                self._ending.complete(tensors, found, error)
                 raise error
             stop = self._core.runner.stop_of(error)
             number = 0 if stop is None else self._numbers[stop.op]
@@ -163,7 +163,7 @@ class Recovery:
             written_tensor(owner, place).memory.version += sum(
                 n < number or n in perhaps for n in numbers
             )
-        self._endings.leave(tensors, stop.values, number)
+        self._ending.leave(tensors, stop.values, number)
 
 
 class Kept(NamedTuple):

@@ -18,6 +18,7 @@ class TensorState:
 
     tensor: Tensor
     data: Any
+    storage: Any
     edge: Any
     view: Any
     version: int
@@ -33,6 +34,7 @@ class TensorState:
         return cls(
             tensor,
             tensor._data,
+            tensor._storage,
             edge,
             tensor._view,
             tensor._version,
@@ -42,11 +44,18 @@ class TensorState:
             hooks_of(tensor),
         )
 
+    @property
+    def moved(self) -> bool:
+        """Whether the tensor has got another array."""
+        return self.tensor._data is not self.data
+
     def change(self) -> str | None:
         """Say what changed that a replay would not repeat."""
         tensor = self.tensor
-        if tensor._data is not self.data:
-            return "got another array"
+        storage = self.storage
+        replaced = storage is not None and tensor._storage is not storage
+        if replaced and not (self.moved and storage.version == self.version):
+            return "got another storage"
         if tensor._edge is not self.edge and (tensor._edge is None) is not (self.edge is None):
             return "began or ceased to require a gradient"
         if tensor._edge is not self.edge:
@@ -118,7 +127,8 @@ class OutsideTensors:
     def let_go(self) -> None:
         """Forget the arrays and gradients of that call; whether there was one stays known."""
         for state in self.states:
-            state.data, state.grad = None, None if state.grad is None else state.tensor
+            state.data = state.storage = None
+            state.grad = None if state.grad is None else state.tensor
 
     def _write(self) -> str:
         tests = []
