@@ -27,6 +27,13 @@ CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
 
 
+def without_own(names: dict[str, Any]) -> dict[str, Any]:
+    """Take what rewriting added out of a function's local names."""
+    for key in [key for key in names if key.startswith(OWN_NAMES)]:
+        del names[key]
+    return names
+
+
 class Native:
     """A recorder that observes nothing: each method does what CPython does in its place."""
 
@@ -110,10 +117,9 @@ class Native:
     def frame_call(self, name: str, result: Any) -> Any:
         """What `super()`, `locals()`, `eval(…)` … gave."""
         if name in ("locals", "vars"):
-            for key in [key for key in result if key.startswith(OWN_NAMES)]:
-                del result[key]
-        elif name == "dir":
-            result = [key for key in result if not key.startswith(OWN_NAMES)]
+            return without_own(result)
+        if name == "dir":
+            return [key for key in result if not key.startswith(OWN_NAMES)]
         return result
 
     # -- operators and decisions ------------------------------------------------------------------
@@ -156,6 +162,10 @@ class Native:
 
     def made(self, value: Any) -> Any:
         """What a display, comprehension, generator expression, lambda or inner `def` made."""
+        return value
+
+    def plain(self, value: Any) -> Any:
+        """What a generator yields."""
         return value
 
     def key(self, value: Any) -> Any:

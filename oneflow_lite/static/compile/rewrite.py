@@ -25,7 +25,6 @@ SYMBOL = {
 LOOK_AT_FRAME = "locals globals eval exec __import__ breakpoint super vars dir".split()
 # Statements that stay as they are; the recorder is told before.
 UNOBSERVED = {
-    "ClassDef": "a class statement",
     "Match": "a match statement",
     "AsyncFunctionDef": "an async function",
     "TypeAlias": "a type statement",
@@ -34,6 +33,10 @@ OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
 Tree = TypeVar("Tree", bound=ast.AST)
 Pairs = list[tuple[ast.expr | None, ast.expr]]
+
+
+class ClassScope(dict[str, str]):
+    """The names that the body of a class binds; the functions in it do not see them."""
 
 
 class Unsupported(Exception):
@@ -170,6 +173,16 @@ def _targets(node: Any) -> set[str]:
     }
 
 
+def _loaded(node: Any) -> list[str]:
+    """The names that a statement of a class reads or may read, those in its functions not."""
+    if isinstance(node, ast.FunctionDef | ast.Lambda):
+        parts = [node.args, *getattr(node, "decorator_list", ())]
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    own = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else []
+    return own + [name for part in parts for name in _loaded(part)]
+
+
 def _changed(node: Tree, **changes: Any) -> Tree:
     """A copy of `node` with some fields changed: the trees of files are kept, never written to."""
     fields = {field: getattr(node, field, None) for field in node._fields}
@@ -210,9 +223,10 @@ class _Rewriter:
     def kind(self, name: str) -> str:
         """Where a name is: "global", "free" (a variable around the unit), or "", in the unit."""
         name = self.mangle(name)
-        for scope in reversed(self.scopes):
+        inner = [scope for scope in self.scopes[:-1] if type(scope) is not ClassScope]
+        for scope in reversed([*inner, *self.scopes[-1:]]):
             if scope.get(name, "nonlocal") != "nonlocal":
-                return scope[name]
+                return scope[name].removeprefix("later")
         return "free" if name in self.free else "global"
 
     def temporary(self) -> str:
@@ -461,6 +475,8 @@ class _Rewriter:
         else:
             hashed = isinstance(node, ast.SetComp)
             parts = {"elt": self.key(node.elt) if hashed else self.visit(node.elt)}
+            if isinstance(node, ast.GeneratorExp):
+                parts["elt"] = self.send(node.elt, "plain", parts["elt"])
         self.temporaries = pending
         self.scopes.pop()
         return self.send(node, "made", _changed(node, generators=clauses, **parts))
@@ -479,6 +495,10 @@ class _Rewriter:
         spec = self.visit(node.format_spec) if node.format_spec else ""
         text = self.send(node, "format", self.visit(node.value), conversion, spec)
         return _changed(node, value=text, conversion=-1, format_spec=None)
+
+    def Yield(self, node: ast.Yield) -> ast.expr:
+        value = node.value and self.send(node.value, "plain", self.visit(node.value))
+        return _changed(node, value=value)
 
     def YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
         return _changed(node, value=self.send(node.value, "iterate", self.visit(node.value)))
@@ -651,10 +671,41 @@ class _Rewriter:
     ImportFrom = Import
 
     def FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        arguments, body = self.visit(node.args), self.body(node)
+        return _changed(node, args=arguments, body=body, decorator_list=self.decorators(node))
+
+    def decorators(self, node: Any) -> list[ast.expr]:
         decorators = [self.send(part, "caller", self.visit(part)) for part in node.decorator_list]
-        last: list[ast.expr] = [self.method(node, "made")]
         if kind := self.kind(node.name):
             stored = f"store_{kind}", self.name("__site__", node), self.mangle(node.name)
             decorators.insert(0, self.send(node, "rest", *stored))
-        arguments, body = self.visit(node.args), self.body(node)
-        return _changed(node, args=arguments, body=body, decorator_list=decorators + last)
+        return [*decorators, self.method(node, "made")]
+
+    def ClassDef(self, node: ast.ClassDef) -> Any:
+        """A class statement stays one; its body reads the names that it binds by itself."""
+        decorators, private = self.decorators(node), self.private
+        bases, words = self.visit(node.bases), self.visit(node.keywords)
+        self.private = node.name.lstrip("_")
+        names: dict[str, str] = {}
+        for part in node.body:
+            _bind(part, names)
+        scope = ClassScope({self.mangle(name): kind or "later" for name, kind in names.items()})
+        scope |= {"__module__": "", "__qualname__": ""}
+        self.scopes.append(scope)
+        body: list[ast.stmt] = []
+        annotated = bool(getattr(node, "type_params", False))
+        for statement in node.body:
+            annotated |= isinstance(statement, ast.AnnAssign)
+            read = [scope.get(self.mangle(name)) for name in _loaded(statement)]
+            if annotated or "later" in read:
+                self.scopes.pop()  # it has annotations, or may read a name that is not its own
+                self.private = private
+                return self.unobserved(node, "a class statement")
+            bound: dict[str, str] = {}
+            if not isinstance(statement, ast.If | ast.Try | ast.For | ast.While | ast.With):
+                _bind(statement, bound)
+            scope |= {self.mangle(name): kind for name, kind in bound.items()}
+            body += self.visit([statement])
+        self.scopes.pop()
+        self.private = private
+        return _changed(node, bases=bases, keywords=words, body=body, decorator_list=decorators)
