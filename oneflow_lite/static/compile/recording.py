@@ -28,7 +28,6 @@ from oneflow_lite.static.compile.recovery import Recovery
 from oneflow_lite.static.compile.results import NotReplayable, Results, Store, Written
 from oneflow_lite.static.compile.stages import stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
@@ -128,6 +127,7 @@ class Recording:
         changes = (self.callbacks, results.effects, self.written, written)
         if has_handlers or recorder.switches or any(changes):
             self.recovery = Recovery(self.core, settled, calls, self.written, self.ending)
+        self.outside.let_go()
         if all([source.is_there for source in self.sources]):
             self._bind()
 
@@ -229,7 +229,7 @@ class Recording:
         It answers with what gives the tensor, None when nobody can write there, and with whether
         the tensor is the variable itself.
         """
-        roots = memory_roots(recorder.block.ops)
+        roots = recorder.roots
         holders: dict[str, str] = {}
         for position, entry in enumerate(results.entries):
             if entry.kind == "made" and (name := entry.fetch) is not None:
@@ -388,8 +388,7 @@ def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:
 
 def _copy_written_constants(recorder: RecordingInterpreter) -> None:
     """Have constants that are written copied first, so that every replay begins with them."""
-    block = recorder.block
-    roots = memory_roots(block.ops)
+    block, roots = recorder.block, recorder.roots
     written = dict.fromkeys(roots[name] for op in block.ops for name in op.written)
     for name in written:
         desc = block.var(name)
@@ -428,10 +427,9 @@ def _written(
     tensors = dict(zip(map(recorder.find, arrays), results.arguments, strict=True))
     for name, source in recorder.externals.items():
         tensors[name] = source.tensor.grad if source.place else source.tensor
-    roots = memory_roots(recorder.block.ops)
     for op in recorder.block.ops:
         for name in op.written:
-            tensor = tensors.get(roots[name])
+            tensor = tensors.get(recorder.roots[name])
             if tensor is not None:
                 numbers.setdefault(id(tensor.memory), []).append(op.number)
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]

@@ -71,7 +71,7 @@ class Recovery:
             self._numbers[op] = op.number if op.number >= 0 else self._numbers[following]
         later = [op for op in ops if self._numbers[op] >= self._settled]
         core.runner.divides_at = later[0] if later else None
-        self._kept = self._places(op for op in ops if op not in later)
+        self._kept = self._places(op for op in ops if self._numbers[op] < self._settled)
         self._all = self._places(ops)
         # What NumPy computes in place is lost when it then raises a warning.
         self._exposed = any(self._places(op for op in later if KERNELS.get(op.type).ufunc))

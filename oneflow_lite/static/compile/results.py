@@ -24,7 +24,6 @@ from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.recorder import describe
 from oneflow_lite.static.compile.same import is_atom
 from oneflow_lite.static.compile.tensor_states import TensorState, hooks_of, users_attributes
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.ir.tree import is_plain
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
@@ -208,7 +207,7 @@ class Results:
         block = self._recorder.block
         name = self._recorder.find(state.tensor._data)
         is_new = name is not None and block.var(name).is_temporary
-        if state.view is not None or not is_new or memory_roots(block.ops).get(name) != name:
+        if state.view is not None or not is_new or self._recorder.roots.get(name) != name:
             raise NotReplayable(
                 f"a tensor of shape {state.data.shape} from outside got an array that the call "
                 "did not make"

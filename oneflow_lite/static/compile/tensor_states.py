@@ -113,6 +113,7 @@ class OutsideTensors:
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
         used = [(i, states[i].grad) for i in self._used_grads]
         self._grad_shapes = {i: _description(g._data) for i, g in used if g is not None}
+        self._states = states
         self.tensors = [state.tensor for state in states]
         self._shapes = [_description(state.data) for state in states]
         writer = FunctionWriter({"hooks_of": hooks_of})
@@ -121,11 +122,12 @@ class OutsideTensors:
         writer.lines.append("return (\n    " + " and\n    ".join(tests or ["True"]) + "\n  )")
         self.check: Callable[[], bool] = writer.function("check()", "<outside tensors>")
         self.renew()
-        # The arrays and gradients of that call are let go of; whether there was one stays known.
-        self._states = [
-            attrs.evolve(s, data=None, storage=None, grad=None if s.grad is None else s.tensor)
-            for s in states
-        ]
+
+    def let_go(self) -> None:
+        """Forget the arrays and gradients of that call; whether there was one stays known."""
+        for state in self._states:
+            state.data = state.storage = None
+            state.grad = None if state.grad is None else state.tensor
 
     def _tests(self, i: int, state: TensorState) -> Iterator[str]:
         """Write what holds while nothing has been put in the place of anything."""
