@@ -222,18 +222,13 @@ class Native:
         """An operand of a chained comparison, the operator before it, what decides the result."""
         return Link(self, value, symbol, way)
 
-    def target(self, method: str, *first: Any) -> "Target":
-        """The rest of a method of the recorder, called or assigned to as an item by CPython."""
-        return Target(getattr(self, method), *first)
+    def rest(self, method: str, *first: Any) -> Callable[..., Any]:
+        """A method of the recorder that was given its first arguments, as a decorator."""
+        return functools.partial(getattr(self, method), *first)
 
-    def bind_global(self, site: FunctionType, name: str, value: Any) -> None:
-        """`name = value` of a global name."""
-        dict.__setitem__(site.__globals__, name, self.store_global(site, name, value))
-
-    def bind_free(self, site: FunctionType, name: str, value: Any) -> None:
-        """`name = value` of a variable of a function around `site`."""
-        cell = (site.__closure__ or ())[site.__code__.co_freevars.index(name)]
-        cell.cell_contents = self.store_free(site, name, value)
+    def put(self, value: Any, what: str, owner: Any, key: Any) -> None:
+        """`owner.key = value` or `owner[key] = value`; CPython looks at the value first."""
+        getattr(self, f"set_{what}")(owner, key, value)
 
     def last(self, *values: Any) -> Any:
         """The body of a lambda, after what its starred parameters took was told."""
@@ -260,13 +255,6 @@ class Caller(functools.partial[Any]):
 
 
 _arguments = functools.partial.args.__get__
-
-
-class Target(functools.partial[None]):
-    """What stores a value when CPython stores an item: a method of the recorder."""
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self(key, value)
 
 
 class Decided:

@@ -32,7 +32,7 @@ UNOBSERVED = {
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
 Tree = TypeVar("Tree", bound=ast.AST)
-Pairs = list[tuple[ast.expr, ast.expr]]
+Pairs = list[tuple[ast.expr | None, ast.expr]]
 
 
 class ClassScope(dict[str, str]):
@@ -226,7 +226,7 @@ class _Rewriter:
         inner = [scope for scope in self.scopes[:-1] if type(scope) is not ClassScope]
         for scope in reversed([*inner, *self.scopes[-1:]]):
             if scope.get(name, "nonlocal") != "nonlocal":
-                return scope[name]
+                return scope[name].removeprefix("later")
         return "free" if name in self.free else "global"
 
     def temporary(self) -> str:
@@ -343,11 +343,10 @@ class _Rewriter:
             value = self.here(node, f"store_{kind}", self.mangle(name), value)
         return _changed(node, value=value)
 
-    def Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self.send(node, "attribute", self.visit(node.value), self.mangle(node.attr))
+    def Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
+        return self.send(node, *self.place(node))
 
-    def Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self.send(node, "item", self.visit(node.value), self.visit(node.slice))
+    Subscript = Attribute
 
     def Slice(self, node: ast.Slice) -> ast.expr:
         return self.send(node, "slice", *map(self.visit, (node.lower, node.upper, node.step)))
@@ -389,14 +388,14 @@ class _Rewriter:
             return node
         return self.send(node, "unary", SYMBOL[type(node.op)], self.visit(node.operand))
 
+    def BoolOp(self, node: ast.BoolOp | ast.Compare) -> ast.expr:
+        return self.send(node, "value", self.decide(node, ""))
+
     def Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) > 1:
-            return self.send(node, "value", self.decide(node, ""))
+            return self.BoolOp(node)
         left, right = self.visit(node.left), self.visit(node.comparators[0])
         return self.send(node, "compare", SYMBOL[type(node.ops[0])], left, right)
-
-    def BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        return self.send(node, "value", self.decide(node, ""))
 
     def decide(self, node: Any, way: str) -> Any:
         """Have the truth of an expression taken once for each of its parts, as CPython does.
@@ -466,9 +465,10 @@ class _Rewriter:
             iterable = self.send(clause.iter, "iterate", iterable)
             target, pairs = self.received(clause.target)
             clauses.append(ast.comprehension(target, iterable, [], 0))
-            for target, value in pairs:
-                one = ast.List([value], ast.Load(), **_where(target))
-                clauses.append(ast.comprehension(target, one, [], 0))
+            for to, value in pairs:
+                one = ast.List([value], ast.Load(), **_where(value))
+                to = to or self.name(self.temporary(), value, ast.Store())
+                clauses.append(ast.comprehension(to, one, [], 0))
             clauses[-1].ifs = [self.decide(test, "truth") for test in clause.ifs]
         if isinstance(node, ast.DictComp):
             parts = {"key": self.key(node.key), "value": self.visit(node.value)}
@@ -508,28 +508,23 @@ class _Rewriter:
 
     # -- targets ----------------------------------------------------------------------------------
 
-    def target(self, node: Any) -> ast.expr:
-        """A target as CPython stores to it; what is outside is an item of what stores it there."""
-        match node:
-            case ast.Name():
-                kind, key = self.kind(node.id), self.mangle(node.id)
-                if not kind:
-                    return _changed(node, ctx=ast.Store())
-                owner = self.send(node, "target", f"bind_{kind}", self.name("__site__", node))
-            case ast.Attribute():
-                owner = self.send(node, "target", "set_attribute", self.visit(node.value))
-                key = self.mangle(node.attr)
-            case _:
-                owner = self.send(node, "target", "set_item", self.visit(node.value))
-                stored = ast.Subscript(owner, self.visit(node.slice), ast.Store())
-                return copy_location(stored, node)
-        where = _where(node)
-        return ast.Subscript(owner, ast.Constant(key, **where), ast.Store(), **where)
+    def stored(self, node: Any, value: ast.expr) -> Pairs:
+        """What is to be assigned in turn for `node = value`; without a target, evaluated."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return self.unpacked(node, value)
+        if isinstance(node, ast.Name):
+            if kind := self.kind(node.id):
+                value = self.here(node, f"store_{kind}", self.mangle(node.id), value)
+            return [(_changed(node, ctx=ast.Store()), value)]
+        return [(None, self.send(node, "put", value, *self.place(node)))]
+
+    def place(self, node: Any) -> tuple[str, ast.expr, Any]:
+        """Of an attribute or item: "attribute" or "item", its owner, and its name or key."""
+        if isinstance(node, ast.Attribute):
+            return "attribute", self.visit(node.value), self.mangle(node.attr)
+        return "item", self.visit(node.value), self.visit(node.slice)
 
     def unpacked(self, node: Any, value: ast.expr) -> Pairs:
-        """Targets and values to be assigned in turn for `node = value`."""
-        if not isinstance(node, ast.Tuple | ast.List):
-            return [(self.target(node), value)]
         parts = [part.value if isinstance(part, ast.Starred) else part for part in node.elts]
         before, after = len(parts), None
         for i, part in enumerate(node.elts):
@@ -538,29 +533,25 @@ class _Rewriter:
         targets: list[ast.expr] = []
         pairs: Pairs = []
         for part in parts:
-            if pairs or isinstance(part, ast.Tuple | ast.List):  # all after it waits for its turn
-                target, later = self.later(part)
-                targets.append(target)
-                pairs += later
-            else:
-                targets.append(self.target(part))
+            target, later = self.received(part, waits=bool(pairs))
+            targets.append(target)
+            pairs += later
         value = self.send(node, "unpack", value, before, after)
         return [(ast.Tuple(targets, ast.Store(), **_where(node)), value), *pairs]
 
-    def later(self, node: ast.expr) -> tuple[ast.expr, Pairs]:
-        """A name to receive what is meant for `node`, and what is to be assigned from it then."""
+    def received(self, node: ast.expr, waits: bool = False) -> tuple[ast.expr, Pairs]:
+        """A name for what is meant for `node`, itself if it can be, and what is to be done then."""
+        if isinstance(node, ast.Name) and not self.kind(node.id) and not waits:
+            return node, []
         name = self.temporary()
-        return self.name(name, node, ast.Store()), self.unpacked(node, self.name(name, node))
-
-    def received(self, node: ast.expr) -> tuple[ast.expr, Pairs]:
-        """A target for what `for` or `with` gives, and what is to be assigned after that."""
-        if isinstance(node, ast.Tuple | ast.List):
-            return self.later(node)
-        return self.target(node), []
+        return self.name(name, node, ast.Store()), self.stored(node, self.name(name, node))
 
     def assign(self, pairs: Pairs, at: Any) -> list[ast.stmt]:
-        """Assign what `unpacked` gave, and delete the names that were between."""
-        new: list[ast.stmt] = [copy_location(ast.Assign([to], value), at) for to, value in pairs]
+        """Assign what `stored` gave, and delete the names that were between."""
+        new: list[ast.stmt] = [
+            copy_location(ast.Assign([to], value), at) if to else self.run(value)
+            for to, value in pairs
+        ]
         names, self.temporaries = self.temporaries, []
         if names:
             targets: list[ast.expr] = [self.name(name, at, ast.Del()) for name in names]
@@ -572,17 +563,17 @@ class _Rewriter:
     def Assign(self, node: ast.Assign) -> list[ast.stmt]:
         value = self.visit(node.value)
         if len(node.targets) == 1:
-            return self.assign(self.unpacked(node.targets[0], value), node)
+            return self.assign(self.stored(node.targets[0], value), node)
         name = self.temporary()
         pairs: Pairs = [(self.name(name, node, ast.Store()), value)]
         for target in node.targets:
-            pairs += self.unpacked(target, self.name(name, node))
+            pairs += self.stored(target, self.name(name, node))
         return self.assign(pairs, node)
 
     def AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         target = node.target
         if node.value is not None:
-            return self.assign([(self.target(target), self.visit(node.value))], node)
+            return self.assign(self.stored(target, self.visit(node.value)), node)
         if isinstance(target, ast.Name):
             return [node]
         parts = [target.value, *([target.slice] if isinstance(target, ast.Subscript) else [])]
@@ -593,12 +584,8 @@ class _Rewriter:
         if isinstance(target, ast.Name):
             old = self.visit(_changed(target, ctx=ast.Load()))
             new = self.send(node, "inplace", symbol, old, self.visit(node.value))
-            return self.assign([(self.target(target), new)], node)
-        if isinstance(target, ast.Attribute):
-            what, key = "attribute", self.mangle(target.attr)
-        else:
-            what, key = "item", self.visit(target.slice)
-        held = self.send(target, "hold", what, self.visit(target.value), key)
+            return self.assign(self.stored(target, new), node)
+        held = self.send(target, "hold", *self.place(target))
         return [self.run(self.send(node, "change", symbol, held, self.visit(node.value)))]
 
     def Delete(self, node: ast.Delete) -> list[ast.stmt]:
@@ -613,11 +600,8 @@ class _Rewriter:
                 told = [self.run(self.here(node, f"delete_{kind}", key))] if kind else []
                 native = ast.Delete([self.name(node.id, node, ast.Del())])
                 return [*told, copy_location(native, node)]
-            case ast.Attribute():
-                parts = "delete_attribute", self.visit(node.value), self.mangle(node.attr)
-            case _:
-                parts = "delete_item", self.visit(node.value), self.visit(node.slice)
-        return [self.run(self.send(node, *parts))]
+        what, *parts = self.place(node)
+        return [self.run(self.send(node, f"delete_{what}", *parts))]
 
     def For(self, node: ast.For) -> Any:
         iterable = self.send(node.iter, "iterate", self.visit(node.iter))
@@ -654,10 +638,10 @@ class _Rewriter:
             outer = self.name(name, node, ast.Store())
             name = self.temporary()
             self.temporaries.clear()  # CPython deletes it
-            target, nothing = self.target(outer), ast.Constant(None, **_where(node))
-            last = [*self.assign([(target, nothing)], node), *self.deleted(outer)]
+            nothing = ast.Constant(None, **_where(node))
+            last = [*self.assign(self.stored(outer, nothing), node), *self.deleted(outer)]
             within = copy_location(ast.Try(body, [], [], last), node)
-            body = [*self.assign([(target, self.name(name, node))], node), within]
+            body = [*self.assign(self.stored(outer, self.name(name, node)), node), within]
         caught = self.run(self.here(first, "caught", self.send(first, "exception")))
         return self.parts(node, name=name, body=[caught, *body])
 
@@ -675,7 +659,7 @@ class _Rewriter:
             name, pairs, names = bound, Pairs(), [alias.name]
             if self.kind(bound):
                 name = self.temporary()
-                pairs.append((self.target(self.name(bound, node)), self.name(name, node)))
+                pairs = self.stored(self.name(bound, node), self.name(name, node))
                 if not alias.asname and top != alias.name:  # the first part is what is bound
                     names.append(top)
             asname = name if pairs else alias.asname
@@ -694,7 +678,7 @@ class _Rewriter:
         decorators = [self.send(part, "caller", self.visit(part)) for part in node.decorator_list]
         if kind := self.kind(node.name):
             stored = f"store_{kind}", self.name("__site__", node), self.mangle(node.name)
-            decorators.insert(0, self.send(node, "target", *stored))
+            decorators.insert(0, self.send(node, "rest", *stored))
         return [*decorators, self.method(node, "made")]
 
     def ClassDef(self, node: ast.ClassDef) -> Any:
@@ -712,7 +696,8 @@ class _Rewriter:
         annotated = bool(getattr(node, "type_params", False))
         for statement in node.body:
             annotated |= isinstance(statement, ast.AnnAssign)
-            if annotated or any(kind == "later" for kind in map(self.kind, _loaded(statement))):
+            read = [scope.get(self.mangle(name)) for name in _loaded(statement)]
+            if annotated or "later" in read:
                 self.scopes.pop()  # it has annotations, or may read a name that is not its own
                 self.private = private
                 return self.unobserved(node, "a class statement")

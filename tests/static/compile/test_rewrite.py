@@ -16,9 +16,7 @@ from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewri
 from oneflow_lite.static.compile.source import NoSource
 from tests.static.compile.constructs import body, define
 
-COMPOSED = (
-    "last slice exception caller both either value link target bind_global bind_free hold change"
-)
+COMPOSED = "last slice exception caller both either value link rest put hold change"
 
 
 class Told(Native):
@@ -483,3 +481,24 @@ def test_a_recorder_may_change_what_it_is_asked() -> None:
     names = define(text)
     assert rewrite(names["f"], Other())(1) == (11, ([1],), 7, ([4],))
     assert names["g"] == 11
+
+
+def test_names_bound_in_the_blocks_of_a_class() -> None:
+    lines = (
+        "class A:",
+        "  if x:",
+        "    y = 1",
+        "  for i in range(2):",
+        "    pass",
+        "  first, *rest = x, 2, 3",
+        "  with nullcontext(5) as (a, b.c):",
+        "    pass",
+        "return {k: v for k, v in vars(A).items() if k[:2] != '__' or 'temp' in k}",
+    )
+    text = "def f(x):\n " + "\n ".join(lines)
+    names = define(text, nullcontext=lambda _: nullcontext((7, 8)), b=Box())
+    recorder = Told()
+    found = rewrite(names["f"], recorder)(1)
+    assert found == {"y": 1, "i": 1, "first": 1, "rest": [2, 3], "a": 7}
+    assert names["b"].c == 8 and ("set_attribute", names["b"], "c", 8) in recorder.calls
+    assert not [call for call in recorder.calls if call[0] == "unsupported"]
