@@ -36,17 +36,17 @@ class Source:
     """Where an array from outside is found again: in a tensor, or in its gradient."""
 
     tensor: Tensor
-    kind: str  # "tensor" or "grad"
+    place: str  # "" or ".grad"
 
     @property
     def is_there(self) -> bool:
         """Whether the tensor, or its gradient, exists now."""
-        return self.kind == "tensor" or self.tensor.grad is not None
+        return not self.place or self.tensor.grad is not None
 
     @property
     def array(self) -> Any:
         """The array that is there now."""
-        if self.kind == "tensor":
+        if not self.place:
             return self.tensor._data
         grad = self.tensor.grad
         assert grad is not None  # a guard has seen to it
@@ -341,7 +341,7 @@ class RecordingInterpreter(Interpreter):
             return name
         source = self._outside.get(id(array))
         if source is not None:
-            name = self.program.unique_name(source.kind)
+            name = self.program.unique_name("grad" if source.place else "tensor")
             self.externals[name] = source
             desc = describe(name, tensor, persistable=True)
         else:
