@@ -1,263 +1,191 @@
 """What a replay does after the Program has run, as one generated function: it wraps arrays in
-tensors, counts writes, leaves gradients behind and puts the returned value together.
+tensors, makes nodes, leaves behind what the call left, and puts the returned value together.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import ModuleType
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.node import AccumulateGrad
-from oneflow_lite.static.compile.results import (
-    Aliased,
-    Given,
-    GradientOf,
-    Made,
-    Numbers,
-    Results,
-    Store,
-    Viewed,
-    taken_view,
-)
-from oneflow_lite.static.ir.tree import Fixed, Leaf, ReadOut, places
+from oneflow_lite.autograd.node import NO_EDGE, Edge, make_node, tensor_info
+from oneflow_lite.device import CPU, Device
+from oneflow_lite.function_writer import FunctionWriter
+from oneflow_lite.static.compile.compiled_node import FreedGradFunction
+from oneflow_lite.static.compile.results import Results, Written
 from oneflow_lite.static.runtime.runner import frames
+from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
-Finish = Callable[[Sequence[Tensor], Sequence[Any]], Any]
-Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor], Sequence[Tensor]], None]
+_NEVER_WRITTEN = Storage()  # of what only a node holds
 
 
-def make_finish(
-    results: Results,
-    versions: Sequence[tuple[int, Tensor | None, str, int]],
-    joins: Sequence[tuple[Sequence[int], Sequence[int], Join]],
-) -> tuple[Finish, Endings]:
-    """Return `finish(arguments, fetched arrays)`, which returns what the function returns.
+class NodeOf:
+    """A node that every replay makes.
 
-    The list of arrays ends with False, which becomes True when all is done but to return.
-    `versions` says how often which storage is written. `joins` give results that require a
-    gradient their places in the graph, one after the other; each is told which of them, and which
-    other results it looks at.
+    Parameters
+    ----------
+    function : FreedGradFunction
+    outputs : sequence of int
+        The results that it gives a place in the graph.
+    owners : sequence of str
+        What gives the tensors that get a gradient.
+    saved : sequence of (variable, (holder, whether it is the variable)) or None
+        What the node keeps, and what gives the tensor that holds its memory, None for nobody;
+        None for a node that is released.
+    device : Device
+        Of the outputs.
     """
-    writer = _Writer()
-    for position, tensor, place, count in versions:
-        given = f"x[{position}]" if tensor is None else writer.value(tensor)
-        given += place
-        writer.lines.append(f"({given}._storage or {given}.memory).version += {count}")
-    entries = list(enumerate(results.entries))
-    waiting = set()  # for their places in the graph
-    for i, entry in entries:
-        writer.entry(i, entry)
-        if isinstance(entry, Made) and entry.requires_grad == "node":
-            waiting.add(i)
-    for i, entry in entries:
-        if isinstance(entry, Made) and entry.shares is not None:
-            writer.lines.append(f"y{i}._storage = y{entry.shares}.memory")
-    # A view is recorded in the graph that its base has by then, and joins may look at views.
-    there = {i for i, entry in entries if isinstance(entry, (Made, Given, Numbers))} - waiting
-    for outputs, others, join in (*joins, ((), (), None)):
-        for i, entry in entries:
-            if i not in there and i not in waiting and entry.source in there:
-                writer.derived(i, entry)
-                there.add(i)
-        if join is not None:
-            writer.join(join, outputs, others)
-            there.update(outputs)
-    for owner, gradient in results.gradients:
-        writer.gradient(owner, results.entries[owner], gradient)
-    for store in results.stores:
-        writer.store(store, results)
-    writer.lines += ["found[-1] = True", f"return {writer.expression(results.spec, results)}"]
-    source = "\n    ".join(["def finish(x, found):", *writer.lines])
-    exec(compile(source, "<finish>", "exec"), writer.namespace)
-    finish: Finish = writer.namespace["finish"]
-    return finish, Endings(finish, writer, results)
+
+    def __init__(
+        self,
+        function: FreedGradFunction,
+        outputs: Sequence[int],
+        owners: Sequence[str],
+        saved: Sequence[tuple[str, tuple[str | None, bool]]] | None,
+        device: Device,
+    ) -> None:
+        self.function, self.outputs, self.owners, self.saved = function, outputs, owners, saved
+        self.device = device
+        # Whether the inputs are the same at every call, so that their places need not be read.
+        self.is_fixed = all(owner.startswith("g") for owner in owners)
+
+    def lines(self, writer: FunctionWriter, number: int, arrays: Mapping[str, str]) -> list[str]:
+        """Return what makes the node; `arrays` tells what gives the fetched variables."""
+        lines = [] if self.is_fixed else [self.binding(number)]
+        saved = "None"
+        if self.saved is not None:
+            saved = f"({''.join([f'{self._kept(arrays, *item)}, ' for item in self.saved])})"
+        outputs = [f"y{i}" for i in self.outputs]
+        lines.append(
+            f"node = make_node({writer.value(self.function)}, edges{number}, above{number}, "
+            f"{saved}, {{}}, {outputs[0]}._data.shape, {outputs[0]}._data.dtype)"
+        )
+        if len(outputs) > 1 or self.device is not CPU:
+            lines.append(f"node.infos = [{', '.join([f'tensor_info({y})' for y in outputs])}]")
+        return [*lines, *[f"{y}._edge = (node, {k})" for k, y in enumerate(outputs)]]
+
+    def binding(self, number: int) -> str:
+        """Return the line that takes the places of the inputs."""
+        edges = "".join(f"{owner}._edge or NO_EDGE, " for owner in self.owners)
+        return f"edges{number}, above{number} = placed(({edges}))"
+
+    def _kept(self, arrays: Mapping[str, str], name: str, holder: tuple[str | None, bool]) -> str:
+        given, is_it = holder
+        if given is None:
+            return f"({name!r}, {arrays[name]}, NEVER_WRITTEN, 0, None)"
+        return f"kept({name!r}, {given}{'' if is_it else ', ' + arrays[name]})"
 
 
-class Endings:
-    """What is left to do where an exception comes before, or in the middle of, a `finish`.
+def _placed(edges: tuple[Edge, ...]) -> tuple[tuple[Edge, ...], int]:
+    """Return places in the graph, and the topological number above them."""
+    return edges, 1 + max([edge[0].topological_nr for edge in edges if edge[0] is not None])
+
+
+def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
+    """Return what a node saves: a tensor, or another array in the memory that it holds."""
+    storage = tensor.memory
+    if array is None:
+        return name, tensor._data, storage, storage.version, tensor._edge
+    return name, array, storage, storage.version, None
+
+
+class Finish:
+    """What a replay does after the Program has run, as one function.
+
+    Parameters
+    ----------
+    results : Results
+    written : sequence of Written
+        What is written outside.
+    nodes : sequence of NodeOf
+        They give results that require a gradient their places in the graph, one after the other.
+    arrays : dict of str to str
+        What gives the variables that the Program gives.
 
     Attributes
     ----------
+    run : callable
+        Takes the arguments and the arrays of the Program; returns what the function returns. The
+        list of arrays ends with False, which becomes True when all is done but to return.
+    bind : callable
+        Takes the places in the graph that tensors from outside have now.
+    nodes : sequence of NodeOf
     can_leave : bool
-        Whether gradients, and what is stored outside, need nothing but their arrays.
+        Whether what is left behind needs nothing but the arrays that ops before it have made.
     """
 
-    def __init__(self, finish: Finish, writer: _Writer, results: Results) -> None:
-        self._finish = finish
-        self._lines = writer.lines[:-1]
-        self._namespace = writer.namespace
-        entries = results.entries
-        stored = [position for store in results.stores for position in places(store.value)]
-        self.can_leave = (
-            all(isinstance(entries[owner], Given) for owner, _ in results.gradients)
-            and all(_needs_its_array(entries[i]) for _, i in results.gradients if i is not None)
-            and all(
-                isinstance(entry, (Given, Numbers))
-                or (_needs_its_array(entry) and not entry.version)
-                for entry in map(entries.__getitem__, stored)
-            )
-        )
-        # Lines, and how many ops come before each.
-        self._left = _lines_to_leave(writer, results) if self.can_leave else []
+    def __init__(
+        self,
+        results: Results,
+        written: Sequence[Written],
+        nodes: Sequence[NodeOf],
+        arrays: Mapping[str, str],
+    ) -> None:
+        self.nodes = nodes
+        writer = results.writer
+        writer.names.update(
+            make_node=make_node, tensor_info=tensor_info, NO_EDGE=NO_EDGE, placed=_placed,
+            kept=_kept, NEVER_WRITTEN=_NEVER_WRITTEN,
+        )  # fmt: skip
+        for given, numbers in written:
+            writer.lines.append(f"({given}._storage or {given}.memory).version += {len(numbers)}")
+        entries = list(enumerate(results.entries))
+        waiting = {i for i, entry in entries if entry.place == "node"}  # for a place in the graph
+        there: set[int] = set()
+        for i, entry in entries:
+            if entry.source < 0:
+                writer.lines += entry.lines
+                there.add(i)
+        there -= waiting
+        # A view is recorded in the graph that its base has by then, and nodes may look at views.
+        for number, node in enumerate((*nodes, None)):
+            for i, entry in entries:
+                if i not in there and i not in waiting and entry.source in there:
+                    writer.lines += entry.lines
+                    there.add(i)
+            if node is not None:
+                writer.lines += node.lines(writer, number, arrays)
+                there.update(node.outputs)
+        for effect in results.effects:
+            writer.lines += effect.lines
+        writer.lines += results.ending
+        self.run = writer.function("finish(x, found)", "<finish>")
+        binder = FunctionWriter(writer.names, ["pass"])
+        for number, node in enumerate(nodes):
+            if node.is_fixed:
+                binder.lines += [f"global edges{number}, above{number}", node.binding(number)]
+        self.bind = binder.function("bind()", "<finish>")
+        self._lines, self._names = writer.lines[:-1], writer.names
+        self.can_leave = results.can_leave
+        self._left: list[tuple[int, str]] = []  # how many ops come before a line
+        if self.can_leave:
+            known: set[int] = set()
+            for effect in sorted(results.effects, key=lambda effect: effect.number):
+                needs = [i for i in dict.fromkeys(effect.needs) if i not in known]
+                known.update(needs)
+                lines = [line for i in needs for line in results.entries[i].lines]
+                self._left += [(effect.number, line) for line in (*lines, *effect.lines)]
 
     def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
-        """Do what `finish` has not done when an exception came."""
+        """Do what `run` has not done when an exception came."""
         names: dict[str, Any] = {"x": arguments, "found": found}
         line = 0
         for at in frames(error):
-            if at.tb_frame.f_code is self._finish.__code__:
+            if at.tb_frame.f_globals is self._names:
                 names.update(at.tb_frame.f_locals)
                 line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
         if not found[-1]:
-            exec("\n".join(self._lines[line:]), {**self._namespace, **names})
+            exec("\n".join(self._lines[line:]), {**self._names, **names})
 
     def leave(
-        self, arguments: Sequence[Tensor], found: Mapping[int, Any] | Sequence[Any], number: int
+        self,
+        arguments: Sequence[Tensor],
+        found: Mapping[int, Any] | Sequence[Any],
+        number: int,
+        versions: Mapping[str, int],
     ) -> None:
-        """Leave gradients behind, and what is stored outside before the op of a number."""
-        names = {**self._namespace, "x": arguments, "found": found}
+        """Leave behind what is there before the op of a number; `versions` counts writes."""
+        names = {**self._names, "x": arguments, "found": found}
+        for given, count in versions.items():
+            eval(given, names).memory.version += count
         exec("\n".join(line for before, line in self._left if before <= number), names)
-
-
-def _needs_its_array(entry: Any) -> bool:
-    return isinstance(entry, Made) and entry.shares is None and entry.requires_grad == "no"
-
-
-def _lines_to_leave(writer: _Writer, results: Results) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
-    known: set[int] = set()
-
-    def make(positions: Iterable[int | None]) -> None:
-        writer.lines = []
-        for i in positions:
-            if i is not None and i not in known:
-                known.add(i)
-                writer.entry(i, results.entries[i])
-
-    make(itertools.chain.from_iterable(results.gradients))
-    for owner, gradient in results.gradients:
-        writer.gradient(owner, results.entries[owner], gradient)
-    found += [(-1, line) for line in writer.lines]
-    for store in sorted(results.stores, key=lambda store: store.number):
-        make(places(store.value))
-        writer.store(store, results)
-        found += [(store.number, line) for line in writer.lines]
-    return found
-
-
-class _Writer:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.namespace: dict[str, Any] = {"new": Tensor.__new__}
-
-    def value(self, value: Any) -> str:
-        name = f"g{len(self.namespace)}"
-        self.namespace[name] = value
-        return name
-
-    def entry(self, position: int, entry: Any) -> None:
-        """Take up what needs no other entry."""
-        if isinstance(entry, Made):
-            self._made(position, entry)
-        elif isinstance(entry, Given):
-            tensor = entry.tensor
-            given = f"x[{entry.argument}]" if tensor is None else self.value(tensor)
-            self.lines.append(f"y{position} = {given}")
-        elif isinstance(entry, Numbers):
-            self.lines.append(f"y{position} = found[{entry.fetch}]")
-
-    def _made(self, position: int, entry: Made) -> None:
-        self.lines.append(f"y{position} = new({self.value(entry.cls)})")
-        self.lines.append(f"y{position}._data = found[{entry.fetch}]")
-        if entry.inference:
-            self.lines.append(f"y{position}._inference = True")
-        if entry.version:
-            self.lines.append(f"y{position}.memory.version = {entry.version}")
-        if entry.requires_grad == "leaf":
-            self.lines.append(f"y{position}.requires_grad = True")
-
-    def gradient(self, owner: int, entry: Any, gradient: int | None) -> None:
-        grad = None if gradient is None else f"y{gradient}"
-        self.lines.append(f"{self._meta(entry, owner)}.acc_grad = {grad}")
-
-    def _meta(self, entry: Any, position: int) -> str:
-        """Return the expression for the AutogradMeta of a tensor whose gradient changes."""
-        tensor = entry.tensor if isinstance(entry, Given) else None
-        edge = None if tensor is None else tensor._edge
-        if edge is not None and isinstance(edge[0], AccumulateGrad):
-            return self.value(edge[0].meta)
-        return f"y{position}.autograd_meta"
-
-    def derived(self, position: int, entry: Aliased | GradientOf | Viewed) -> None:
-        if isinstance(entry, Aliased):
-            expression = f"y{entry.source}.detach()"
-        elif isinstance(entry, GradientOf):
-            expression = f"y{entry.source}.grad"
-        else:
-            take, chain, origin = map(self.value, (taken_view, entry.chain, entry.origin))
-            expression = f"{take}(y{entry.source}, {chain}, {origin})"
-        self.lines.append(f"y{position} = {expression}")
-
-    def join(self, join: Join, outputs: Sequence[int], others: Sequence[int]) -> None:
-        tuples = ["".join(f"y{i}, " for i in positions) for positions in (outputs, others)]
-        self.lines.append(f"{self.value(join)}(x, found, ({tuples[0]}), ({tuples[1]}))")
-
-    def store(self, store: Store, results: Results) -> None:
-        """Leave something in a place outside."""
-        holder, kind, key, spec, _ = store
-        place, name = self.value(holder), self.value(key)
-        if kind == "count":
-            suffix, op, operand = key
-            # Two lines: one that an interrupt stops is done again.
-            self.lines.append(f"n = {place}{suffix} {op} {self.value(operand)}")
-            self.lines.append(f"{place}{suffix} = n")
-            return
-        value = self.expression(spec, results)
-        if kind == "item":
-            self.lines.append(f"{place}[{name}] = {value}")
-        elif kind == "cell":
-            self.lines.append(f"{place}.cell_contents = {value}")
-        else:
-            setter = setattr if type(holder) is ModuleType else object.__setattr__
-            self.lines.append(f"{self.value(setter)}({place}, {name}, {value})")
-
-    def read_out(self, array: str, how: Any) -> str:
-        """Return what reads an array: a method, or what a number makes with that."""
-        if type(how) is tuple:
-            inner, op, other, reflected = how
-            parts = [self.read_out(array, inner), self.value(other)]
-            return f"({f' {op} '.join(reversed(parts) if reflected else parts)})"
-        return array if how == "numpy" else f"{array}.{how}()"
-
-    def expression(self, spec: Any, results: Results) -> str:
-        if isinstance(spec, Leaf):
-            return f"y{spec.position}"
-        if isinstance(spec, ReadOut):
-            numbers = isinstance(results.entries[spec.position], Numbers)
-            array = f"y{spec.position}" if numbers else f"y{spec.position}._data"
-            return self.read_out(array, spec.how)
-        if isinstance(spec, Fixed):
-            return self.value(spec.value)
-        children = [self.expression(child, results) for child in spec.children]
-        listed = "".join(f"{child}, " for child in children)
-        if spec.kind is dict:
-            keys = [self.value(key) for key in spec.keys]
-            pairs = [f"{k}: {c}" for k, c in zip(keys, children, strict=True)]
-            return f"{{{', '.join(pairs)}}}"
-        if spec.kind is list:
-            return f"[{listed}]"
-        if spec.keys:
-            return (
-                f"{self.value(_made)}({self.value(spec.kind)}, {self.value(spec.keys)}, ({listed}))"
-            )
-        return f"({listed})" if spec.kind is tuple else f"{self.value(spec.kind)}({listed})"
-
-
-def _made(kind: type, names: Sequence[str], values: Sequence[Any]) -> Any:
-    """Make an object of a class from its attributes, as copying it would."""
-    found: Any = object.__new__(kind)
-    found.__dict__.update(zip(names, values, strict=True))
-    return found

@@ -36,17 +36,17 @@ class Source:
     """Where an array from outside is found again: in a tensor, or in its gradient."""
 
     tensor: Tensor
-    kind: str  # "tensor" or "grad"
+    place: str  # "" or ".grad"
 
     @property
     def is_there(self) -> bool:
         """Whether the tensor, or its gradient, exists now."""
-        return self.kind == "tensor" or self.tensor.grad is not None
+        return not self.place or self.tensor.grad is not None
 
     @property
     def array(self) -> Any:
         """The array that is there now."""
-        if self.kind == "tensor":
+        if not self.place:
             return self.tensor._data
         grad = self.tensor.grad
         assert grad is not None  # a guard has seen to it
@@ -82,6 +82,8 @@ class RecordingInterpreter(Interpreter):
         What each step of an optimizer took for its options.
     needs : dict of int to tuple of bool
         By the identity of an OpDesc, which inputs carried a gradient.
+    roots : dict of str to str
+        As `memory_roots` would find them.
     unrepeatable : str or None
         Why dispatching the ops once more would not give the graph that the call had.
     calls : int
@@ -107,11 +109,12 @@ class RecordingInterpreter(Interpreter):
         self.needs: dict[int, tuple[bool, ...]] = {}
         self.took_history: set[int] = set()  # writes whose target then got the value's history
         self.unrepeatable: str | None = None
+        self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.calls = 0
         self._settled: int | None = None
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
-        self._roots: dict[str, str] = {}
+        self.roots: dict[str, str] = {}
         self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
         self._edges: dict[str, Any] = {}  # of tensors from outside
         self._written: tuple[OpDesc, Tensor, Any] | None = None  # last, under no_grad
@@ -129,7 +132,7 @@ class RecordingInterpreter(Interpreter):
         arrays = [None if x is None else x._data for x in inputs]
         if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
             self.stop(f"the output shape of {op}() depends on values")
-        elif any(map(_holds_array, attrs.values())):
+        elif attrs and any(map(_holds_array, attrs.values())):
             self.stop(f"{op}() keeps an array among its attributes")
         names = tuple([None if x is None else self.name_of(x) for x in inputs])
         try:
@@ -197,17 +200,18 @@ class RecordingInterpreter(Interpreter):
         self, desc: OpDesc, inputs: tuple[Any, ...], names: tuple[str | None, ...]
     ) -> None:
         """Note which inputs carried a gradient, and whether recorded ops alone say why."""
-        self.note_write()
-        roots, viewed = self._roots, desc.viewed
+        if self._written is not None:
+            self.note_write()
+        roots, viewed = self.roots, desc.viewed
         grad_enabled = local.state.grad_enabled
-        needs = []
-        for x, name in zip(inputs, names, strict=True):
-            if name is not None:
-                roots.setdefault(name, name)
-            edge = None if x is None else x._edge
-            needs.append(edge is not None and grad_enabled)
-            if edge is None or name is None or not grad_enabled:
+        needs = [x is not None and x._edge is not None and grad_enabled for x in inputs]
+        for x, name, needed in zip(inputs, names, needs, strict=True):
+            if name is None:
                 continue
+            roots.setdefault(name, name)
+            if not needed:
+                continue
+            edge = x._edge
             leaf = isinstance(edge[0], AccumulateGrad)
             self.note_place(name, edge)
             known = self._edges.get(name)
@@ -216,13 +220,14 @@ class RecordingInterpreter(Interpreter):
         self.needs[id(desc)] = tuple(needs)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
-        written = [roots[name] for name in desc.written]
-        self._writes.update(written)
-        if any(map(self._is_outside, written)):
-            moved = self._gradients_moved()
-            if moved or self._settled is None:
-                self._settled = desc.number
-        if any(needs):
+        if desc.written:
+            written = [roots[name] for name in desc.written]
+            self._writes.update(written)
+            if any(map(self._is_outside, written)):
+                moved = self._gradients_moved()
+                if moved or self._settled is None:
+                    self._settled = desc.number
+        if True in needs:
             self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
         elif desc.type == "copy_" and inputs[1]._edge is not None:
             x = inputs[0] if inputs[0]._view is None else inputs[0]._view.base
@@ -239,7 +244,7 @@ class RecordingInterpreter(Interpreter):
             if x._edge is not edge:
                 self.needs[id(desc)] = (True, True)
                 self.took_history.add(id(desc))
-                self._in_graph.update(self._roots[name] for name in desc.written)
+                self._in_graph.update(self.roots[name] for name in desc.written)
                 if x._edge is not None and (name := self.find(x._data)) is not None:
                     self.note_place(name, x._edge)
 
@@ -248,7 +253,7 @@ class RecordingInterpreter(Interpreter):
 
         What was detached is the same variable; once it is written it may have a place of its own.
         """
-        writes = self._writes[self._roots.get(name, name)]
+        writes = self._writes[self.roots.get(name, name)]
         place, then = self._places.get(name, (edge, writes))
         if then == writes and not self._is_same_place(name, place, edge):
             self.unrepeatable = "writes to what it detached, and uses both"
@@ -274,6 +279,11 @@ class RecordingInterpreter(Interpreter):
         again with what the function writes outside as it was.
         """
         self._settled = None
+
+    def note_switch(self) -> None:
+        """Take note that a tensor is about to change otherwise than by an op."""
+        self.switches = True
+        self.unsettle()
 
     def settled(self) -> int:
         """Return the number of the first op from which nothing but ops happened outside.
@@ -312,6 +322,13 @@ class RecordingInterpreter(Interpreter):
         self.arrays[desc.name] = array
         return desc.name
 
+    def feed(self, array: Any, desc: VarDesc) -> None:
+        """Have an array from outside given at each run."""
+        name = self.declare(array, desc)
+        self.externals.pop(name, None)
+        found = self.block.var(name)
+        found.need_check_feed, found.persistable = True, False
+
     def find(self, array: Any) -> str | None:
         """Return the variable that an array is."""
         return self._names.get(id(array))
@@ -324,7 +341,7 @@ class RecordingInterpreter(Interpreter):
             return name
         source = self._outside.get(id(array))
         if source is not None:
-            name = self.program.unique_name(source.kind)
+            name = self.program.unique_name("grad" if source.place else "tensor")
             self.externals[name] = source
             desc = describe(name, tensor, persistable=True)
         else:

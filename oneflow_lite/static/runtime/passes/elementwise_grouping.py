@@ -42,7 +42,7 @@ def _runs(plan: ExecutionPlan) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     shape = None
     for position, op in enumerate(plan.block.ops):
-        if not (makes_into_out(op) and op.schema.reuses) or op.type in NOT_ELEMENTWISE:
+        if not (op.schema.reuses and makes_into_out(op)) or op.type in NOT_ELEMENTWISE:
             shape = None
             continue
         output = plan.block.var(op.outputs[0])
