@@ -207,7 +207,7 @@ class Results:
         block = self._recorder.block
         name = self._recorder.find(state.tensor._data)
         is_new = name is not None and block.var(name).is_temporary
-        if state.view is not None or not is_new or self._recorder.roots.get(name) != name:
+        if state.view is not None or not is_new or self._recorder.roots.get(str(name)) != name:
             raise NotReplayable(
                 f"a tensor of shape {state.data.shape} from outside got an array that the call "
                 "did not make"

@@ -108,7 +108,7 @@ class OutsideTensors:
     def __init__(
         self, states: Sequence[TensorState], used_grads: Sequence[Tensor], grads_matter: bool
     ) -> None:
-        self._grads_matter = grads_matter
+        self._states, self._grads_matter = states, grads_matter
         owners = {id(tensor) for tensor in used_grads}
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
         used = [(i, states[i].grad) for i in self._used_grads]

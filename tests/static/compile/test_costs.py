@@ -19,7 +19,7 @@ def test_other_shapes_share_their_code() -> None:
     assert compiled.explain().captures == compiled.explain().hits == 2
     one, other = compiled._recordings
     assert one.arguments._check.__code__ is other.arguments._check.__code__
-    assert one.finish.__code__ is other.finish.__code__
+    assert one.ending.run.__code__ is other.ending.run.__code__
     assert one.outside.check.__code__ is other.outside.check.__code__
 
 
