@@ -201,6 +201,16 @@ class StraightLine(Runner):
             return f"{function}({', '.join([*inputs, *out])})"
 
         new = op.new_outputs
+        if op.type == "fused":
+            fixed.update({n: buffers[n] for n in new if n in buffers})
+            lines = []
+            for name in new:
+                if name not in buffers:
+                    desc = self.plan.block.var(name)
+                    make = functools.partial(np.empty, desc.shape, desc.dtype)
+                    lines.append(f"{writer.local(name)} = {writer.value(make)}()")
+                    writer.assigned.add(name)
+            return "; ".join([*lines, call(*map(writer.name, new))])
         if not new:
             if op.type == "copy_" and self.plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
                 return None  # it was computed in that place
