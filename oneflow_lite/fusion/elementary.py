@@ -264,9 +264,26 @@ def pow(x: Any, y: Any) -> float:
     return math.pow(float(x), float(y))
 
 
+@njit(error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+def add(total: float, x: Any) -> float:
+    """Add in any order, so that several sums may run side by side."""
+    return total + float(x)
+
+
+@njit(error_model="numpy", forceinline=True)
+def compensated(total: float, lost: float, x: float) -> Any:
+    """Add to a sum, and to what its rounding has lost (Neumaier 1974)."""
+    new = total + x
+    if not math.isfinite(new):
+        return new, 0.0
+    if abs(total) >= abs(x):
+        return new, lost + ((total - new) + x)
+    return new, lost + ((x - new) + total)
+
+
 FUNCTIONS = {
     **{f.__name__: f for f in (where, maximum, minimum, isnan, exp, expm1, sigmoid, tanh, log)},
-    "log1p": log1p, "pow": pow, "abs": abs, "sqrt": math.sqrt, "floor": math.floor,
+    "add": add, "compensated": compensated, "log1p": log1p, "pow": pow, "abs": abs, "sqrt": math.sqrt, "floor": math.floor,
     "ceil": math.ceil, "trunc": math.trunc, "sin": math.sin, "cos": math.cos, "tan": math.tan,
     "erf": erf,
 }  # fmt: skip

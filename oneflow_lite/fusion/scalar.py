@@ -177,7 +177,9 @@ def _parsed(text: str, whole: str) -> ast.expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise RegistrationError(f"the scalar expression {whole!r} cannot be read: {error}") from None
+        raise RegistrationError(
+            f"the scalar expression {whole!r} cannot be read: {error}"
+        ) from None
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED) or (
             isinstance(node, ast.Call)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
-from numba import njit  # noqa: E402
+from numba import njit
 
-from oneflow_lite.fusion import elementary  # noqa: E402
+from oneflow_lite.fusion import elementary
 
 LONG = np.longdouble
 SPECIAL = np.array(

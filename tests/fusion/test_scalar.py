@@ -60,12 +60,14 @@ def doubled():
     def kernel(xp, x):
         return x * 2
 
-    yield lambda x: getattr(flow.autograd.rule_namespace.FUNCTORS_F, "toy_doubled")(x)
+    yield lambda x: flow.autograd.rule_namespace.FUNCTORS_F.toy_doubled(x)
     for registry in (FUNCTORS, GRAD_FUNCS, KERNELS):
         registry.remove("toy_doubled")
 
 
 def test_check_op_holds_the_expression_against_the_kernel(doubled):
-    sample = Sample(Fixed(np.array([1.0, 2.0])))  # away from where they differ: the special values find it
+    sample = Sample(
+        Fixed(np.array([1.0, 2.0]))
+    )  # away from where they differ: the special values find it
     with pytest.raises(OpCheckError, match=r"toy_doubled: the scalar expression .abs\(x\) \* 2."):
         check_op("toy_doubled", [sample], second_order=False)

@@ -28,7 +28,7 @@ from oneflow_lite.static.runtime.work_queue import WorkQueue
 
 MODES = ("straight_line", "work_queue", "cuda_graph")
 # Passes whose results hold only for the order of the Program.
-_ONE_ORDER = frozenset(("addto", "inplace", "elementwise_grouping", "buffer_planning"))
+_ONE_ORDER = frozenset(("addto", "inplace", "buffer_planning"))
 
 
 class InterpreterCore:
@@ -49,7 +49,7 @@ class InterpreterCore:
     Attributes
     ----------
     instructions : list of Instruction
-        Feeds, transfers, ops and fetches, before elementwise ops are joined.
+        Feeds, transfers, ops and fetches, in the order of the Program.
     dependency_count : list of int
         For each instruction, how many others must be done before it.
     downstream, downstream_before_shrink : list of list of int

@@ -10,17 +10,17 @@ import attrs
 import numpy as np
 
 from oneflow_lite.device import CPU
-from oneflow_lite.fusion.loops import REDUCTIONS, Group, kind_of
+from oneflow_lite.fusion.loops import DTYPES, REDUCTIONS, Group, kept_shape, kind_of
 from oneflow_lite.fusion.scalar import scalar_of
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.static.ir.aliases import memory_roots
-from oneflow_lite.static.ir.program import Block, OpDesc
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes import dead_code
 from oneflow_lite.static.runtime.passes.effects import is_library
 from oneflow_lite.static.runtime.passes.plannable import is_dense, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
-_DTYPES = frozenset(map(np.dtype, "float32 float64 int32 int64 int16 int8 uint8 bool".split()))
+_DTYPES = frozenset(map(np.dtype, DTYPES))
 
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
@@ -107,9 +107,7 @@ class _Grouping:
         columns = each.columns or size
         positions = {position for position, _ in each.ops}
         outputs = [
-            op.outputs[0]
-            for _, op in each.ops
-            if users.get(op.outputs[0], positions) - positions
+            op.outputs[0] for _, op in each.ops if users.get(op.outputs[0], positions) - positions
         ]
         ops: list[OpDesc] = []
         needed = set(outputs)
@@ -120,7 +118,10 @@ class _Grouping:
         made = {op.outputs[0] for op in ops}
         inputs = [n for n in dict.fromkeys(n for op in ops for n in self._read(op))]
         inputs = [n for n in inputs if n not in made and n not in self.numbers]
-        kinds = {n: kind_of(var(n).shape, each.shape, columns) for n in (*inputs, *made)}
+        shapes = {n: var(n).shape for n in inputs}
+        shapes.update({op.outputs[0]: kept_shape(op, self.block, each.shape) for op in ops})
+        found = {n: kind_of(shape, each.shape, columns) for n, shape in shapes.items()}
+        kinds = {name: kind for name, kind in found.items() if kind is not None}
         return Group(
             ops, size // columns, columns, inputs, outputs, kinds, self.stands_for, self.numbers
         )
@@ -151,10 +152,11 @@ class _Grouping:
         if is_reduction and (output.dtype.kind != "f" or block.var(names[0]).dtype.kind != "f"):
             return None
         columns = None
-        for name in names:
-            n = math.prod(block.var(name).shape)
+        shapes = [block.var(name).shape for name in names[:-1]]
+        for each in (*shapes, kept_shape(op, block, shape)):
+            n = math.prod(each)
             if n not in (1, size):
-                fit = next((c for c in (n, size // n) if kind_of(block.var(name).shape, shape, c)), None)
+                fit = next((c for c in (n, size // n) if kind_of(each, shape, c)), None)
                 if fit is None or columns not in (None, fit):
                     return None
                 columns = fit
@@ -210,8 +212,8 @@ def _is_c(desc: Any) -> bool:
 
 
 def run(plan: ExecutionPlan) -> PassReport:
-    """Replace groups of ops by one each; the bytes saved are those of results that are not stored."""
-    from oneflow_lite.fusion.machine import compiled
+    """Replace groups of ops by one each; the bytes saved are those of results not stored."""
+    from oneflow_lite.fusion.machine import compiled  # which imports numba
 
     grouping = _Grouping(plan)
     found = grouping.groups()
