@@ -36,7 +36,8 @@ _MISH_LINEAR = 20
 
 def _gelu_scalar(approximate):
     if approximate == "tanh":
-        return f"x * 0.5 * (1 + tanh(x * ({_SQRT_2_OVER_PI} + {_SQRT_2_OVER_PI * _GELU_CUBIC} * x * x)))"
+        a, b = _SQRT_2_OVER_PI, _SQRT_2_OVER_PI * _GELU_CUBIC
+        return f"x * 0.5 * (1 + tanh(x * ({a} + {b} * x * x)))"
     return f"x * 0.5 * (1 + erf(x * {_SQRT_HALF}))"
 
 

@@ -351,7 +351,7 @@ class _ScalarWatch(Interpreter):
         scalar = scalar_of(op_expr.op_type_name, attrs) if real else None
         if scalar is not None:
             self._compare(op_expr, scalar, arrays, attrs, result._data)
-            values = [np.array(_SPECIAL).astype(a.dtype) for a in arrays]
+            values = [np.array(_SPECIAL).astype(a.dtype) for a in arrays if a is not None]
             grid = [np.array(g) for g in np.meshgrid(*values, indexing="ij")]
             found = op_expr.kernel(np)(*grid, **attrs)
             self._compare(op_expr, scalar, grid, attrs, found)

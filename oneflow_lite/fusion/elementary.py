@@ -12,7 +12,8 @@ Numba is imported with this module, which is itself imported when there is somet
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
@@ -26,12 +27,21 @@ _ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves an integer in the lo
 _ROUND_BITS = 0x4338000000000000
 _EXP_MAX = 709.782712893384  # log of the largest double
 
-_OPTIONS: dict[str, Any] = {
-    "error_model": "numpy", "nogil": True, "fastmath": {"contract"}, "forceinline": True
-}  # fmt: skip
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@intrinsic
+def _inlined(*rounding: str) -> Callable[[Function], Function]:
+    """Have Numba compile a function into its callers; LLVM may round as these flags allow."""
+    made: Callable[[Function], Function] = njit(
+        error_model="numpy", nogil=True, forceinline=True, fastmath={"contract", *rounding}
+    )
+    return made
+
+
+_intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
+
+
+@_intrinsic
 def _bits(context: Any, x: Any) -> Any:
     """Return the bits of a double as an integer."""
 
@@ -41,7 +51,7 @@ def _bits(context: Any, x: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic
+@_intrinsic
 def _double(context: Any, x: Any) -> Any:
     """Return the double with these bits."""
 
@@ -51,31 +61,31 @@ def _double(context: Any, x: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@njit(**_OPTIONS)
+@_inlined()
 def where(condition: Any, x: Any, y: Any) -> Any:
     """Choose; both sides are there, so it is no branch."""
     return x if condition else y
 
 
-@njit(**_OPTIONS)
+@_inlined()
 def maximum(x: Any, y: Any) -> Any:
     """Return the larger number, nan where one is nan."""
     return x if (x >= y) | (x != x) else y
 
 
-@njit(**_OPTIONS)
+@_inlined()
 def minimum(x: Any, y: Any) -> Any:
     """Return the smaller number, nan where one is nan."""
     return x if (x <= y) | (x != x) else y
 
 
-@njit(**_OPTIONS)
+@_inlined()
 def isnan(x: Any) -> Any:
     """Tell whether a number is nan."""
     return x != x
 
 
-@njit(**_OPTIONS)
+@_inlined()
 def _reduced(x: float) -> Any:
     """Return r, what was rounded off it, and k, with x = r + k log 2 and |r| <= log(2) / 2."""
     shifted = x * _LOG2_E + _ROUND
@@ -85,8 +95,8 @@ def _reduced(x: float) -> Any:
     return r, (high - r) - low, _bits(shifted) - _ROUND_BITS
 
 
-@njit(**_OPTIONS)
-def _series(r: float) -> float:
+@_inlined()
+def _series(r: float) -> Any:
     """Return (exp(r) - 1 - r) / r² for |r| <= log(2) / 2."""
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
@@ -102,8 +112,8 @@ def _series(r: float) -> float:
     return p * r + 0.5
 
 
-@njit(**_OPTIONS)
-def exp(x: Any) -> float:
+@_inlined()
+def exp(x: Any) -> Any:
     """Return e to a power."""
     y = float(x)
     bound = where(y > _EXP_MAX, _EXP_MAX, where(y < -746.0, -746.0, y))
@@ -114,8 +124,8 @@ def exp(x: Any) -> float:
     return where(y > _EXP_MAX, _INF, where(y != y, y, e))
 
 
-@njit(**_OPTIONS)
-def expm1(x: Any) -> float:
+@_inlined()
+def expm1(x: Any) -> Any:
     """Return exp(x) - 1, exact near 0."""
     y = float(x)
     bound = where(y > _EXP_MAX, _EXP_MAX, where(y < -45.0, -45.0, y))
@@ -125,8 +135,8 @@ def expm1(x: Any) -> float:
     return where(y > _EXP_MAX, _INF, where((abs(y) < 1e-300) | (y != y), y, e))
 
 
-@njit(**_OPTIONS)
-def sigmoid(x: Any) -> float:
+@_inlined()
+def sigmoid(x: Any) -> Any:
     """Return 1 / (1 + exp(-x))."""
     y = float(x)
     e = exp(-abs(y))
@@ -135,8 +145,8 @@ def sigmoid(x: Any) -> float:
     return quotient - quotient * ((e - (below - 1.0)) / below)  # what 1 + e rounded away
 
 
-@njit(**_OPTIONS)
-def tanh(x: Any) -> float:
+@_inlined()
+def tanh(x: Any) -> Any:
     """Return the hyperbolic tangent, near 0 by the rational function of Moshier's Cephes."""
     y = float(x)
     size = abs(y)
@@ -149,8 +159,8 @@ def tanh(x: Any) -> float:
     return where((y == 0.0) | (y != y), y, t)
 
 
-@njit(**_OPTIONS)
-def _log_of(m: float, k: float, low: float) -> float:
+@_inlined()
+def _log_of(m: float, k: float, low: float) -> Any:
     """Return log(m (1 + low)) + k log 2 for m between sqrt(1/2) and sqrt(2)."""
     f = m - 1.0
     s = f / (2.0 + f)
@@ -167,7 +177,7 @@ def _log_of(m: float, k: float, low: float) -> float:
     return k * _LN2_HIGH - ((half - (s * (half + rest) + (k * _LN2_LOW + low))) - f)
 
 
-@njit(**_OPTIONS)
+@_inlined()
 def _split(y: float) -> Any:
     """Return m and k with y = m 2^k and m between sqrt(1/2) and sqrt(2), of a positive number."""
     tiny = y < 2.2250738585072014e-308
@@ -178,8 +188,8 @@ def _split(y: float) -> Any:
     return m, float(k) - where(tiny, 54.0, 0.0)
 
 
-@njit(**_OPTIONS)
-def log(x: Any) -> float:
+@_inlined()
+def log(x: Any) -> Any:
     """Return the natural logarithm."""
     y = float(x)
     m, k = _split(where((y > 0.0) & (y < _INF), y, 1.0))
@@ -188,8 +198,8 @@ def log(x: Any) -> float:
     return where((y == _INF) | (y != y), y, found)
 
 
-@njit(**_OPTIONS)
-def log1p(x: Any) -> float:
+@_inlined()
+def log1p(x: Any) -> Any:
     """Return log(1 + x), exact near 0."""
     y = float(x)
     inside = (y > -1.0) & (y < _INF)
@@ -203,8 +213,8 @@ def log1p(x: Any) -> float:
     return where((y == _INF) | (y != y) | (y == 0.0), y, found)
 
 
-@njit(**_OPTIONS)
-def _log1p_near(z: float, m: float, lost: float) -> float:
+@_inlined()
+def _log1p_near(z: float, m: float, lost: float) -> Any:
     """Return log(1 + z) for 1 + z between sqrt(1/2) and sqrt(2), from z itself."""
     s = z / (2.0 + z)
     q = s * s
@@ -219,8 +229,8 @@ def _log1p_near(z: float, m: float, lost: float) -> float:
     return z - (half - s * (half + p * q))
 
 
-@njit(**_OPTIONS)
-def erf(x: Any) -> float:
+@_inlined()
+def erf(x: Any) -> Any:
     """Return the error function, by the rational functions of Moshier's Cephes."""
     y = float(x)
     size = abs(y)
@@ -258,19 +268,19 @@ def erf(x: Any) -> float:
     return where(size < 1.0, near, where(y < 0.0, -far, where(y != y, y, far)))
 
 
-@njit(**_OPTIONS)
-def pow(x: Any, y: Any) -> float:
+@_inlined()
+def pow(x: Any, y: Any) -> Any:
     """Return a power."""
     return math.pow(float(x), float(y))
 
 
-@njit(error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
-def add(total: float, x: Any) -> float:
+@_inlined("reassoc", "nsz")
+def add(total: float, x: Any) -> Any:
     """Add in any order, so that several sums may run side by side."""
     return total + float(x)
 
 
-@njit(error_model="numpy", forceinline=True)
+@_inlined()
 def compensated(total: float, lost: float, x: float) -> Any:
     """Add to a sum, and to what its rounding has lost (Neumaier 1974)."""
     new = total + x
@@ -283,7 +293,7 @@ def compensated(total: float, lost: float, x: float) -> Any:
 
 FUNCTIONS = {
     **{f.__name__: f for f in (where, maximum, minimum, isnan, exp, expm1, sigmoid, tanh, log)},
-    "add": add, "compensated": compensated, "log1p": log1p, "pow": pow, "abs": abs, "sqrt": math.sqrt, "floor": math.floor,
+    "add": add, "compensated": compensated, "log1p": log1p, "pow": pow, "erf": erf, "abs": abs,
+    "sqrt": math.sqrt, "floor": math.floor,
     "ceil": math.ceil, "trunc": math.trunc, "sin": math.sin, "cos": math.cos, "tan": math.tan,
-    "erf": erf,
 }  # fmt: skip

@@ -64,13 +64,12 @@ class Group:
     @property
     def partial_sums(self) -> list[tuple[tuple[int, ...], int, int]]:
         """The sums that each thread makes on its own: shape, number of the output, divisor."""
-        found = []
+        found: list[tuple[tuple[int, ...], int, int]] = []
         for op in self.ops:
             kind = self.kinds[op.outputs[0]]
             if op.type in REDUCTIONS and kind != "row":
-                shape, count = ((), self.rows * self.columns)
-                if kind == "column":
-                    shape, count = (self.columns,), self.rows
+                shape = (self.columns,) if kind == "column" else ()
+                count = self.rows if kind == "column" else self.rows * self.columns
                 position = self.outputs.index(op.outputs[0])
                 found.append((shape, position, count if op.type == "mean" else 1))
         return found
@@ -209,7 +208,9 @@ class _Writer:
         self.inner += lines
         self.names[name] = result
         if name in self.targets:
-            self.inner.append(f"{self.targets[name]}[{self.at if output.shape else '()'}] = {result}")
+            self.inner.append(
+                f"{self.targets[name]}[{self.at if output.shape else '()'}] = {result}"
+            )
 
     def _small_power(self, op: OpDesc) -> int:
         """Return a constant exponent that is a few multiplications; 0 where there is none."""

@@ -116,8 +116,8 @@ class _Grouping:
                 ops.insert(0, op)
                 needed.update(n for n in self._read(op) if n not in self.numbers)
         made = {op.outputs[0] for op in ops}
-        inputs = [n for n in dict.fromkeys(n for op in ops for n in self._read(op))]
-        inputs = [n for n in inputs if n not in made and n not in self.numbers]
+        read = dict.fromkeys(n for op in ops for n in self._read(op))
+        inputs = [n for n in read if n not in made and n not in self.numbers]
         shapes = {n: var(n).shape for n in inputs}
         shapes.update({op.outputs[0]: kept_shape(op, self.block, each.shape) for op in ops})
         found = {n: kind_of(shape, each.shape, columns) for n, shape in shapes.items()}
@@ -217,20 +217,22 @@ def run(plan: ExecutionPlan) -> PassReport:
 
     grouping = _Grouping(plan)
     found = grouping.groups()
-    while True:
+    made: list[Group] = []
+    machines: list[Any] = []
+    while len(machines) < len(found):  # what one group stores depends on which others there are
         users = grouping.users(found)
-        made = [(each, grouping.group(each, users)) for each in found]
-        try:
-            machines = []
-            for each, group in made:
+        made = [grouping.group(each, users) for each in found]
+        machines = []
+        for each, group in zip(list(found), made, strict=True):
+            try:
                 machines.append(compiled(group, plan.block))
-            break
-        except Exception as error:  # Numba's, of many kinds: these ops stay as they are
-            plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
-            found.remove(each)
+            except Exception as error:  # Numba's, of many kinds: these ops stay as they are
+                plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
+                found.remove(each)
+                break
     replaced: dict[int, OpDesc | None] = {}
     saved = {"ops": 0, "bytes": 0}
-    for (each, group), machine in zip(made, machines, strict=True):
+    for each, group, machine in zip(found, made, machines, strict=True):
         last, op = each.ops[-1]
         replaced.update({position: None for position, _ in each.ops})
         replaced[last] = OpDesc(
