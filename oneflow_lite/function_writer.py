@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
+from types import CodeType
 from typing import Any
+
+
+@functools.lru_cache(maxsize=128)
+def compiled(source: str, file: str) -> CodeType:
+    """Return the code of a source; what is written alike, as for other shapes, shares it."""
+    return compile(source, file, "exec")
 
 
 class FunctionWriter:
@@ -47,5 +55,5 @@ class FunctionWriter:
         """Make the function of a name and parameters, as if it stood in a line of a file."""
         self.source = "\n    ".join([f"def {signature}:", *self.lines]) + "\n"
         made: dict[str, Any] = {}
-        exec(compile("\n" * (line - 1) + self.source, file, "exec"), self.names, made)
+        exec(compiled("\n" * (line - 1) + self.source, file), self.names, made)
         return made[signature.partition("(")[0]]

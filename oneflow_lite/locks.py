@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
+_locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
 
 
 def make_lock() -> threading.RLock:
@@ -16,6 +18,14 @@ def make_lock() -> threading.RLock:
     may run ops.
     """
     lock = threading.RLock()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]
+    _locks.add(lock)
     return lock
+
+
+def _free_all() -> None:
+    for lock in list(_locks):
+        lock._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_all)  # once: an entry cannot be taken back

@@ -189,14 +189,23 @@ class KernelEntry:
     that what was looked up is looked up again.
     """
 
-    __slots__ = ("by_device", "on_change", "scalar", "schema", "ufunc")
+    __slots__ = ("_is_library", "by_device", "on_change", "scalar", "schema", "ufunc")
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.by_device: dict[str | None, Kernel] = {}
+        self._is_library: bool | None = None
         self.ufunc: str | None = None
         self.scalar: ScalarText = None
         self.on_change: Callable[[], None] | None = None
+
+    @property
+    def is_library(self) -> bool:
+        """Whether all kernels are the package's own, whose schemas are tested."""
+        if self._is_library is None:
+            modules = [getattr(kernel, "__module__", "") for kernel in self.by_device.values()]
+            self._is_library = all([name.startswith("oneflow_lite.") for name in modules])
+        return self._is_library
 
 
 KERNELS: Registry[KernelEntry] = Registry("kernel")
@@ -264,6 +273,7 @@ def register_kernel(
                 f"registered first {entry.schema.inputs}; give both the same parameters"
             )
         entry.by_device[device] = kernel
+        entry._is_library = None
         if entry.on_change is not None:
             entry.on_change()
         return kernel

@@ -81,6 +81,7 @@ class Tensor(Methods):
     _view: ViewInfo | None = None
     _layout: Layout | None = None  # of a base whose shape was changed in place
     _meta: AutogradMeta | None = None  # of a leaf, once someone looked
+    _old_edge: Edge | None = None  # of a leaf that ceased to require a gradient
     _inference: bool = False  # whether it was made in inference_mode
     _name: str | None = None  # of the variable of a Program that a tensor with values became
 
@@ -398,6 +399,7 @@ class Tensor(Methods):
     def requires_grad(self, value: bool) -> None:
         if value == self.requires_grad:
             return
+        _tell_observer()
         if value:
             if self._data.dtype.kind not in "fc":
                 raise arg_error(
@@ -410,7 +412,7 @@ class Tensor(Methods):
                 )
             meta = self.autograd_meta
             meta.requires_grad = True
-            self._edge = (make_accumulate_grad(meta, self.shape, self.dtype, self.device), 0)
+            self._edge = self._leaf_edge(meta, self._old_edge)
             return
         if not self.is_leaf:
             raise GradientError(
@@ -419,7 +421,15 @@ class Tensor(Methods):
             )
         self._meta = self.autograd_meta
         self._meta.requires_grad = False
-        self._edge = None
+        self._old_edge, self._edge = self._edge, None
+
+    def _leaf_edge(self, meta: AutogradMeta, old: Edge | None) -> Edge:
+        """Return a leaf's place in the graph: that of old, by which graphs know it, if it fits."""
+        if old is not None and old[0].meta is meta:
+            (info,) = old[0].output_tensor_infos
+            if (info.shape, info.dtype, info.device) == (self.shape, self.dtype, self.device):
+                return old
+        return (make_accumulate_grad(meta, self.shape, self.dtype, self.device), 0)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""
@@ -601,12 +611,12 @@ class Tensor(Methods):
                 hint="convert the value with .float()",
                 kind=DTypeError,
             )
+        _tell_observer()
         self._data = value._data
         self._storage = value.memory
         self._view = None
         if self._edge is not None and self.is_leaf:
-            meta = self._edge[0].meta
-            self._edge = (make_accumulate_grad(meta, value.shape, value.dtype, value.device), 0)
+            self._edge = self._leaf_edge(self._edge[0].meta, self._edge)
 
     # Storage and views
 
@@ -739,9 +749,15 @@ class Tensor(Methods):
 
 
 OWN_FIELDS = frozenset(
-    {"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_inference", "_name"}
+    {"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_old_edge", "_inference", "_name"}
 )
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+
+
+def _tell_observer() -> None:
+    """Say that a tensor is about to change otherwise than by an op."""
+    if local.observer is not None:
+        local.observer.recorder.note_switch()
 
 
 def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:

@@ -346,10 +346,12 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
         step = lookup.static(kind, "step")[1]
         o.match.same(f"{o.match.constant(kind)}.step", step, f"{label}.step")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
+    listed = f"[id(h) for d in {e}._hooks.values() for h in d.values()]"
     o.match.constant(hooks)
     o.match.require(
-        f"[id(h) for d in {e}._hooks.values() for h in d.values()] == "
-        f"{o.match.constant(list(map(id, hooks)))}",
+        f"{listed} == {o.match.constant(list(map(id, hooks)))}"
+        if hooks
+        else f"not any({e}._hooks.values())",
         f"the hooks of `{label}`",
     )
     groups = optimizer.param_groups
@@ -384,12 +386,20 @@ def settle_optimizer(o: Observer, optimizer: Any) -> None:
     o.match.same(f"{e}.state", state, f"{label}.state")
     # What the call itself puts there is put there by every replay, too.
     put = {key for each in state.values() for key in each if (id(each), "item", key) in o.stores}
-    kept = [v for each in state.values() for key, v in each.items() if key not in put]
+    states = o.match.bind(f"[*{c(state)}.values()]")
+    o.match.require(f"len({states}) == {len(state)}", f"the state of `{label}`")
+    for i, each in enumerate(state.values()):
+        tests = [f"{states}[{i}] is {c(each)}"]
+        if put.isdisjoint(each):
+            tests.append(f"len({c(each)}) == {len(each)}")
+        tests += [
+            f"{c(each)}[{repr(k) if type(k) is str else c(k)}] is {c(v)}"
+            for k, v in each.items()
+            if k not in put
+        ]
+        o.match.require(" and ".join(tests), f"the state of `{label}`")
     tensors = [t for _, options in optimizer._scalars.values() for t in options]
-    c(kept), c(tensors)  # so that their ids stay theirs
-    apart = f" if k not in {c(put)}" if put else ""
-    read = f"[id(v) for s in {c(state)}.values() for k, v in s.items(){apart}]"
-    o.match.require(f"{read} == {c(list(map(id, kept)))}", f"the state of `{label}`")
+    c(tensors)  # so that their ids stay theirs
     read = f"[id(t) for _, ts in {e}._scalars.values() for t in ts]"
     o.match.require(f"{read} == {c(list(map(id, tensors)))}", f"the options of `{label}`")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection
-from functools import partial
+from itertools import combinations
 from types import MethodType
 from typing import Any
 
@@ -14,7 +15,7 @@ from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
-from oneflow_lite.static.compile import calls, lookup, recording as recordings
+from oneflow_lite.static.compile import calls, recording as recordings
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
@@ -22,16 +23,20 @@ from oneflow_lite.static.compile.recording import Recording
 from oneflow_lite.static.compile.results import NotReplayable, Store
 from oneflow_lite.static.compile.same import MISSING, is_atom, told
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
-from oneflow_lite.static.ir.tree import Fixed, same
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
     "its calls differ from each other again and again, in arguments or in what it reads from "
     "outside; keep shapes and numbers the same, or pass numbers that change as tensors"
 )
-RECORDINGS_KEPT = 64  # per function; the one used longest ago goes
-IN_VAIN = 80  # recordings without a hit between, before calls stay eager
-ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager
+RECORDINGS_KEPT = 64  # per function; the one replayed least goes
+IN_VAIN = 80  # recordings of which none is replayed, before further calls stay eager for a while
+ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager for a while
+_MANY = (
+    f"more kinds of calls take turns than the {RECORDINGS_KEPT} recordings that are kept: those "
+    "that were replayed least make room"
+)
 
 
 @attrs.define
@@ -44,12 +49,33 @@ class Explanation:
         Calls that were recorded, replayed, and run eagerly for good.
     reasons : list of str
         Why calls were not replayed, without repetitions.
+    kept, dropped : int
+        Recordings that there are now, and those that made room for others.
     """
 
     captures: int = 0
     hits: int = 0
     fallbacks: int = 0
     reasons: list[str] = attrs.field(factory=list)
+    kept: int = attrs.field(default=0, repr=False, eq=False)
+    dropped: int = attrs.field(default=0, repr=False, eq=False)
+
+
+@attrs.define
+class _Pause:
+    """Calls that stay eager before another attempt: each time twice as many."""
+
+    length: int
+    left: int = 0
+
+    def begin(self) -> None:
+        self.left = self.length
+        self.length *= 2
+
+    def goes_on(self) -> bool:
+        """Count a call; return whether it stays eager."""
+        self.left -= 1
+        return self.left >= 0
 
 
 class Guarded:
@@ -60,19 +86,35 @@ class Guarded:
         self._match = match
         self._check: Any = None
 
-    def settle(self, captured: Collection[int] = ()) -> None:
+    def settle(self, captured: Collection[int] = (), recording: Recording | None = None) -> None:
         """Write the guards; none comes after that. No argument may be a captured tensor."""
         match, names = self._match, self._match.feed_names
-        ids = ", ".join(f"id({name})" for name in names)
-        if len(names) > 1:
-            match.require(f"len({{{ids}}}) == {len(names)}", "which arguments are one tensor")
+        apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
+        if len(names) > 3:
+            apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
+        if apart:
+            match.require(" and ".join(apart), "which arguments are one tensor")
         if names and captured:
             known = match.constant(frozenset(captured))
-            match.require(f"{known}.isdisjoint(({ids},))", "which arguments are from outside")
-        self._check = match.written(*names)
+            outer = " and ".join(f"id({name}) not in {known}" for name in names)
+            match.require(outer, "which arguments are from outside")
+        if recording is not None:
+            recording.require(match)
+        self._check = match.written(*names, *match.holders.values())
+        self.tensors = match.tensors = []  # those of the recorded call may go
+
+    def tie(self, item: Any, items: list[Any]) -> None:
+        """Take an item off a list as soon as an object is gone that the guards need."""
+        tied = weakref.ref(item)
+
+        def drop(_: Any) -> None:
+            if (found := tied()) in items:
+                items.remove(found)
+
+        self._ties = [weakref.ref(root(), drop) for root in self._match.roots]
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
-        """Return the tensors of another call; None when it differs in what was read."""
+        """Return the tensors of another call, and the holders; None for one that differs."""
         found = self._check(args, kwargs)
         return found if type(found) is tuple else None
 
@@ -88,7 +130,8 @@ class _Refusal:
 
     guarded: Guarded
     reason: str
-    attempts_left: int
+    attempts_left: int = ATTEMPTS
+    pause: _Pause = attrs.field(factory=lambda: _Pause(2))
 
 
 class CompiledFunction(FunctionStandIn):
@@ -101,14 +144,15 @@ class CompiledFunction(FunctionStandIn):
     """
 
     notes_of_calls = frozenset(
-        ("_recordings", "_refusals", "_recorded_in_vain", "_volatile", "_explanation", "_lock")
+        "_recordings _refusals _recorded_in_vain _pause _volatile _explanation _lock".split()
     )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
         super().__init__(function, fullgraph, mode)
         self._recordings: list[Recording] = []
         self._refusals: list[_Refusal] = []
-        self._recorded_in_vain = 0  # recordings since the last hit
+        self._recorded_in_vain = 0  # recordings since one was replayed for the first time
+        self._pause = _Pause(2 * IN_VAIN)
         self._volatile: set[tuple[int, str, Any]] = set()
         self._explanation = Explanation()
         self._lock = make_lock()
@@ -127,15 +171,22 @@ class CompiledFunction(FunctionStandIn):
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
-                self._recorded_in_vain = 0
+                if not recording.hits:
+                    self._recorded_in_vain = 0
+                recording.hits += 1
                 return recording.replay(tensors, self.__wrapped__, args, kwargs)
         judge = recordings.judge
         if judge is not None and judge.recordings and judge.is_free():
             return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)
-        if refusal is not None and not refusal.attempts_left:
+        if refusal is not None and refusal.pause.goes_on():
             return self._run_eagerly(refusal.reason, args, kwargs)
         if self._recorded_in_vain >= IN_VAIN:
+            self._recorded_in_vain -= 1  # the next recording is in vain again, unless replayed
+            self._pause.begin()
+            for recording in self._recordings:
+                recording.hits = min(recording.hits, 1)  # what is replayed from now on counts
+        if self._pause.goes_on():
             return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
         return self._record(args, kwargs, refusal)
 
@@ -152,7 +203,8 @@ class CompiledFunction(FunctionStandIn):
         >>> double.explain().captures, double.explain().hits
         (3, 1)
         """
-        return attrs.evolve(self._explanation, reasons=list(self._explanation.reasons))
+        found = self._explanation
+        return attrs.evolve(found, reasons=[*found.reasons], kept=len(self._recordings))
 
     def _move_to_front(self, recording: Recording) -> None:
         with self._lock:
@@ -213,20 +265,30 @@ class CompiledFunction(FunctionStandIn):
                     raise NotReplayable(stopped)
                 recording = self._made(recorder, observer, stack, value)
             except NotReplayable as stop:
-                self._recorded_in_vain += 1
+                if refusal is None:
+                    self._recorded_in_vain += 1
                 guarded = Guarded(observer.match)
                 guarded.settle()
                 self._give_up(refusal, guarded, str(stop), stopped is not None)
             else:
-                with self._lock:
-                    self._recordings.insert(0, recording)
-                    del self._recordings[RECORDINGS_KEPT:]
+                self._keep(recording)
                 self._explanation.captures += 1
                 self._recorded_in_vain += 1
         finally:
             local.observer = outer
             observer.end()
         return value
+
+    def _keep(self, recording: Recording) -> None:
+        with self._lock:
+            if len(self._recordings) >= RECORDINGS_KEPT:
+                coldest = min(reversed(self._recordings), key=lambda kept: kept.hits)
+                self._recordings.remove(coldest)
+                self._explanation.dropped += 1
+                if _MANY not in self._explanation.reasons:
+                    self._explanation.reasons.append(_MANY)
+            self._recordings.insert(0, recording)
+        recording.arguments.tie(recording, self._recordings)
 
     def _made(
         self,
@@ -239,30 +301,17 @@ class CompiledFunction(FunctionStandIn):
         reason = observer.check_read()
         if reason is not None:
             raise NotReplayable(reason)
-        _check_returned(observer, value)
         late = _optimizer_tensors(recorder, observer)
         for optimizer in observer.optimizers.values():
             calls.settle_optimizer(observer, optimizer)
-        states, guarded = list(observer.states.values()), Guarded(observer.match)
+        guarded = Guarded(observer.match)
+        for state in observer.states.values():
+            if state.moved and id(state.tensor) in observer.captured:
+                observer.feed(state.tensor)
         observer.after_call = True
         with StateChange(interpreter=stack):
-            recording = Recording(
-                self.__name__,
-                recorder,
-                guarded,
-                states,
-                frozenset(observer.captured),
-                late,
-                value,
-                observer.reads_gradients or recorder.took_gradients,
-                recorder.took_gradients,
-                self._mode,
-                observer.read_out,
-                stores,
-                partial(_fields, observer),
-                has_handlers=observer.has_handlers(),
-            )
-        guarded.settle(observer.captured)
+            recording = Recording(self.__name__, observer, guarded, value, stores, late, self._mode)
+        guarded.settle(observer.captured, recording)
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:
@@ -272,18 +321,18 @@ class CompiledFunction(FunctionStandIn):
             place = (id(holder), kind, key)
             where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
             known = observer.known(holder)
+            if known is not None and not known.held:
+                observer.hand_out(holder)
             if place in observer.counted:
                 counts = observer.counted[place][0]
                 suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
                 found += [Store(holder, "count", (suffix, *how), None, n) for *how, n in counts]
-            elif new is MISSING or (known is not None and not known.held):
+            elif new is MISSING:
                 raise NotReplayable(f"it changed {where}")
             else:
                 if not is_atom(new) or id(new) in observer.read_out:
                     self._volatile.add(place)
-                known = observer.known(new)
-                held = known is not None and known.held
-                found.append(Store(holder, kind, key, Fixed(new) if held else new, number))
+                found.append(Store(holder, kind, key, new, number))
         return found
 
     def _give_up(
@@ -293,13 +342,15 @@ class CompiledFunction(FunctionStandIn):
         if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         if refusal is None:
-            refusal = _Refusal(guarded, reason, ATTEMPTS)
+            refusal = _Refusal(guarded, reason)
             self._refusals.append(refusal)
+            guarded.tie(refusal, self._refusals)
             del self._refusals[:-RECORDINGS_KEPT]
         refusal.reason = reason
         # What a first call sets up may stay as it is from now on.
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
-        if not refusal.attempts_left:
+        if refusal.attempts_left <= 0:  # later ones may take another branch
+            refusal.pause.begin()
             self._explanation.fallbacks += 1
             self._note(reason)
 
@@ -311,41 +362,6 @@ def _learn(observer: Observer, function: Any, label: str) -> None:
         _learn(observer, function.__func__, label)
         _learn(observer, function.__self__, "self")
     observer.learn(function, constant(function), label, True)
-
-
-def _fields(observer: Observer, value: Any) -> dict[str, Any] | None:
-    """Return the attributes of an object that the call made, and replays can make again."""
-    known, kind = observer.known(value), type(value)
-    if (
-        known is None
-        or known.expression is not None
-        or lookup.static(kind, "__new__")[0] is not object
-    ):
-        return None
-    if is_atom(value) or kind.__module__.startswith(("oneflow_lite.", "builtins")):
-        return None
-    if (
-        lookup.static(kind, "__slots__")[0] is not None
-        or lookup.static(kind, "__del__")[0] is not None
-    ):
-        return None
-    return lookup.fields_of(value)
-
-
-def _check_returned(observer: Observer, value: Any) -> None:
-    """Refuse containers that are also elsewhere: a replay would make others."""
-    seen: set[int] = set()
-    work = [value]
-    while work:
-        value = work.pop()
-        if isinstance(value, (list, dict)):
-            known = observer.known(value)
-            if id(value) in seen or (known is not None and known.expression is not None):
-                raise NotReplayable("it returned a list or dict that is also elsewhere")
-            seen.add(id(value))
-            work.extend(value.values() if isinstance(value, dict) else value)
-        elif isinstance(value, tuple):
-            work.extend(value)
 
 
 def _optimizer_tensors(recorder: RecordingInterpreter, observer: Observer) -> list[Tensor]:

@@ -87,6 +87,19 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     return found
 
 
+def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
+    """Return what stands in an object's slots."""
+    found: dict[MemberDescriptorType, Any] = {}
+    for cls in _mro(type(value)):
+        for member in _members(cls).values() if "__slots__" in _members(cls) else ():
+            if type(member) is MemberDescriptorType:
+                try:
+                    found[member] = member.__get__(value)
+                except AttributeError:
+                    continue
+    return found
+
+
 def original(o: Observer, value: Any) -> Any:
     """Return the module or object that a compiled one stands for, else the value itself."""
     if not issubclass(type(value), ObjectStandIn):

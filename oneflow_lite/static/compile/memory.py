@@ -4,6 +4,7 @@ to be apart when it is replayed, as far as anything is written.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -25,8 +26,8 @@ class MemoryClasses:
     ----------
     feeds : sequence of int
         The arguments whose arrays are fed, by position.
-    arguments : sequence of Tensor
-        At the call that was recorded.
+    arguments : sequence of array
+        Of all arguments, before the call that was recorded.
     outside : sequence of Tensor
         All tensors from outside that are guarded.
     externals : sequence of array
@@ -43,7 +44,7 @@ class MemoryClasses:
     def __init__(
         self,
         feeds: Sequence[int],
-        arguments: Sequence[Tensor],
+        arguments: Sequence[Any],
         outside: Sequence[Tensor],
         externals: Sequence[Any],
         written_feeds: Sequence[int],
@@ -55,12 +56,12 @@ class MemoryClasses:
         # Pairs that were one array, and so became one variable: (argument, argument or tensor).
         self._same: list[tuple[int, int | Tensor]] = []
         for i in feeds:
-            array = arguments[i]._data
-            self._same += [(i, k) for k, t in enumerate(arguments) if k > i and t._data is array]
+            array = arguments[i]
+            self._same += [(i, k) for k, a in enumerate(arguments) if k > i and a is array]
             self._same += [(i, t) for t in outside if t._data is array]
         self._writes = bool(written_feeds or written_externals)
         self.renew(externals)
-        arrays = [arguments[i]._data for i in feeds]
+        arrays = [arguments[i] for i in feeds]
         if not self._apart(arrays) or not self._externals_apart():
             raise NotReplayable("it writes memory that several tensors share")
 
@@ -114,10 +115,15 @@ class MemoryClasses:
         return True
 
     def _externals_apart(self) -> bool:
+        # Arrays of two owners share nothing, unless an owner is no array.
+        near: defaultdict[int, list[int]] = defaultdict(list)
+        places = [0 if self._foreign else id(_owner(array)) for array in self._externals]
+        for k, place in enumerate(places):
+            near[place].append(k)
         return not any(
-            overlap(array, other)
+            overlap(array, self._externals[k])
             for i, array in zip(self._written_externals, self._written, strict=True)
-            for k, other in enumerate(self._externals)
+            for k in near[places[i]]
             if k != i
         )
 

@@ -80,6 +80,13 @@ def _is_one(value: Any) -> bool:
     return type(value).__module__.startswith("oneflow_lite.") and not is_a(value, Tensor)
 
 
+def _lives_on_its_own(value: Any) -> bool:
+    """Return whether guards must not keep an object alive: a model, an optimizer, a trainer."""
+    if is_a(value, (Module, Optimizer)):
+        return True
+    return not _is_one(value) and not is_a(value, Tensor) and type(value) not in CONTAINERS
+
+
 def _stays(value: Any) -> bool:
     """Return whether a value read later counts as the one that is there now."""
     if is_a(value, (ModuleType, BuiltinFunctionType)):
@@ -328,7 +335,7 @@ class Observer(Native):
         """Return whether an op of this call made a tensor."""
         return self.recorder.find(tensor._data) is not None
 
-    def read(self, value: Any, expression: str, label: str, held: bool) -> Any:
+    def read(self, value: Any, expression: str, label: str, held: bool, holder: Any = None) -> Any:
         """Take note of a value that was read outside; return it."""
         self._reads.add(expression)
         if self.after_call and not _stays(value):
@@ -342,8 +349,11 @@ class Observer(Native):
                 self.match.require(f"{expression} is {known.expression}", f"`{label}` is another")
             return value
         if held or _is_one(value):
-            self.match.same(expression, value, label)
-            self.learn(value, self.match.constant(value), label, True)
+            if _lives_on_its_own(value) and not is_a(holder, Module):
+                self.learn(value, self.match.root(expression, value, label), label, True)
+            else:
+                self.match.same(expression, value, label)
+                self.learn(value, self.match.constant(value), label, True)
         else:
             name = self.match.bind(expression)
             kind = type(value)
@@ -381,14 +391,32 @@ class Observer(Native):
             self._known.setdefault(id(state.grad), Known(state.grad))
             self.recorder.know(Source(tensor, "grad"), state.grad._data, None)
 
+    def hand_out(self, holder: Any) -> None:
+        """Have an object in the arguments given to replays, which write to it."""
+        known, kind = self._known[id(holder)], type(holder)
+        e = known.expression or ""
+        self.match.holders[id(holder)] = e
+        for other in self._known.values():
+            if other is not known and other.expression is not None and type(other.value) is kind:
+                self.match.require(f"{other.expression} is not {e}", f"`{other.label}` is another")
+
+    def feed(self, tensor: Tensor) -> None:
+        """Have a held tensor given like an argument: the call has given it another array."""
+        known, array = self._known[id(tensor)], self.states[id(tensor)].data
+        self.recorder.feed(array, describe(f"argument_{len(self.match.tensors)}", tensor))
+        self.captured.discard(id(tensor))
+        self.match.tensors.append(tensor)
+        self.match.feed_names.append(known.expression or "")
+        self._require_layout(tensor, known.expression or "", known.label)
+
     def _require_layout(self, tensor: Tensor, name: str, label: str) -> None:
         """Guard what a Program takes for granted of a tensor that is fed."""
         array, constant = tensor._data, self.match.constant
         tests = [
             f"type({name}._data) is {constant(type(array))}",
             f"{name}._data.dtype is {constant(array.dtype)}",
-            f"{name}._data.shape == {array.shape!r}",
-            f"{name}._data.strides == {array.strides!r}",
+            f"{name}._data.shape == {constant(array.shape)}",
+            f"{name}._data.strides == {constant(array.strides)}",
             f"({name}._view is None) is {tensor._view is None}",
             f"{name}._inference is {tensor._inference}",
         ]
@@ -438,7 +466,7 @@ class Observer(Native):
         known = self.outer(holder)
         if known is not None and not self.refused:
             held = known.held and (id(holder), "attribute", suffix[1:]) not in self.volatile
-            self.read(value, known.expression + suffix, known.label + what, held)  # type: ignore[operator]
+            self.read(value, known.expression + suffix, known.label + what, held, holder)  # type: ignore[operator]
         elif known is None and not self.refused:
             self.local(value)
         return value
@@ -627,7 +655,7 @@ class Observer(Native):
     def _counts(self, holder: Any, kind: str, key: str, old: Any) -> bool:
         """Return whether a place may be one that a call only counts on."""
         known, place = self.known(holder), (id(holder), kind, key)
-        if known is None or known.expression is None or not known.held:
+        if known is None or known.expression is None:
             return False
         return type(old) in (int, float) and (place not in self.stores or place in self.counted)
 

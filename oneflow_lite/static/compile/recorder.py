@@ -107,6 +107,7 @@ class RecordingInterpreter(Interpreter):
         self.needs: dict[int, tuple[bool, ...]] = {}
         self.took_history: set[int] = set()  # writes whose target then got the value's history
         self.unrepeatable: str | None = None
+        self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.calls = 0
         self._settled: int | None = None
@@ -129,7 +130,7 @@ class RecordingInterpreter(Interpreter):
         arrays = [None if x is None else x._data for x in inputs]
         if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
             self.stop(f"the output shape of {op}() depends on values")
-        elif any(map(_holds_array, attrs.values())):
+        elif attrs and any(map(_holds_array, attrs.values())):
             self.stop(f"{op}() keeps an array among its attributes")
         names = tuple([None if x is None else self.name_of(x) for x in inputs])
         try:
@@ -197,17 +198,18 @@ class RecordingInterpreter(Interpreter):
         self, desc: OpDesc, inputs: tuple[Any, ...], names: tuple[str | None, ...]
     ) -> None:
         """Note which inputs carried a gradient, and whether recorded ops alone say why."""
-        self.note_write()
+        if self._written is not None:
+            self.note_write()
         roots, viewed = self._roots, desc.viewed
         grad_enabled = local.state.grad_enabled
-        needs = []
-        for x, name in zip(inputs, names, strict=True):
-            if name is not None:
-                roots.setdefault(name, name)
-            edge = None if x is None else x._edge
-            needs.append(edge is not None and grad_enabled)
-            if edge is None or name is None or not grad_enabled:
+        needs = [x is not None and x._edge is not None and grad_enabled for x in inputs]
+        for x, name, needed in zip(inputs, names, needs, strict=True):
+            if name is None:
                 continue
+            roots.setdefault(name, name)
+            if not needed:
+                continue
+            edge = x._edge
             leaf = isinstance(edge[0], AccumulateGrad)
             self.note_place(name, edge)
             known = self._edges.get(name)
@@ -216,13 +218,14 @@ class RecordingInterpreter(Interpreter):
         self.needs[id(desc)] = tuple(needs)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
-        written = [roots[name] for name in desc.written]
-        self._writes.update(written)
-        if any(map(self._is_outside, written)):
-            moved = self._gradients_moved()
-            if moved or self._settled is None:
-                self._settled = desc.number
-        if any(needs):
+        if desc.written:
+            written = [roots[name] for name in desc.written]
+            self._writes.update(written)
+            if any(map(self._is_outside, written)):
+                moved = self._gradients_moved()
+                if moved or self._settled is None:
+                    self._settled = desc.number
+        if True in needs:
             self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
         elif desc.type == "copy_" and inputs[1]._edge is not None:
             x = inputs[0] if inputs[0]._view is None else inputs[0]._view.base
@@ -275,6 +278,11 @@ class RecordingInterpreter(Interpreter):
         """
         self._settled = None
 
+    def note_switch(self) -> None:
+        """Take note that a tensor is about to change otherwise than by an op."""
+        self.switches = True
+        self.unsettle()
+
     def settled(self) -> int:
         """Return the number of the first op from which nothing but ops happened outside.
 
@@ -311,6 +319,13 @@ class RecordingInterpreter(Interpreter):
         self._names[id(array)] = desc.name
         self.arrays[desc.name] = array
         return desc.name
+
+    def feed(self, array: Any, desc: VarDesc) -> None:
+        """Have an array from outside given at each run."""
+        name = self.declare(array, desc)
+        self.externals.pop(name, None)
+        found = self.block.var(name)
+        found.need_check_feed, found.persistable = True, False
 
     def find(self, array: Any) -> str | None:
         """Return the variable that an array is."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakMethod
 
 import attrs
 
@@ -23,11 +24,10 @@ from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, Differentiated
-from oneflow_lite.static.compile.finish import Join, make_finish
 from oneflow_lite.static.compile.memory import MemoryClasses
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.compile.recovery import Recovery, Written, written_tensor
-from oneflow_lite.static.compile.results import Made, NotReplayable, Results
+from oneflow_lite.static.compile.results import Finish, Join, NotReplayable, Results, Store
 from oneflow_lite.static.compile.stages import Stage, stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
 from oneflow_lite.static.ir.aliases import memory_roots
@@ -49,27 +49,18 @@ class Recording:
     ----------
     name : str
         Of the function.
-    recorder : RecordingInterpreter
+    observer : Observer
         After the call.
     arguments : object
         With `tensors`, `match` and `why`: which calls it is for.
-    states : sequence of TensorState
-        Of all tensors within reach, the arguments among them, before the call.
-    captured : frozenset of int
-        The ids of the tensors that are reached otherwise than as an argument.
-    late : sequence of Tensor
-        The state and options of optimizers that took part.
     value : object
         What the call returned.
-    grads_matter : bool
-        Whether the call looked at any `.grad`.
-    takes_gradients : bool
-        Whether a backward pass ran inside, and with it the hooks that it met.
+    stores : sequence of Store
+        What it left in places outside.
+    late : sequence of Tensor
+        The state and options of optimizers that took part.
     mode : str, optional
         Of the InterpreterCore.
-    has_handlers : bool
-        Whether code of the function may handle an exception, and the recorder has not been told
-        where that ends by `unsettle`.
 
     Raises
     ------
@@ -80,32 +71,31 @@ class Recording:
     def __init__(
         self,
         name: str,
-        recorder: RecordingInterpreter,
+        observer: Any,
         arguments: Any,
-        states: Sequence[TensorState],
-        captured: frozenset[int],
-        late: Sequence[Tensor],
         value: Any,
-        grads_matter: bool,
-        takes_gradients: bool,
-        mode: str | None = None,
-        read: Any = None,
-        stores: Any = (),
-        fields: Any = None,
-        has_handlers: bool = True,
+        stores: Sequence[Store],
+        late: Sequence[Tensor],
+        mode: str | None,
     ) -> None:
+        recorder: RecordingInterpreter = observer.recorder
+        states: list[TensorState] = list(observer.states.values())
+        grads_matter = observer.reads_gradients or recorder.took_gradients
+        has_handlers = observer.has_handlers()
         if has_handlers:
             recorder.unsettle()
         calls, settled = recorder.calls, recorder.settled()
         self.mode = mode or "straight_line"
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = arguments
-        self.callbacks = list(recorder.callbacks)
+        self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
         self.default_float = default_float()
         self.grad_enabled = local.state.grad_enabled
         self.inference = local.state.inference
         given = {id(tensor) for tensor in arguments.tensors}
-        outside = [s for s in states if id(s.tensor) not in given or id(s.tensor) in captured]
+        outside = [
+            s for s in states if id(s.tensor) not in given or id(s.tensor) in observer.captured
+        ]
         _settle(recorder, late)
         _copy_written_constants(recorder)
         if grads_matter:
@@ -114,8 +104,7 @@ class Recording:
             change = state.change()
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
-        results = Results(recorder, arguments.tensors)
-        results.take(states, value, read, stores, fields)
+        results = Results(observer, arguments.tensors, states, value, stores)
         used_grads = [s.tensor for s in recorder.externals.values() if s.kind == "grad"]
         # An argument to whose gradient is added has to be the same tensor at every call.
         self.pinned = [
@@ -129,26 +118,29 @@ class Recording:
         before = {id(state.tensor): state for state in states}
         met = [(i, before[id(t)]) for i, t in enumerate(arguments.tensors)]
         self.grads_given = [(i, state.grad is None) for i, state in met if grads_matter]
-        self.hooks_given = [(i, s.hooks) for i, s in met if takes_gradients and s.edge is not None]
+        self.hooks_given = [
+            (i, s.hooks) for i, s in met if recorder.took_gradients and s.edge is not None
+        ]
         self.versions = _versions(arguments.tensors, states, late)
-        self._take_inputs(recorder, arguments, states)
-        self._differentiate(name, recorder, results)
+        arrays = [state.data for _, state in met]
+        self._take_inputs(recorder, arguments, arrays, states)
+        self._differentiate(name, recorder, results, states)
         self._plan(recorder, results)
         written = self.core.written
         self.externals = [recorder.arrays[name] for name in self.core.external_names]
         self.memory = MemoryClasses(
             self.feed_positions,
-            arguments.tensors,
+            arrays,
             self.outside.tensors,
             self.externals,
             [i for i, name in enumerate(self.feeds) if name in written],
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
         self.recovery: Recovery | None = None
-        changes = (self.callbacks, results.gradients, results.stores, self.versions, written)
-        if has_handlers or any(changes):
-            writes = _writes(recorder, arguments.tensors, self.versions)
-            self.recovery = Recovery(self.core, settled, calls, writes, self._endings)
+        changes = (self.callbacks, results.effects, self.versions, written)
+        if has_handlers or recorder.switches or any(changes):
+            writes = _writes(recorder, arguments.tensors, arrays, self.versions)
+            self.recovery = Recovery(self.core, settled, calls, writes, self._ending)
         if all([source.is_there for source in self.sources]):
             self._bind()
 
@@ -158,12 +150,13 @@ class Recording:
         self,
         recorder: RecordingInterpreter,
         arguments: Any,
+        arrays: Sequence[Any],
         states: Sequence[TensorState],
     ) -> None:
         """Find the feeds, the captured tensors, and which of them have a place in the graph."""
         feeds: dict[str, int] = {}
-        for position, tensor in enumerate(arguments.tensors):
-            name = recorder.find(tensor._data)
+        for position, array in enumerate(arrays):
+            name = recorder.find(array)
             assert name is not None
             feeds.setdefault(name, position)
         self.feeds = list(feeds)
@@ -173,7 +166,7 @@ class Recording:
         edges: dict[str, Edge] = {}
         self.places: list[tuple[int, Tensor | None]] = []
         for state in states:
-            found = recorder.find(state.data)
+            found = recorder.find(state.tensor._data)
             if found is None or found not in used or state.edge is None:
                 continue
             if found in edges:
@@ -185,7 +178,13 @@ class Recording:
             self.places.append((position, None if position >= 0 else state.tensor))
         self.differentiable = edges
 
-    def _differentiate(self, name: str, recorder: RecordingInterpreter, results: Results) -> None:
+    def _differentiate(
+        self,
+        name: str,
+        recorder: RecordingInterpreter,
+        results: Results,
+        states: Sequence[TensorState],
+    ) -> None:
         """Record the backward pass of the tensors that were returned."""
         made = results.differentiable
         self.parts: list[_Part] = []
@@ -193,7 +192,7 @@ class Recording:
         self.freed_function = CompiledGradFunction(name, None)
         if not made:
             return
-        if any(isinstance(e, Made) and e.requires_grad == "leaf" for e in results.entries):
+        if any(entry.place == "leaf" for entry in results.entries):
             raise NotReplayable("it returned a new leaf beside what may have come from it")
         edges = list(self.differentiable.values())
         alive = [y for y in made if not self._is_freed(y, edges)]
@@ -203,9 +202,10 @@ class Recording:
             raise NotReplayable("it returned what requires a gradient because of an inner leaf")
         keeper = self._keepers(recorder, results)
         visited: dict[FunctionNode, bool] = {}
-        for stage in stages_of(results, alive, edges):
-            outputs = [results.tensors[i] for i in stage.outputs]
-            before = [results.tensors[i] for i in stage.before]
+        outside = {id(s.tensor.autograd_meta) for s in states if s.tensor.is_leaf}
+        for stage in stages_of(results, alive, edges, outside):
+            outputs = [results.entries[i].tensor for i in stage.outputs]
+            before = [results.entries[i].tensor for i in stage.before]
             names = [recorder.name_of(y) for y in before]
             inputs = [*self.differentiable, *names]
             if len(set(inputs)) < len(inputs):
@@ -239,8 +239,7 @@ class Recording:
         roots = memory_roots(recorder.block.ops)
         made: dict[str, int] = {}
         for position, entry in enumerate(results.entries):
-            if isinstance(entry, Made):
-                name = results.fetches[entry.fetch]
+            if entry.kind == "made" and (name := entry.fetch) is not None:
                 made.setdefault(roots.get(name, name), position)
 
         def keeper(name: str) -> str | int | None:
@@ -294,11 +293,27 @@ class Recording:
         ]
         if self.freed:
             joins.append((self.freed, (), self._join_freed))
-        self.finish, self._endings = make_finish(results, self.versions, joins)
+        self._ending = Finish(results, self.versions, joins)
+        self.finish = self._ending.run
 
     # Replaying
 
+    hits = 0  # so far, for who keeps it
     _fixed_edges: tuple[tuple[Edge, ...], int] | None = None  # where no argument is among them
+
+    def require(self, match: Any) -> None:
+        """Add guards of what autograd keeps of the arguments."""
+        names, constant = match.feed_names, match.constant
+        for i, tensor in self.pinned:
+            match.require(f"{names[i]} is {constant(tensor)}", "an argument with a gradient")
+        for i, missing in self.grads_given:
+            match.require(
+                f"{names[i]}.grad is {'' if missing else 'not '}None", "gradients of arguments"
+            )
+        for i, hooks in self.hooks_given:
+            match.require(
+                f"{constant(hooks_of)}({names[i]}) == {constant(hooks)}", "hooks of arguments"
+            )
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
@@ -311,15 +326,6 @@ class Recording:
             or EVERYWHERE  # hooks on all modules, which a recording does not know
         ):
             return None
-        for i, tensor in self.pinned:
-            if tensors[i] is not tensor:
-                return None
-        for i, missing in self.grads_given:
-            if (tensors[i].grad is None) is not missing:
-                return None
-        for i, hooks in self.hooks_given:
-            if hooks_of(tensors[i]) != hooks:
-                return None
         if not self.outside.check():
             if self.outside.why() is not None:
                 return None
@@ -361,8 +367,9 @@ class Recording:
         found: list[Any] = []
         kept = None
         try:
-            for callback in self.callbacks:
-                callback()
+            for method in self.callbacks:
+                if (callback := method()) is not None:
+                    callback()
             feeds = [tensors[i]._data for i in self.feed_positions]
             if self.recovery is not None and self.recovery.keeps:
                 kept = self.recovery.keep(feeds, self.externals)
@@ -498,11 +505,13 @@ class _Part:
 def _writes(
     recorder: RecordingInterpreter,
     arguments: Sequence[Tensor],
+    arrays: Sequence[Any],
     versions: Sequence[tuple[int, Tensor | None, str, int]],
 ) -> list[Written]:
     """Find which of the ops that were recorded write each storage of `versions`."""
     numbers: dict[int, list[int]] = {}
-    tensors: dict[str | None, Tensor | None] = {recorder.find(t._data): t for t in arguments}
+    names = map(recorder.find, arrays)
+    tensors: dict[str | None, Tensor | None] = dict(zip(names, arguments, strict=True))
     for name, source in recorder.externals.items():
         tensors[name] = source.tensor.grad if source.kind == "grad" else source.tensor
     roots = memory_roots(recorder.block.ops)
@@ -573,8 +582,9 @@ def _versions(
     found: dict[int, tuple[int, Tensor | None, str, int]] = {}
     positions = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
     before = {id(state.tensor): state.version for state in states}
+    moved = {id(state.tensor) for state in states if state.moved}
     for tensor in (*[state.tensor for state in states], *late):
-        count = tensor._version - before.get(id(tensor), 0)
+        count = 0 if id(tensor) in moved else tensor._version - before.get(id(tensor), 0)
         if count and id(tensor.memory) not in found:
             position = positions.get(id(tensor), -1)
             found[id(tensor.memory)] = (position, None if position >= 0 else tensor, "", count)

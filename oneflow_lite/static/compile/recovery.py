@@ -21,8 +21,7 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.compile.finish import Endings
-from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.compile.results import Finish
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
@@ -45,7 +44,7 @@ class Recovery:
         How many calls were recorded.
     written : sequence of Written
         What the function writes outside.
-    endings : Endings
+    ending : Finish
         What a replay does after its Program.
 
     Attributes
@@ -60,15 +59,15 @@ class Recovery:
         settled: int,
         total: int,
         written: Sequence[Written],
-        endings: Endings,
+        ending: Finish,
     ) -> None:
         ops = core.plan.block.ops
         self._core = core
         self._total = total
-        leaves = core.runner.in_order and endings.can_leave
+        leaves = core.runner.in_order and ending.can_leave
         self._settled = settled if leaves else total + 1
         self._written = written
-        self._endings = endings
+        self._ending = ending
         self._numbers: dict[OpDesc | None, int] = {None: total}
         for op, following in zip(reversed(ops), [None, *reversed(ops)], strict=False):
             self._numbers[op] = op.number if op.number >= 0 else self._numbers[following]
@@ -84,11 +83,10 @@ class Recovery:
     def _places(self, ops: Iterable[OpDesc]) -> tuple[list[int], list[int]]:
         """Return which feeds and which persistable variables some ops write."""
         plan = self._core.plan
-        roots = memory_roots(plan.block.ops)
         written: set[str] = set()
         for op in ops:
             homes = [plan.in_place[name] for name in op.outputs if name in plan.in_place]
-            written.update(roots.get(name, name) for name in (*op.written, *homes))
+            written.update(plan.roots.get(name, name) for name in (*op.written, *homes))
         return (
             [i for i, name in enumerate(plan.feeds) if name in written],
             [i for i, name in enumerate(self._core.external_names) if name in written],
@@ -130,7 +128,7 @@ class Recovery:
         """
         try:
             if found:
-                self._endings.complete(tensors, found, error)
+                self._ending.complete(tensors, found, error)
                 raise error
             stop = self._core.runner.stop_of(error)
             number = 0 if stop is None else self._numbers[stop.op]
@@ -165,7 +163,7 @@ class Recovery:
             written_tensor(owner, place).memory.version += sum(
                 n < number or n in perhaps for n in numbers
             )
-        self._endings.leave(tensors, stop.values, number)
+        self._ending.leave(tensors, stop.values, number)
 
 
 class Kept(NamedTuple):

@@ -1,12 +1,16 @@
-"""What a compiled function returns and leaves behind: described once, made again at every replay.
+"""What a replay returns and leaves behind: described once, written into one generated function.
 
-A tensor of the result is new memory that the Program computed, the very object that was an
-argument or stood outside, an alias of such a one, a view of another tensor, or a gradient.
+A tensor that it returns or leaves is new memory that the Program computed, the very object that was
+an argument or stood outside, an alias of such a one, a view of another tensor, or a gradient. Each
+is an `Entry`; containers and objects around them are made again at every replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import weakref
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import attrs
@@ -14,13 +18,22 @@ import attrs
 from oneflow_lite.autograd.gradient_rules import HookedGradFunction
 from oneflow_lite.autograd.mode import local, set_grad_enabled
 from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
+from oneflow_lite.static.compile import lookup
+from oneflow_lite.static.compile.recorder import describe
+from oneflow_lite.static.compile.same import is_atom
 from oneflow_lite.static.compile.tensor_states import TensorState, hooks_of, users_attributes
+from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.ir.tree import Fixed, fixed_values, flatten, placed, read_outs
+from oneflow_lite.static.ir.tree import is_plain
+from oneflow_lite.static.runtime.runner import frames
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
 from oneflow_lite.tensor import Tensor
+
+Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor], Sequence[Tensor]], None]
+Observer = Any  # which stands on this module
+_BASES = (OrderedDict, defaultdict, dict, list, SimpleNamespace, object)
 
 
 class NotReplayable(Exception):
@@ -28,72 +41,60 @@ class NotReplayable(Exception):
 
 
 @attrs.frozen(eq=False)
-class Made:
-    """A tensor around the array that a fetch gives.
+class Entry:
+    """A tensor that a replay has at hand when its Program has run.
 
     Attributes
     ----------
-    fetch : int
-    requires_grad : {"no", "leaf", "node", "freed"}
-        What its place in the graph is: none, a new leaf, an output of the compiled function's
-        node, or one whose graph a backward pass inside has freed.
-    cls : type
-    version : int
-        How often its memory was written.
-    shares : int or None
-        The tensor that it shares a storage with, version and all.
-    inference : bool
-        Whether it is marked as made in `inference_mode`.
+    tensor : Tensor
+        That of the recorded call.
+    lines : tuple of str
+        What makes it, as y and its position.
+    kind : {"given", "numbers", "made", "alias", "gradient", "view"}
+        There before; an array to be read out; around an array that the Program gave; made of
+        another entry.
+    source : int
+        The position of that other entry, -1 for none.
+    fetch : str or None
+        The variable whose array it is.
+    place : {"no", "leaf", "node"}
+        What its place in the graph is, where it is made: none, a new leaf, an output of the
+        compiled function's node.
     """
 
-    fetch: int
-    requires_grad: str
-    cls: type
-    version: int
-    shares: int | None
-    inference: bool
+    tensor: Tensor
+    lines: tuple[str, ...]
+    kind: str
+    source: int = -1
+    fetch: str | None = None
+    place: str = "no"
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it needs nothing but the arguments and its array."""
+        shares = "._storage = " in self.lines[-1]
+        return self.source < 0 and self.place == "no" and not shares
 
 
-@attrs.frozen(eq=False)
-class Given:
-    """A tensor that was there before: the argument at a position, or one from outside."""
+class Effect(NamedTuple):
+    """What a call leaves outside.
 
-    argument: int
-    tensor: Tensor | None
+    Attributes
+    ----------
+    lines : sequence of str
+    needs : collection of int
+        The entries that they name.
+    number : int
+        How many ops were dispatched before.
+    """
 
-
-@attrs.frozen(eq=False)
-class Aliased:
-    """What `detach` made of a tensor."""
-
-    source: int
-
-
-@attrs.frozen(eq=False)
-class Viewed:
-    """A view, by the ops that lead to it from another tensor of the list."""
-
-    source: int
-    chain: tuple[Any, ...]
-    origin: Origin | None
-
-
-@attrs.frozen(eq=False)
-class Numbers:
-    """The array that a fetch gives, to be read out."""
-
-    fetch: int
-
-
-@attrs.frozen(eq=False)
-class GradientOf:
-    """What a tensor's `.grad` is after the call."""
-
-    source: int
+    lines: Sequence[str]
+    needs: Iterable[int]
+    number: int
 
 
 class Store(NamedTuple):
-    """What a call leaves in a place outside.
+    """A place outside that holds something else after a call.
 
     Attributes
     ----------
@@ -102,7 +103,6 @@ class Store(NamedTuple):
     key : object
         For "count" what it is called, with its dot or brackets, the operator and the operand.
     value : object
-        In `Results` the structure of it.
     number : int
         How many ops were dispatched before.
     """
@@ -115,127 +115,287 @@ class Store(NamedTuple):
 
 
 class Results:
-    """The tensors that a call returned or left as gradients, in a list without repetitions.
+    """The tensors that a call returned or left behind, in a list without repetitions.
+
+    Parameters
+    ----------
+    observer : Observer
+        After the call.
+    arguments : sequence of Tensor
+    states : sequence of TensorState
+        Of all tensors from outside, before the call.
+    value : object
+        What the call returned.
+    stores : sequence of Store
 
     Attributes
     ----------
-    spec : object
-        The structure of the returned value; its leaves are positions in `entries`.
-    entries : list
-        How each tensor is made; later ones may refer to earlier ones.
-    tensors : list of Tensor
-        Those of the call that is recorded, one for each entry.
+    entries : list of Entry
+        Later ones may be made of earlier ones.
     fetches : list of str
         The variables that the Program has to give.
-    gradients : list of (owner, gradient or None)
-        Positions in `entries`: what becomes the `.grad` of what.
+    effects : list of Effect
     differentiable : list of Tensor
-        The tensors whose `requires_grad` is "node", in order.
+        The tensors whose place is "node", in order.
+
+    Raises
+    ------
+    NotReplayable
+        When a replay could not make one of them.
     """
 
-    def __init__(self, recorder: RecordingInterpreter, arguments: Sequence[Tensor]) -> None:
-        self._recorder = recorder
-        self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
-        self._outside: dict[int, Tensor] = {}
-        self._by_array: dict[int, Tensor] = {id(tensor._data): tensor for tensor in arguments}
-        self._gradients: dict[int, Tensor] = {}
-        self._views: dict[int, Tensor] = {}  # of tensors that were views before
-        self._found: dict[int, int] = {}
-        self.tensors: list[Tensor] = []
-        self.entries: list[Any] = []
-        self.fetches: list[str] = []
-        self.gradients: list[tuple[int, int | None]] = []
-        self.differentiable: list[Tensor] = []
-        self.spec: Any = None
-        self.stores: list[Store] = []
-
-    def take(
+    def __init__(
         self,
+        observer: Observer,
+        arguments: Sequence[Tensor],
         states: Sequence[TensorState],
         value: Any,
-        read: Mapping[int, tuple[Any, Tensor, Any]] | None = None,
-        stores: Sequence[Store] = (),
-        fields: Any = None,
+        stores: Sequence[Store],
     ) -> None:
-        """Describe the returned value, and the gradients that are others than before.
-
-        `read` tells which values tensors were read as; `stores` are the places outside that hold
-        something else.
-        """
-        for state in states:
-            self._outside[id(state.tensor)] = state.tensor
+        self._observer = observer
+        self._recorder = observer.recorder
+        self._given = arguments
+        self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
+        self._outside = {id(state.tensor): state.tensor for state in states}
+        self._by_array: dict[int, Tensor] = {}
+        self._views: dict[int, Tensor] = {}  # of tensors that were views before
+        for state in sorted(states, key=lambda state: id(state.tensor) not in self._arguments):
             self._by_array.setdefault(id(state.data), state.tensor)
             if state.view is not None:
                 self._views.setdefault(id(state.view), state.tensor)
-        changed = [state for state in states if state.tensor.grad is not state.grad]
-        for state in changed:
-            grad = state.tensor.grad
-            if grad is not None:
-                self._gradients[id(grad)] = state.tensor
-                if grad.requires_grad:
-                    raise NotReplayable("a gradient with a graph of its own was left in .grad")
-        self.spec = self._spec(value, read, "returned", fields)
+        self._moved = {id(state.tensor) for state in states if state.moved}
+        changed = [state.tensor for state in states if state.tensor.grad is not state.grad]
+        self._gradients = {id(tensor.grad) for tensor in changed if tensor.grad is not None}
+        self._found: dict[int, int] = {}
+        self.entries: list[Entry] = []
+        self.fetches: list[str] = []
+        self.effects: list[Effect] = []
+        self.differentiable: list[Tensor] = []
+        self.writer = FunctionWriter({"new": Tensor.__new__})
+        self._uses: Counter[int] = Counter()  # of containers and objects
+        self._taken: dict[int, _Parts] = {}
+        self._names: dict[int, str] = {}  # of those that are used several times
+        self._lines: list[str] = []
+        for state in states:
+            if state.moved:
+                self.effects.append(self._array(state))
+        for tensor in changed:
+            self.effects.append(self._gradient(tensor))
+        self._count(value, "returned")
         for store in stores:
-            spec = store.value
-            if type(spec) is not Fixed:
-                spec = self._spec(spec, read, "left behind", fields)
-            self.stores.append(store._replace(value=spec))
-        for state in changed:
-            grad = state.tensor.grad
-            position = None if grad is None else self._gradient(grad)
-            self.gradients.append((self.position(state.tensor), position))
+            self._count(store.value, "left behind")
+        for store in stores:
+            self.effects.append(self._store(store))
+        # What is named is made with what is stored first, and not once more.
+        self.can_leave = not self._names and all(map(self._can_leave, self.effects))
+        returned = self._expression(value, [])
+        self.ending = [*self._lines, "found[-1] = True", f"return {returned}"]
 
-    def _spec(self, value: Any, read: Any, how: str, fields: Any) -> Any:
-        leaves: list[Tensor] = []
-        spec = flatten(value, leaves, read, fields)
-        for fixed in fixed_values(spec):
-            if not fixed.is_plain:
-                raise NotReplayable(f"it {how} an object of type {type(fixed.value).__name__}")
-        out = {part.position for part in read_outs(spec)}
-        positions = [
-            self._numbers(t) if i in out else self.position(t) for i, t in enumerate(leaves)
+    # What is left behind
+
+    def _array(self, state: TensorState) -> Effect:
+        """Give a tensor that was there before another array, as `.data` does when it is set."""
+        block = self._recorder.block
+        name = self._recorder.find(state.tensor._data)
+        is_new = name is not None and block.var(name).is_temporary
+        if state.view is not None or not is_new or memory_roots(block.ops).get(name) != name:
+            raise NotReplayable(
+                f"a tensor of shape {state.data.shape} from outside got an array that the call "
+                "did not make"
+            )
+        owner, given = self.position(state.tensor), self.position(state.tensor.detach())
+        lines = [
+            f"y{owner}._data = y{given}._data",
+            f"y{owner}._storage = y{given}.memory",
+            f"y{owner}._view = None",
         ]
-        return placed(spec, positions)
+        return Effect(lines, (owner, given), -1)
 
-    def _numbers(self, tensor: Tensor) -> int:
-        """Return where the array of a tensor stands that was read out."""
-        name = self._recorder.find(tensor._data)
-        if name is None or id(tensor) in self._arguments or id(tensor) in self._outside:
-            return self.position(tensor)
-        if self._recorder.block.var(name).value is not None:
-            name = self._copied(tensor)
-        if self._recorder.block.var(name).persistable:
-            raise NotReplayable("it read out memory that came from outside")
-        self.fetches.append(name)
-        self.tensors.append(tensor.detach())
-        self.entries.append(Numbers(self.fetches.index(name)))
-        return len(self.entries) - 1
+    def _gradient(self, tensor: Tensor) -> Effect:
+        grad, position = tensor.grad, self.position(tensor)
+        if grad is not None and grad.requires_grad:
+            raise NotReplayable("a gradient with a graph of its own was left in .grad")
+        if grad is not None and grad._view is not None:
+            raise NotReplayable("a view was left in .grad")
+        edge = None if id(tensor) in self._arguments else tensor._edge
+        meta = f"y{position}.autograd_meta"
+        if edge is not None and isinstance(edge[0], AccumulateGrad):
+            meta = self.writer.value(edge[0].meta)
+        if grad is None:
+            return Effect([f"{meta}.acc_grad = None"], (position,), -1)
+        made = self.position(grad)
+        return Effect([f"{meta}.acc_grad = y{made}"], (position, made), -1)
+
+    def _store(self, store: Store) -> Effect:
+        holder, kind, key, value, number = store
+        needs: list[int] = []
+        self._lines = []
+        place, name = self._holder(holder), self.writer.value(key)
+        if kind == "count":
+            suffix, op, operand = key
+            # Two lines: one that an interrupt stops is done again.
+            new = f"{place}{suffix} {op} {self.writer.value(operand)}"
+            return Effect([f"n = {new}", f"{place}{suffix} = n"], (), number)
+        made = self._expression(value, needs)
+        if kind == "item":
+            line = f"{place}[{name}] = {made}"
+        elif kind == "cell":
+            line = f"{place}.cell_contents = {made}"
+        else:
+            setter = setattr if type(holder) is ModuleType else object.__setattr__
+            line = f"{self.writer.value(setter)}({place}, {name}, {made})"
+        lines, self._lines = [*self._lines, line], []
+        return Effect(lines, needs, number)
+
+    def _holder(self, holder: Any) -> str:
+        """Return what gives a holder: it is in the arguments, or is not kept alive for this."""
+        holders = list(self._observer.match.holders)
+        if id(holder) in holders:
+            return f"x[{len(self._given) + holders.index(id(holder))}]"
+        try:
+            return f"{self.writer.value(weakref.ref(holder))}()"
+        except TypeError:
+            return self.writer.value(holder)
+
+    def _can_leave(self, effect: Effect) -> bool:
+        """Return whether the ops before it are all that an effect needs."""
+        entries = [self.entries[position] for position in effect.needs]
+        if effect.number >= 0 and any(e.kind == "made" and e.tensor._version for e in entries):
+            return False
+        return all(entry.is_simple for entry in entries)
+
+    # Values
+
+    def _parts(self, value: Any, how: str) -> _Parts | None:
+        """Take a container or object apart; None for what a replay hands on as it is.
+
+        Raises
+        ------
+        NotReplayable
+            When it cannot be made again.
+        """
+        if id(value) in self._observer.read_out or isinstance(value, Tensor):
+            return None
+        in_parts = type(value) is tuple and self._observer.read_out  # it may hold what was read
+        if is_plain(value) or (is_atom(value) and not in_parts):
+            return None
+        kind, known = type(value), self._observer.known(value)
+        outside = known is not None and known.expression is not None
+        if outside and known.held and how != "returned":
+            return None
+        if outside and issubclass(kind, (list, dict)):
+            raise NotReplayable(f"it {how} a list or dict that is also elsewhere")
+        parts = _taken_apart(value, known is not None and not outside)
+        if parts is None or not all(map(is_plain, parts.keys)):
+            raise NotReplayable(f"it {how} an object of type {kind.__name__}")
+        return parts
+
+    def _count(self, value: Any, how: str, within: tuple[int, ...] = ()) -> None:
+        """Count how often each container and object is used."""
+        parts = self._parts(value, how)
+        if parts is None:
+            return
+        if id(value) in within:
+            raise NotReplayable(f"it {how} an object that holds itself")
+        self._uses[id(value)] += 1
+        if id(value) not in self._taken:
+            self._taken[id(value)] = parts
+            for part in (*parts.items, *parts.values):
+                self._count(part, how, (*within, id(value)))
+
+    def _expression(self, value: Any, needs: list[int]) -> str:
+        """Return what gives a value; entries that it names are added to `needs`."""
+        read = self._observer.read_out.get(id(value))
+        if read is not None:
+            position = self._numbers(read[1])
+            needs.append(position)
+            is_array = self.entries[position].kind == "numbers"
+            return self._read_out(f"y{position}" if is_array else f"y{position}._data", read[2])
+        if isinstance(value, Tensor):
+            position = self.position(value)
+            needs.append(position)
+            return f"y{position}"
+        if id(value) in self._names:
+            return self._names[id(value)]
+        if id(value) not in self._taken:
+            return self.writer.value(value)
+        kind, base, keys, items, names, values = self._taken[id(value)]
+        listed = [self._expression(item, needs) for item in items]
+        if keys:
+            pairs = zip(map(self.writer.value, keys), listed, strict=True)
+            made = f"{{{', '.join([f'{k}: {v}' for k, v in pairs])}}}"
+        elif base in (dict, OrderedDict):
+            made = "{}"
+        else:
+            made = (
+                f"[{', '.join(listed)}]"
+                if base is list
+                else f"({''.join(f'{v}, ' for v in listed)})"
+            )
+        if base is tuple and kind is not tuple:
+            made = f"{self.writer.value(kind)}{made}"
+        elif kind not in (tuple, list, dict):
+            given = "".join(f"{self._expression(v, needs)}, " for v in values)
+            arguments = ", ".join(map(self.writer.value, (kind, base, names)))
+            made = f"{self.writer.value(_made)}({arguments}, ({given}), {made})"
+        if self._uses[id(value)] > 1:
+            name = self._names[id(value)] = f"z{len(self._names)}"
+            self._lines.append(f"{name} = {made}")
+            return name
+        return made
+
+    def _read_out(self, array: str, how: Any) -> str:
+        """Return what reads an array: a method, or what a number makes with that."""
+        if type(how) is tuple:
+            inner, op, other, reflected = how
+            parts = [self._read_out(array, inner), self.writer.value(other)]
+            return f"({f' {op} '.join(reversed(parts) if reflected else parts)})"
+        return array if how == "numpy" else f"{array}.{how}()"
+
+    # Tensors
 
     def position(self, tensor: Tensor) -> int:
         """Return where a tensor stands in `entries`, after adding it where it is new."""
         found = self._found.get(id(tensor))
         if found is None:
-            entry = self._entry(tensor)
-            self.tensors.append(tensor)
-            self.entries.append(entry)
-            found = self._found[id(tensor)] = len(self.entries) - 1
-            if isinstance(entry, Made):
+            self._found[id(tensor)] = found = self._new_entry(tensor)
+            if self.entries[found].kind == "made":
                 self._by_array.setdefault(id(tensor._data), tensor)
         return found
 
-    def _gradient(self, grad: Tensor) -> int:
-        if grad._view is not None:
-            raise NotReplayable("a view was left in .grad")
-        return self.position(grad)
+    def _numbers(self, tensor: Tensor) -> int:
+        """Return where the array of a tensor stands that was read out."""
+        recorder, name = self._recorder, self._recorder.find(tensor._data)
+        if name is None or id(tensor) in self._arguments or id(tensor) in self._outside:
+            return self.position(tensor)
+        if recorder.block.var(name).value is not None:
+            name = self._copied(tensor)
+        if recorder.block.var(name).persistable:
+            raise NotReplayable("it read out memory that came from outside")
+        return self._add(tensor.detach(), "numbers", f"@ = {self._fetched(name)}", fetch=name)
 
-    def _entry(self, tensor: Tensor) -> Any:
+    def _add(self, tensor: Tensor, kind: str, *lines: str, **options: Any) -> int:
+        """Add an entry, called @ in its lines; return its position."""
+        name = f"y{len(self.entries)}"
+        made = tuple([line.replace("@", name) for line in lines])
+        self.entries.append(Entry(tensor, made, kind, **options))
+        return len(self.entries) - 1
+
+    def _fetched(self, name: str) -> str:
+        """Return the array that the Program gives for a variable."""
+        if name not in self.fetches:
+            self.fetches.append(name)
+        return f"found[{self.fetches.index(name)}]"
+
+    def _new_entry(self, tensor: Tensor) -> int:
         if id(tensor) in self._arguments:
-            return Given(self._arguments[id(tensor)], None)
+            return self._add(tensor, "given", f"@ = x[{self._arguments[id(tensor)]}]")
         if id(tensor) in self._outside:
-            return Given(-1, tensor)
+            return self._add(tensor, "given", f"@ = {self.writer.value(tensor)}")
         owner = next((t for t in self._outside.values() if t.grad is tensor), None)
         if owner is not None and id(tensor) not in self._gradients:
-            return GradientOf(self.position(owner))
+            source = self.position(owner)
+            return self._add(tensor, "gradient", f"@ = y{source}.grad", source=source)
         if users_attributes(tensor):
             raise NotReplayable("it returned a tensor with attributes that were set on it")
         view = tensor._view
@@ -244,17 +404,23 @@ class Results:
             if tensor._inference and not local.state.inference:
                 raise NotReplayable("it returned a view that was made in inference_mode")
             base, chain = self._base_of(view)
+            if id(base) in self._moved:
+                raise NotReplayable("it returned a view of a tensor that got another array")
             if view.origin in (None, NO_GRAD, SPLIT) or self._is_known(base):
                 if view.origin not in (None, NO_GRAD, SPLIT):
                     raise NotReplayable(f"it returned a view that was made {view.origin.how}")
                 _check_hooks(tensor, base)
-                return Viewed(self.position(base), chain, view.origin)
-        source = self._by_array.get(id(tensor._data))
-        if source is not None:
-            if tensor._edge is not None or tensor._storage is not source._storage:
+                source = self.position(base)
+                take, *given = map(self.writer.value, (_taken_view, chain, view.origin))
+                line = f"@ = {take}(y{source}, {', '.join(given)})"
+                return self._add(tensor, "view", line, source=source)
+        twin = self._by_array.get(id(tensor._data))
+        if twin is not None:
+            if tensor._edge is not None or tensor._storage is not twin._storage:
                 raise NotReplayable("it returned two tensors around one piece of memory")
-            return Aliased(self.position(source))
-        return self._made(tensor)
+            source = self.position(twin)
+            return self._add(tensor, "alias", f"@ = y{source}.detach()", source=source)
+        return self._new_tensor(tensor)
 
     def _base_of(self, view: ViewInfo) -> tuple[Tensor, tuple[Any, ...]]:
         """Return what a view was taken from, and how: a view that was there before, or the base."""
@@ -272,7 +438,7 @@ class Results:
         known = (*self._arguments, *self._outside, *self._found)
         return id(tensor) in known
 
-    def _made(self, tensor: Tensor) -> Made:
+    def _new_tensor(self, tensor: Tensor) -> int:
         recorder = self._recorder
         name = recorder.find(tensor._data)
         if name is None or recorder.block.var(name).value is not None:
@@ -281,23 +447,27 @@ class Results:
         storage = tensor._storage
         if desc.persistable or desc.need_check_feed or name in recorder.unknown:
             raise NotReplayable("it returned memory that came from outside")
-        shares = None  # as view(dtype) shares memory and version, though it is no view
-        if storage is not None:
-            known = [t for t in self._outside.values() if t._storage is storage]
-            if known and tensor._edge is not None:
+        lines = [f"@ = new({self.writer.value(type(tensor))})", f"@._data = {self._fetched(name)}"]
+        if tensor._inference:
+            lines.append("@._inference = True")
+        outside = [t for i, t in self._outside.items() if i not in self._moved]
+        shared = [t for t in outside if storage is not None and t._storage is storage]
+        if shared:  # as view(dtype) shares memory and version, though it is no view
+            if tensor._edge is not None:
                 raise NotReplayable("it returned memory that came from outside")
-            shares = self.position(known[0]) if known else None
-        self.fetches.append(name)
-        edge = tensor._edge
-        kind = "no"
-        if edge is not None:
-            kind = "leaf" if isinstance(edge[0], AccumulateGrad) else "node"
+            lines.append(f"@._storage = y{self.position(shared[0])}.memory")
+        elif tensor._version:
+            lines.append(f"@.memory.version = {tensor._version}")
+        place = "no"
+        if tensor._edge is not None:
             _check_unwatched(tensor)
-        if kind == "node":
-            self.differentiable.append(tensor)
-        version = 0 if shares is not None else tensor._version
-        index, inference = self.fetches.index(name), tensor._inference
-        return Made(index, kind, type(tensor), version, shares, inference)
+            if isinstance(tensor._edge[0], AccumulateGrad):
+                place = "leaf"
+                lines.append("@.requires_grad = True")
+            else:
+                place = "node"
+                self.differentiable.append(tensor)
+        return self._add(tensor, "made", *lines, fetch=name, place=place)
 
     def _copied(self, tensor: Tensor) -> str:
         """Have a constant copied, for what is returned must be new at every call."""
@@ -305,10 +475,65 @@ class Results:
         source = recorder.name_of(tensor)
         if recorder.block.var(source).value is None:
             raise NotReplayable("it returned memory that the recording has not seen")
-        copy = recorder.program.unique_name("clone")
+        copy: str = recorder.program.unique_name("clone")
         recorder.block.create_var(describe(copy, tensor))
         recorder.block.append_op(OpDesc("clone", (source,), (copy,)))
         return copy
+
+
+class _Parts(NamedTuple):
+    """A container or an object in pieces: `names` are of its attributes, or their descriptors."""
+
+    kind: type
+    base: type
+    keys: tuple[Any, ...]
+    items: Sequence[Any]
+    names: tuple[Any, ...]
+    values: Sequence[Any]
+
+
+def _taken_apart(value: Any, made_here: bool) -> _Parts | None:
+    """Return what an object is made of, if one that is made of the same is like it."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return _Parts(kind, kind, (), value, (), ())
+    fields = lookup.fields_of(value) or {}
+    if lookup.is_namedtuple(kind):
+        return None if fields else _Parts(kind, tuple, (), [*tuple.__iter__(value)], (), ())
+    base = next(b for b in _BASES if issubclass(kind, b))
+    makers = (base, dict) if base is OrderedDict else (base,)
+    if lookup.static(kind, "__new__")[0] not in makers or base is defaultdict:
+        return None
+    keys: tuple[Any, ...] = ()
+    items: Sequence[Any] = ()
+    if base in (dict, OrderedDict):
+        keys = tuple(dict.keys(value) if base is dict else OrderedDict.keys(value))
+        items = [dict.__getitem__(value, key) for key in keys]
+    elif base is list:
+        items = tuple(list.__iter__(value))
+    if kind is not base:
+        if not made_here or kind.__module__.startswith(("oneflow_lite.", "builtins")):
+            return None
+        if lookup.static(kind, "__del__")[0] is not None:
+            return None
+    found: dict[Any, Any] = {**fields, **lookup.slots_of(value)}
+    return _Parts(kind, base, keys, items, tuple(found), tuple(found.values()))
+
+
+def _made(kind: type, base: Any, names: Sequence[Any], values: Sequence[Any], content: Any) -> Any:
+    """Make an object of a class from its attributes and content, as copying it would."""
+    found: Any = base.__new__(kind)
+    if base is list:
+        found[:] = content
+    elif content:
+        for key, value in content.items():
+            base.__setitem__(found, key, value)
+    for name, value in zip(names, values, strict=True):
+        if type(name) is str:
+            found.__dict__[name] = value
+        else:
+            name.__set__(found, value)
+    return found
 
 
 def _check_unwatched(tensor: Tensor) -> None:
@@ -332,7 +557,7 @@ def _check_hooks(tensor: Tensor, base: Tensor) -> None:
         edge = node.edges[0] if len(node.edges) == 1 else None
 
 
-def taken_view(base: Tensor, chain: tuple[Any, ...], origin: Origin | None) -> Tensor:
+def _taken_view(base: Tensor, chain: tuple[Any, ...], origin: Origin | None) -> Tensor:
     """Return a view of a tensor, by its ops, made in the way that `origin` says."""
     with set_grad_enabled(origin is not NO_GRAD):
         for op, options in chain:
@@ -340,3 +565,88 @@ def taken_view(base: Tensor, chain: tuple[Any, ...], origin: Origin | None) -> T
     if origin is SPLIT and base._view is not None:
         base._view.origin = SPLIT
     return base
+
+
+class Finish:
+    """What a replay does after the Program has run, as one function.
+
+    Parameters
+    ----------
+    results : Results
+    versions : sequence of Written
+        How often which storage is written.
+    joins : sequence of (outputs, others, Join)
+        They give results that require a gradient their places in the graph, one after the other;
+        each is told which of them, and which other results it looks at.
+
+    Attributes
+    ----------
+    run : callable
+        Takes the arguments and the arrays of the Program; returns what the function returns. The
+        list of arrays ends with False, which becomes True when all is done but to return.
+    can_leave : bool
+        Whether what is left behind needs nothing but the arrays that ops before it have made.
+    """
+
+    def __init__(
+        self,
+        results: Results,
+        versions: Sequence[tuple[int, Tensor | None, str, int]],
+        joins: Sequence[tuple[Sequence[int], Sequence[int], Join]],
+    ) -> None:
+        writer = results.writer
+        for position, tensor, place, count in versions:
+            given = f"x[{position}]" if tensor is None else writer.value(tensor)
+            given += place
+            writer.lines.append(f"({given}._storage or {given}.memory).version += {count}")
+        entries = list(enumerate(results.entries))
+        waiting = {i for i, entry in entries if entry.place == "node"}  # for a place in the graph
+        there: set[int] = set()
+        for i, entry in entries:
+            if entry.source < 0:
+                writer.lines += entry.lines
+                there.add(i)
+        there -= waiting
+        # A view is recorded in the graph that its base has by then, and joins may look at views.
+        for outputs, others, join in (*joins, ((), (), None)):
+            for i, entry in entries:
+                if i not in there and i not in waiting and entry.source in there:
+                    writer.lines += entry.lines
+                    there.add(i)
+            if join is not None:
+                tuples = ["".join(f"y{i}, " for i in places) for places in (outputs, others)]
+                call = writer.value(join)
+                writer.lines.append(f"{call}(x, found, ({tuples[0]}), ({tuples[1]}))")
+                there.update(outputs)
+        for effect in results.effects:
+            writer.lines += effect.lines
+        writer.lines += results.ending
+        self.run = writer.function("finish(x, found)", "<finish>")
+        self._lines, self._names = writer.lines[:-1], writer.names
+        self.can_leave = results.can_leave
+        self._left: list[tuple[int, str]] = []  # how many ops come before a line
+        if self.can_leave:
+            known: set[int] = set()
+            for effect in sorted(results.effects, key=lambda effect: effect.number):
+                needs = [i for i in dict.fromkeys(effect.needs) if i not in known]
+                known.update(needs)
+                lines = [line for i in needs for line in results.entries[i].lines]
+                self._left += [(effect.number, line) for line in (*lines, *effect.lines)]
+
+    def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
+        """Do what `run` has not done when an exception came."""
+        names: dict[str, Any] = {"x": arguments, "found": found}
+        line = 0
+        for at in frames(error):
+            if at.tb_frame.f_globals is self._names:
+                names.update(at.tb_frame.f_locals)
+                line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
+        if not found[-1]:
+            exec("\n".join(self._lines[line:]), {**self._names, **names})
+
+    def leave(
+        self, arguments: Sequence[Tensor], found: Mapping[int, Any] | Sequence[Any], number: int
+    ) -> None:
+        """Leave behind what is there before the op of a number."""
+        names = {**self._names, "x": arguments, "found": found}
+        exec("\n".join(line for before, line in self._left if before <= number), names)

@@ -1,7 +1,8 @@
 """From a code object to the syntax tree it was compiled from: the first step of observing code.
 
-The file is parsed and compiled once more, and only a function whose code comes out equal, column by
-column, is accepted: one of a file that was edited since, or made by `exec`, has no source.
+Its lines, or the whole file for a lambda, are parsed and compiled once more, and only a function
+whose code comes out equal, column by column, is accepted: one of a file that was edited since, or
+made by `exec`, has no source.
 """
 
 import __future__
@@ -9,14 +10,20 @@ import __future__
 import ast
 import functools
 import linecache
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from types import CodeType
 from typing import Any, NamedTuple
 
 # The features that change what is compiled; the others are mandatory by now.
 FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
+
+NESTED = 16  # CO_NESTED: of a function in a function
+
+IMPORTS = re.compile(r"^(?:from [\w.]+ )?import (\([\w\s,]*\)|[\w., ]*)", re.MULTILINE)
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -39,18 +46,23 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
 
     Raises `NoSource` with the reason where there is none, or where compiling it gives other code.
     """
-    name, filename, line = code.co_qualname, code.co_filename, code.co_firstlineno
-    flags = code.co_flags & FUTURES
+    name, filename, flags = code.co_qualname, code.co_filename, code.co_flags & FUTURES
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
-        tree, codes = _file(filename, "".join(lines), flags)
-        if any(_same(code, other) for other in codes.get((code.co_name, line), ())):
-            break
+        for text in (*_own_lines(code, lines), "".join(lines)):
+            differs = f"differs from what {filename!r} compiles to"
+            reason = differs if lines else "has no source lines"
+            try:
+                tree, codes = _parsed(filename, text, flags)
+            except (SyntaxError, ValueError, RecursionError) as error:
+                reason = f"is in {filename!r}, which does not compile: {error}"
+                continue
+            if any(
+                _same(code, other) for other in codes.get((code.co_name, code.co_firstlineno), ())
+            ):
+                return pick(code, Node(tree, None, filename, flags))
         linecache.checkcache(filename)  # it may have been edited and imported anew
-    else:
-        what = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
-        raise NoSource(f"{name!r} {what}")
-    return pick(code, Node(tree, None, filename, flags))
+    raise NoSource(f"{name!r} {reason}")
 
 
 def pick(code: CodeType, around: Node) -> Node:
@@ -79,22 +91,60 @@ def pick(code: CodeType, around: Node) -> Node:
 
 
 def forget() -> None:
-    """Drop the parsed files; the next `find` parses anew."""
-    _file.cache_clear()
+    """Drop what was parsed; the next `find` parses anew."""
+    _parsed.cache_clear()
+
+
+def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
+    """The text of a function alone, in its place under lines that stand for what is around it.
+
+    It ends before a line that is indented no deeper; where such a line is inside a string or
+    brackets, the text does not compile, and a longer one follows. That of a lambda is not known.
+    """
+    first, outer, inner = code.co_firstlineno - 1, [], code.co_qualname.split(".")
+    if code.co_name.startswith("<") or first >= len(lines):
+        return
+    parts = [code, *_codes(code)]
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    known = _imported("".join(lines)).intersection(n for part in parts for n in part.co_names)
+    above = f"import {', '.join(sorted(known))}\n" if known else ""
+    classes = [a for a, b in pairwise(inner) if "<locals>" not in (a, b)]
+    if classes:
+        outer.append(f"class {classes[-1]}:")
+    if code.co_flags & NESTED:
+        outer.append(f"def around({', '.join(code.co_freevars)}):")
+    if indent and not outer:
+        outer.append("if 1:")
+    if len(outer) > min(first - bool(above), indent):
+        return
+    above += "".join(f"{' ' * i}{line}\n" for i, line in enumerate(outer))
+    above = "\n" * (first - above.count("\n")) + above
+    numbers = [number for part in parts for *_, number in part.co_lines()]
+    ends = [
+        i
+        for i in range(max(number or 0 for number in numbers), len(lines))
+        if (rest := lines[i].lstrip()) and rest[0] != "#" and len(lines[i]) - len(rest) <= indent
+    ]
+    for end in (*ends[:3], len(lines)):
+        yield above + "".join(lines[first:end])
 
 
 @functools.lru_cache(maxsize=256)
-def _file(
+def _imported(text: str) -> frozenset[str]:
+    """The names that a file imports at its margin: calls of what they hold are compiled apart."""
+    parts = [part.split() for names in IMPORTS.findall(text) for part in names.split(",")]
+    return frozenset(part[-1].partition(".")[0].strip("()") for part in parts if part)
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(
     filename: str, text: str, flags: int
 ) -> tuple[ast.AST, dict[tuple[str, int], list[CodeType]]]:
-    """Parse and compile a file; the code objects inside by name and first line."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they were given when the file was imported
-            tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-            module = compile(tree, filename, "exec", flags, dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise NoSource(f"{filename!r} does not compile: {error}") from None
+    """Parse and compile a text; the code objects inside by name and first line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were given when the file was imported
+        tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        module = compile(tree, filename, "exec", flags, dont_inherit=True)
     codes = defaultdict(list)
     for code in _codes(module):
         codes[code.co_name, code.co_firstlineno].append(code)
@@ -111,10 +161,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _same(left: CodeType, right: CodeType) -> bool:
     """Whether two code objects are equal down to the columns, those inside them included."""
-    return all(
-        a == b
-        and a.co_qualname == b.co_qualname
-        and list(a.co_positions()) == list(b.co_positions())
+    return left == right and all(
+        a.co_linetable == b.co_linetable
         for a, b in zip([left, *_codes(left)], [right, *_codes(right)], strict=True)
     )
 

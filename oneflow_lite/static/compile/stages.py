@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 import attrs
 
 from oneflow_lite.autograd.node import AccumulateGrad, Edge
-from oneflow_lite.static.compile.results import NotReplayable, Results, Viewed
+from oneflow_lite.static.compile.results import Entry, NotReplayable, Results
 from oneflow_lite.tensor import Tensor
 
 
@@ -30,30 +30,33 @@ class Stage:
     before: tuple[int, ...]
 
 
-def stages_of(results: Results, alive: Sequence[Tensor], inputs: Collection[Edge]) -> list[Stage]:
+def stages_of(
+    results: Results, alive: Sequence[Tensor], inputs: Collection[Edge], outside: Collection[int]
+) -> list[Stage]:
     """Divide the outputs with a graph into stages, the first one first.
 
     Raises
     ------
     NotReplayable
-        When an op has several outputs, and a result was made from one that was not returned.
+        When an op has several outputs, and a result was made from one that was not returned; or
+        when one of the metas whose ids are `outside` is met elsewhere than at the inputs.
     """
     places: dict[Edge, int] = {}
     outputs: dict[int, Edge] = {}
     ids = {id(y) for y in alive}
-    for position, y in enumerate(results.tensors):
-        edge = y._edge
+    for position, entry in enumerate(results.entries):
+        edge = entry.tensor._edge
         if edge is None:
             continue
-        if id(y) in ids:
+        if id(entry.tensor) in ids:
             outputs[position] = edge
-        elif not _is_view_with_history(results.entries[position], y):
+        elif not _is_view_with_history(entry):
             continue
         places[edge] = position
     numbers: dict[int, int] = {}
     found: dict[int, tuple[list[int], set[int]]] = {}
     for position, edge in sorted(outputs.items(), key=lambda item: item[1][0].sequence_nr):
-        before = _sources(edge, places, inputs)
+        before = _sources(edge, places, inputs, outside)
         number = 1 + max([_number(results, numbers, p) for p in before], default=-1)
         numbers[position] = number
         made, needed = found.setdefault(number, ([], set()))
@@ -62,24 +65,24 @@ def stages_of(results: Results, alive: Sequence[Tensor], inputs: Collection[Edge
     return [Stage(tuple(sorted(found[n][0])), tuple(sorted(found[n][1]))) for n in sorted(found)]
 
 
-def _is_view_with_history(entry: object, y: Tensor) -> bool:
+def _is_view_with_history(entry: Entry) -> bool:
     """Return whether ops may have taken this very view, and not one made since, as an input."""
-    view = y._view
-    if not isinstance(entry, Viewed) or view is None or y._edge is None:
+    y, view = entry.tensor, entry.tensor._view
+    if entry.kind != "view" or view is None or y._edge is None:
         return False
     return view.version == y._version and not isinstance(y._edge[0], AccumulateGrad)
 
 
 def _number(results: Results, numbers: dict[int, int], position: int) -> int:
     """Return the stage that a result is there after, -1 when before all."""
-    entry = results.entries[position]
-    while isinstance(entry, Viewed):
-        position = entry.source
-        entry = results.entries[position]
+    while results.entries[position].kind == "view":
+        position = results.entries[position].source
     return numbers.get(position, -1)
 
 
-def _sources(output: Edge, places: dict[Edge, int], inputs: Collection[Edge]) -> set[int]:
+def _sources(
+    output: Edge, places: dict[Edge, int], inputs: Collection[Edge], outside: Collection[int]
+) -> set[int]:
     """Find the nearest results that an output was made from."""
     several = {node for node, _ in places if node.infos is not None}
     found: set[int] = set()
@@ -90,6 +93,8 @@ def _sources(output: Edge, places: dict[Edge, int], inputs: Collection[Edge]) ->
             node = edge[0]
             if node is None or edge in inputs:
                 continue
+            if isinstance(node, AccumulateGrad) and id(node.meta) in outside:
+                raise NotReplayable("it set requires_grad or .data of what it then differentiates")
             if edge in places:
                 found.add(places[edge])
             elif node in several:

@@ -8,15 +8,17 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.function_writer import compiled
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class TensorState:
     """One tensor at one moment."""
 
     tensor: Tensor
     data: Any
+    storage: Any
     edge: Any
     view: Any
     version: int
@@ -32,6 +34,7 @@ class TensorState:
         return cls(
             tensor,
             tensor._data,
+            tensor._storage,
             edge,
             tensor._view,
             tensor._version,
@@ -41,11 +44,18 @@ class TensorState:
             hooks_of(tensor),
         )
 
+    @property
+    def moved(self) -> bool:
+        """Whether the tensor has got another array."""
+        return self.tensor._data is not self.data
+
     def change(self) -> str | None:
         """Say what changed that a replay would not repeat."""
         tensor = self.tensor
-        if tensor._data is not self.data:
-            return "got another array"
+        storage = self.storage
+        replaced = storage is not None and tensor._storage is not storage
+        if replaced and not (self.moved and storage.version == self.version):
+            return "got another storage"
         if tensor._edge is not self.edge and (tensor._edge is None) is not (self.edge is None):
             return "began or ceased to require a gradient"
         if tensor._edge is not self.edge:
@@ -110,12 +120,13 @@ class OutsideTensors:
         self.tensors = [state.tensor for state in states]
         self.shapes = [_description(state.data) for state in states]
         self._namespace: dict[str, Any] = {}
-        exec(compile(self._write(), "<outside tensors>", "exec"), self._namespace)
+        exec(compiled(self._write(), "<outside tensors>"), self._namespace)
         self.check: Callable[[], bool] = self._namespace["check"]
         self.renew()
         # The arrays and gradients of that call are let go of; whether there was one stays known.
         self.states = [
-            attrs.evolve(s, data=None, grad=None if s.grad is None else s.tensor) for s in states
+            attrs.evolve(s, data=None, storage=None, grad=None if s.grad is None else s.tensor)
+            for s in states
         ]
 
     def _write(self) -> str:

@@ -50,9 +50,11 @@ def user_location() -> Location | None:
     Lines of this package and of the standard library, such as `copy.deepcopy`, are skipped.
     """
     frame: FrameType | None = sys._getframe(1)
+    known = _is_passed_over.get
     while frame is not None:
-        if not _passed_over(frame.f_code):
-            return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        code = frame.f_code
+        if not (known(code.co_filename) or _passed_over(code)):
+            return Location(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back
     return None
 

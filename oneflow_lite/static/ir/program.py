@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -23,6 +24,7 @@ from oneflow_lite.static.ir.fingerprint import value_text
 from oneflow_lite.static.ir.listing import FEW, listed
 from oneflow_lite.static.ir.tracked import TrackedDict, TrackedList, changes, on_setattr
 
+_NOTE: Any = attrs.field(default=None, init=False, repr=False, on_setattr=attrs.setters.NO_OP)
 _HOOKS: Any = [attrs.setters.convert, on_setattr]
 _DOT_HEAD = """digraph {
   rankdir=TB
@@ -79,6 +81,10 @@ class VarDesc:
     device: Device = CPU
     value: Any = None
 
+    def copy(self) -> VarDesc:
+        """Return a copy, of a constant with the same array."""
+        return VarDesc(*_var_fields(self))
+
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
@@ -120,7 +126,27 @@ class VarDesc:
         return text if self.device.type == "cpu" else f"{text} on {self.device}"
 
 
-@attrs.define(eq=False, on_setattr=_HOOKS)
+class _Uses:
+    """What an op does to its variables, found once until it is given other ones."""
+
+    __slots__ = ("new_outputs", "reads", "schema", "viewed", "written")
+
+    def __init__(self, type: str, inputs: tuple[str | None, ...], outputs: tuple[str, ...]) -> None:
+        schema = self.schema = op_expr(type).schema
+        self.reads = tuple(dict.fromkeys([name for name in inputs if name is not None]))
+        written = [inputs[i] for i in schema.written] if schema.written else ()
+        self.written = tuple([name for name in written if name is not None])
+        self.new_outputs = tuple([name for name in outputs if name not in self.written])
+        base = schema.view_of
+        self.viewed = None if base is None else inputs[schema.inputs.index(base)]
+
+
+def _forget(op: OpDesc, attribute: Any, value: Any) -> Any:
+    op._found = None
+    return value
+
+
+@attrs.define(eq=False, on_setattr=[*_HOOKS, _forget])
 class OpDesc:
     """One call of an op in a Program.
 
@@ -154,33 +180,36 @@ class OpDesc:
     role: str = "forward"
     returns_tuple: bool = False
     number: int = -1
+    _found: _Uses | None = _NOTE
 
     @property
     def schema(self) -> Schema:
         """The op's inputs and attributes, and its effects on memory."""
-        return op_expr(self.type).schema
+        return op_expr(self.type).schema if self._found is None else self._found.schema
+
+    def _find(self) -> _Uses:
+        self._found = _Uses(self.type, self.inputs, self.outputs)
+        return self._found
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The variables that the kernel gets, each once."""
-        return tuple(dict.fromkeys(name for name in self.inputs if name is not None))
+        return (self._found or self._find()).reads
 
     @property
     def written(self) -> tuple[str, ...]:
         """The inputs that the kernel writes in place."""
-        names = [self.inputs[i] for i in self.schema.written]
-        return tuple(name for name in names if name is not None)
+        return (self._found or self._find()).written
 
     @property
     def new_outputs(self) -> tuple[str, ...]:
         """The outputs that are no inputs written in place."""
-        return tuple(name for name in self.outputs if name not in self.written)
+        return (self._found or self._find()).new_outputs
 
     @property
     def viewed(self) -> str | None:
         """The input whose memory the output may share."""
-        schema = self.schema
-        return None if schema.view_of is None else self.inputs[schema.inputs.index(schema.view_of)]
+        return (self._found or self._find()).viewed
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -197,7 +226,9 @@ class OpDesc:
 
     def copy(self) -> OpDesc:
         """Return a copy with attributes of its own."""
-        return attrs.evolve(self)
+        new = OpDesc(*_op_fields(self))
+        new._found = self._found
+        return new
 
     @property
     def identity(self) -> str:
@@ -223,6 +254,10 @@ class OpDesc:
         return f"{outputs}{self.type}({inputs}){options}{types}{source}"
 
     __str__ = to_text
+
+
+_var_fields = attrgetter(*[field.name for field in attrs.fields(VarDesc)])
+_op_fields = attrgetter(*[field.name for field in attrs.fields(OpDesc) if field.init])
 
 
 @attrs.define(eq=False, on_setattr=_HOOKS)
@@ -373,7 +408,7 @@ class Program:
         other._fingerprint = None
         other.blocks = TrackedList(attrs.evolve(block, program=other) for block in self.blocks)
         for block in other.blocks:
-            block.vars = {name: attrs.evolve(desc) for name, desc in block.vars.items()}
+            block.vars = {name: desc.copy() for name, desc in block.vars.items()}
             block.ops = [op.copy() for op in block.ops]
             for op in block.ops:
                 op.attrs = {name: _moved(value, other) for name, value in op.attrs.items()}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from operator import is_
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -49,19 +50,8 @@ class Fixed:
 
 
 @attrs.frozen(eq=False)
-class ReadOut:
-    """Stands for the numbers of a tensor at this position.
-
-    `how` is item, tolist or numpy, or (how, operator, number, reflected).
-    """
-
-    position: int
-    how: Any
-
-
-@attrs.frozen(eq=False)
 class Node:
-    """A list, tuple, named tuple or dict; `keys` of a dict, in order, or an object's attributes."""
+    """A list, tuple, named tuple or dict; `keys` of a dict, in order."""
 
     kind: type
     children: tuple[Any, ...]
@@ -73,35 +63,16 @@ def is_namedtuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def flatten(
-    value: Any,
-    leaves: list[Tensor],
-    read: Mapping[int, tuple[Any, Tensor, Any]] | None = None,
-    fields: Callable[[Any], dict[str, Any] | None] | None = None,
-) -> Leaf | ReadOut | Fixed | Node:
-    """Take a value apart, appending its tensors to `leaves`.
-
-    `read` tells by its id which value is what a tensor was read as: (value, tensor, how). `fields`
-    gives the attributes of an object that can be made again from them.
-    """
+def flatten(value: Any, leaves: list[Tensor]) -> Leaf | Fixed | Node:
+    """Take a value apart, appending its tensors to `leaves`."""
     kind = type(value)
-    if read and id(value) in read:
-        _, tensor, how = read[id(value)]
-        leaves.append(tensor)
-        return ReadOut(len(leaves) - 1, how)
     if isinstance(value, Tensor):
         leaves.append(value)
         return Leaf(len(leaves) - 1)
     if kind in (list, tuple) or (is_namedtuple(kind) and not getattr(value, "__dict__", None)):
-        return Node(kind, tuple([flatten(item, leaves, read, fields) for item in value]))
+        return Node(kind, tuple([flatten(item, leaves) for item in value]))
     if kind is dict and all(map(is_plain, value)):
-        return Node(
-            dict, tuple([flatten(v, leaves, read, fields) for v in value.values()]), tuple(value)
-        )
-    own = fields(value) if fields is not None and not is_plain(value) else None
-    if own is not None:
-        children = tuple([flatten(v, leaves, read, fields) for v in own.values()])
-        return Node(kind, children, tuple(own))
+        return Node(dict, tuple([flatten(v, leaves) for v in value.values()]), tuple(value))
     return Fixed(value)
 
 
@@ -117,55 +88,6 @@ def unflatten(spec: Any, leaf: Callable[[int], Any]) -> Any:
     if spec.kind is list:
         return children
     return tuple(children) if spec.kind is tuple else spec.kind(*children)
-
-
-def mutable_containers(spec: Any, value: Any) -> Iterator[Any]:
-    """Go through the lists and dicts of a value that was taken apart."""
-    if isinstance(spec, Node):
-        if spec.kind in (list, dict):
-            yield value
-        inner = value.values() if spec.kind is dict else value
-        for child, x in zip(spec.children, inner, strict=True):
-            yield from mutable_containers(child, x)
-
-
-def placed(spec: Any, positions: Sequence[int]) -> Any:
-    """Return the structure with other positions for its tensors."""
-    if isinstance(spec, Leaf):
-        return Leaf(positions[spec.position])
-    if isinstance(spec, ReadOut):
-        return ReadOut(positions[spec.position], spec.how)
-    if isinstance(spec, Fixed):
-        return spec
-    children = tuple([placed(child, positions) for child in spec.children])
-    return Node(spec.kind, children, spec.keys)
-
-
-def fixed_values(spec: Any) -> Iterator[Fixed]:
-    """Go through what is neither tensor nor container."""
-    if isinstance(spec, Fixed):
-        yield spec
-    elif isinstance(spec, Node):
-        for child in spec.children:
-            yield from fixed_values(child)
-
-
-def read_outs(spec: Any) -> Iterator[ReadOut]:
-    """Go through the tensors that were read out."""
-    if isinstance(spec, ReadOut):
-        yield spec
-    elif isinstance(spec, Node):
-        for child in spec.children:
-            yield from read_outs(child)
-
-
-def places(spec: Any) -> Iterator[int]:
-    """Go through the positions of the tensors, those among them that were read out."""
-    if isinstance(spec, (Leaf, ReadOut)):
-        yield spec.position
-    elif isinstance(spec, Node):
-        for child in spec.children:
-            yield from places(child)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -187,7 +109,7 @@ def same(a: Any, b: Any) -> bool:
     if kind in (bool, int, str, bytes, Device):
         return bool(a == b)
     if kind in (tuple, Size):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and (all(map(is_, a, b)) or all(map(same, a, b)))
     if kind is frozenset:
         return same(tuple(a), tuple(b))
     if kind in (slice, range):  # ranges of the same numbers may end elsewhere

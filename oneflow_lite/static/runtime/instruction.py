@@ -15,7 +15,6 @@ import numpy as np
 
 from oneflow_lite.device import CPU, Device, array_module, on_device
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
@@ -156,7 +155,7 @@ def build_instructions(
     """
     slots: dict[str, int] = {}
     made = frozenset(transfers)
-    roots = memory_roots(plan.block.ops)
+    roots = plan.roots
     instructions: list[Instruction] = []
     seen: Counter[str] = Counter()
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Program
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.dependencies import find_dependencies
@@ -27,6 +26,12 @@ from oneflow_lite.static.runtime.verification import verify
 from oneflow_lite.static.runtime.work_queue import WorkQueue
 
 MODES = ("straight_line", "work_queue", "cuda_graph")
+_TABLES = frozenset(
+    """
+    constants dependency_count downstream downstream_before_shrink edge_kinds instructions
+    last_live_ops last_live_ops_before_shrink slots streams
+    """.split()
+)
 # Passes whose results hold only for the order of the Program.
 _ONE_ORDER = frozenset(("addto", "inplace", "buffer_planning"))
 
@@ -105,7 +110,26 @@ class InterpreterCore:
         transfers = insert_transfers(self.plan)
         run_passes(self.plan, passes)
         self.external_names = self.plan.external_names
-        self.slots, self.instructions = build_instructions(self.plan, fetches, transfers)
+        self.written = self._written()
+        self._listed = tuple(fetches), transfers
+        if mode != "straight_line":
+            self._fill_tables()
+        self.runner = self._make_runner()
+
+    def _written(self) -> frozenset[str]:
+        """The variables from outside that a run writes."""
+        written = {self.plan.roots[name] for op in self.plan.block.ops for name in op.written}
+        return frozenset(written.intersection((*self.plan.feeds, *self.external_names)))
+
+    def __getattr__(self, name: str) -> Any:
+        """Fill the tables when one of them is looked at: a straight line does without."""
+        if name not in _TABLES:
+            raise AttributeError(f"an InterpreterCore has no attribute {name!r}")
+        self._fill_tables()
+        return vars(self)[name]
+
+    def _fill_tables(self) -> None:
+        self.slots, self.instructions = build_instructions(self.plan, *self._listed)
         names = list(self.slots)
         found = find_dependencies(self.instructions, names)
         self.downstream = found.downstream
@@ -116,16 +140,7 @@ class InterpreterCore:
         self.last_live_ops = last_live.after_shrink
         self.last_live_ops_before_shrink = last_live.before_shrink
         self.constants = [self.plan.block.var(name).value for name in names]
-        self.written = self._written()
         self.streams = CoreStreams(self.instructions, self.slots)
-        self.runner = self._make_runner()
-
-    def _written(self) -> frozenset[str]:
-        """The variables from outside that a run writes."""
-        ops = self.plan.block.ops
-        roots = memory_roots(ops)
-        written = {roots[name] for op in ops for name in op.written}
-        return frozenset(written.intersection((*self.plan.feeds, *self.external_names)))
 
     def _make_runner(self) -> Runner:
         if self.mode == "work_queue":

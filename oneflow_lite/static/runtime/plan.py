@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 
 from oneflow_lite.device import CPU, Device
+from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program
+from oneflow_lite.static.ir.tracked import changes
 
 
 @attrs.define
@@ -73,6 +76,7 @@ class ExecutionPlan:
     refused: list[str] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)
+    _notes: dict[str, Any] = attrs.field(factory=dict)
 
     @classmethod
     def of(
@@ -82,8 +86,22 @@ class ExecutionPlan:
         source = program.global_block()
         block = Block(program)
         block.ops = [op.copy() for op in source.ops]
-        block.vars = {name: attrs.evolve(desc) for name, desc in source.vars.items()}
+        block.vars = {name: desc.copy() for name, desc in source.vars.items()}
         return cls(block, tuple(feeds), tuple(fetches), place)
+
+    def noted(self, what: str, find: Callable[[ExecutionPlan], Any]) -> Any:
+        """Return what a function finds out about the ops; it is asked anew once they change."""
+        now, found = self._notes.get(what, (None, None))
+        if now != changes():
+            found = find(self)
+            self._notes[what] = changes(), found
+        return found
+
+    @property
+    def roots(self) -> dict[str, str]:
+        """For each variable the one in whose memory it lies; see `memory_roots`."""
+        found: dict[str, str] = self.noted("roots", lambda plan: memory_roots(plan.block.ops))
+        return found
 
     @property
     def external_names(self) -> tuple[str, ...]:

@@ -99,9 +99,12 @@ class StraightLine(Runner):
         self.fill_bound(found, feeds, bound)
 
     def bind(self, externals: Sequence[Any]) -> _Bound:
-        """Take over arrays for the persistable variables, and generate the code around them."""
+        """Take over arrays for the persistable variables; the code around them is made anew.
+
+        The first is made by the first run: many a plan never runs.
+        """
         arrays, idle = tuple(externals), self._bound[1]
-        self._bound = (arrays, [self._desk(arrays, idle.pop() if idle else None)])
+        self._bound = (arrays, [self._desk(arrays, idle.pop())] if idle else [])
         return self._bound
 
     def fill_bound(
@@ -113,7 +116,9 @@ class StraightLine(Runner):
         stream = None if place is CPU else current_stream(place)
         try:
             desk = idle.pop() if stream is None else of_stream(idle, stream)
-        except IndexError:  # they are all at work
+        except IndexError:  # they are all at work, or there is none yet
+            desk = None
+        if desk is None:
             assert externals is not None
             desk = self._desk(externals, None)
         try:
@@ -303,7 +308,8 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
 def _explain(error: Exception, desk: _Desk) -> None:
     """Add a note on the op that failed, and on the user's line that called it."""
     for at in frames(error):
-        if at.tb_frame.f_code is desk.function.__code__ and at.tb_lineno < len(desk.lines) + 2:
+        here = at.tb_frame.f_globals is desk.function.__globals__
+        if here and at.tb_lineno < len(desk.lines) + 2:
             error.add_note(described(desk.lines[max(at.tb_lineno - 2, 0)]))
 
 

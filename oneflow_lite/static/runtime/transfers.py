@@ -48,15 +48,15 @@ def _cast_operands(plan: ExecutionPlan) -> None:
     Functors do so when they promote, so this meets Programs that were written by hand.
     """
     ops: list[OpDesc] = []
+    var = plan.block.var
     for op in plan.block.ops:
-        entry = KERNELS.get(op.type)
-        if entry.ufunc is not None and len(op.inputs) == 2 and None not in op.inputs:
-            declared = plan.block.var(op.outputs[0]).dtype
-            dtypes = [plan.block.var(name).dtype for name in op.reads]
-            if len(set(dtypes)) > 1 and _result(entry.ufunc, dtypes) != declared:
+        dtypes = [var(name).dtype for name in op.reads] if len(op.inputs) == 2 else []
+        if len(dtypes) == 2 and dtypes[0] != dtypes[1]:
+            ufunc, declared = KERNELS.get(op.type).ufunc, var(op.outputs[0]).dtype
+            if ufunc is not None and _result(ufunc, dtypes) != declared:
                 casts = {}
                 for name in op.reads:
-                    if plan.block.var(name).dtype != declared:
+                    if var(name).dtype != declared:
                         casts[name] = _new_var(plan, name, declared, dtype=declared)
                         ops.append(_op("cast", name, casts[name], op, dtype=declared))
                 op.inputs = tuple(casts.get(name, name) for name in op.inputs if name)

@@ -166,17 +166,92 @@ def test_two_threads_call_one_function(first_is_recorded):
     assert g.explain().hits >= 390
 
 
-def test_the_shapes_used_last_are_those_that_are_kept():
+def test_the_shapes_used_most_are_those_that_are_kept():
     f = flow.compile(lambda x: x + 1)
     for n in range(1, module.RECORDINGS_KEPT + 1):
-        f(flow.ones(n))
-    f(flow.ones(1))
+        for _ in range(1 if n == 5 else 3):
+            f(flow.ones(n))
+    assert (f.explain().kept, f.explain().dropped, f.explain().reasons) == (64, 0, [])
     f(flow.ones(100))
-    before = f.explain().captures
-    f(flow.ones(1))
-    assert f.explain().captures == before
-    f(flow.ones(2))
-    assert f.explain().captures == before + 1
+    told = f.explain()
+    assert (told.kept, told.dropped) == (module.RECORDINGS_KEPT, 1)
+    assert "more kinds of calls take turns than the 64 recordings" in told.reasons[0]
+    for n in {*range(1, module.RECORDINGS_KEPT + 1)} - {5}:
+        f(flow.ones(n))
+    assert f.explain().captures == told.captures
+    f(flow.ones(5))
+    assert f.explain().captures == told.captures + 1
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.unjudged("it takes long")
+@pytest.mark.parametrize("shapes", [40, 100])
+def test_shapes_in_rotation_do_not_thrash(shapes):
+    f = flow.compile(lambda x: x + 1)
+    xs = [flow.ones(n) for n in range(1, shapes + 1)]
+    for _ in range(60):
+        for x in xs:
+            f(x)
+    before = f.explain()
+    for _ in range(10):
+        for x in xs:
+            f(x)
+    told = f.explain()
+    assert told.captures == before.captures
+    assert told.hits - before.hits >= 10 * min(shapes, 60)
+    assert told.kept == min(shapes, module.RECORDINGS_KEPT)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_hung_on_a_branch_is_tried_again_ever_later():
+    def f(x):
+        try:
+            y = flow.embedding(x, flow.ones(3, 2))
+        except IndexError:
+            return flow.zeros(2)
+        return y * 2
+
+    f = flow.compile(f)
+    f(flow.tensor([7]))
+    captures = []
+    for _ in range(10):
+        f(flow.tensor([1]))
+        captures.append(f.explain().captures)
+    assert captures == [0, 0, *[1] * 8]
+    assert (f.explain().hits, f.explain().fallbacks) == (7, 3)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_message_that_is_printed_once_costs_three_calls(capsys):
+    started = flow.zeros(1)
+    seen: list[int] = []
+
+    def f(x):
+        if seen:
+            return x * 2 + started
+        seen.append(1)
+        return float(x.sum()) * started
+
+    f = flow.compile(f)
+    for _ in range(8):
+        f(flow.ones(2))
+    assert f.explain().hits >= 6
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_attempts_get_rarer_and_rarer():
+    f = flow.compile(lambda x: x if x.sum().item() > 0 else -x)
+    record, count = f._record, [0]
+
+    def counting(*args):
+        count[0] += 1
+        return record(*args)
+
+    f._record = counting
+    for _ in range(200):
+        f(flow.ones(2))
+    assert count[0] == 7  # calls 0, 3, 8, 17, 34, 67, 132
+    assert f.explain().fallbacks == 200
 
 
 def test_signatures_that_never_repeat_end_in_eager_with_one_warning():

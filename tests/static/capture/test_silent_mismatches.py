@@ -16,6 +16,7 @@ from tests.static.capture import (
     cases_histories,
     cases_hooks,
     cases_kinds,
+    cases_made,
     cases_modules,
     cases_natively_read,
     cases_objects,
@@ -23,6 +24,7 @@ from tests.static.capture import (
     cases_outputs,
     cases_reads,
     cases_results,
+    cases_switched,
     cases_writes,
 )
 from tests.static.capture.worlds import cases_of, check, check_or_refused, plain, remembering
@@ -39,12 +41,14 @@ MODULES = [
     cases_hooks,
     cases_objects,
     cases_kinds,
+    cases_made,
     cases_modules,
     cases_natively_read,
     cases_optimizers,
     cases_outputs,
     cases_reads,
     cases_results,
+    cases_switched,
     cases_writes,
 ]
 CASES = [case for module in MODULES for case in cases_of(module)]

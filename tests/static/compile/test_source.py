@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import linecache
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from oneflow_lite.static.compile import source
 from oneflow_lite.static.compile.source import NoSource, find, forget
 from tests.static.compile.constructs import define
 
@@ -142,10 +144,9 @@ def test_a_file_that_was_edited_in_names_and_columns_only(tmp_path: Path) -> Non
     path.write_text(lines)
     old = load(path)
     path.write_text(lines.replace("A", "B"))
-    with pytest.raises(NoSource, match=r"'A\.f' differs"):
-        find(old.A.f.__code__)
+    assert text(old.A.f) == "def f(self):\n    return 1 + self"  # its own lines are the same
     path.write_text(lines.replace("f(self): return 1 + self", "f(self): return 1  + self"))
-    os.utime(path, (1, 1))
+    linecache.clearcache()
     with pytest.raises(NoSource, match=r"'A\.f' differs"):
         find(old.A.f.__code__)
     assert text(old.A.g) == "def g(self):\n    return 1 + self"
@@ -162,13 +163,55 @@ def test_a_module_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert ast.unparse(node.tree) == "def f(x):\n    return x"
 
 
-def test_a_file_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = define("def f(): return g\ndef g(): return f\n")
+def test_what_was_parsed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = define("def f(): return g\na, b = (lambda: f), (lambda: g)\n")
     forget()
-    first = find(names["f"].__code__).tree
+    first, other = find(names["f"].__code__).tree, find(names["a"].__code__).tree
     monkeypatch.setattr(ast, "PyCF_ONLY_AST", None)  # nothing can be parsed from now on
     assert find(names["f"].__code__).tree is first
-    assert find(names["g"].__code__).tree is not first
+    assert find(names["a"].__code__).tree is other
+    assert find(names["b"].__code__).tree is not other
+
+
+AROUND = '''
+import math, os.path as path
+from math import (
+    sqrt as root, floor,
+)
+value = path
+def outer(free):
+    class A:
+        def method(self, __x):
+            text = """
+no indent
+"""
+            return super().__str__(), free, self.__x, __x, math.sin(1), path.join(text), floor.f()
+        @staticmethod
+        # a comment
+        def other(a=(
+    1,
+)):
+            def inner():
+                return value.join(root.f(inner))
+            # after it
+            return inner
+    return A
+if value:
+  def indented(): return value.join("")
+'''
+
+
+def test_functions_are_found_by_their_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = define(AROUND)
+    made = names["outer"](1)
+    functions = [names["outer"], made.method, made.other, made.other(), names["indented"]]
+    texts: list[str] = []
+    parsed = source._parsed
+    monkeypatch.setattr(source, "_parsed", lambda *args: texts.append(args[1]) or parsed(*args))
+    for function in functions:
+        assert find(function.__code__).tree.name == function.__name__
+    assert not any("value = path" in each for each in texts), "the whole file was parsed"
+    assert find(made.method.__code__).private == "A"
 
 
 SCRIPT = """

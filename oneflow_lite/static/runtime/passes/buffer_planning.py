@@ -15,7 +15,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     The pass fires once for every variable with a place. The bytes saved are the difference between
     a buffer for each of them and the piece that they share.
     """
-    memory = MemoryGroups(plan)
+    memory = MemoryGroups.of_plan(plan)
     block = plan.block
     names = plannable(plan)
     result = MemoryPlan()

@@ -21,7 +21,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     view, stay apart, and so do two results that are both fetched.
     """
     block = plan.block
-    memory = MemoryGroups(plan)
+    memory = MemoryGroups.of_plan(plan)
     written = _with_bases(plan, [n for op in block.ops for n in writes(op)])
     fetched = _with_bases(plan, plan.fetches)
     versions: dict[str, int] = {}
@@ -30,7 +30,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     kept: list[OpDesc] = []
     nbytes = 0
     for op in block.ops:
-        op.inputs = tuple([None if n is None else same.get(n, n) for n in op.inputs])
+        _rename(op, same)
         if is_pure(op, block) and not written.intersection(op.outputs):
             operands = [(n, n and versions.get(memory.of(n))) for n in op.inputs]
             key = (op.type, tuple(operands), attribute_key(op.attrs))
@@ -47,7 +47,8 @@ def run(plan: ExecutionPlan) -> PassReport:
             versions[root] = versions.get(root, 0) + 1
     _keep_fetched_names(plan, kept, same)
     merged = len(block.ops) - len(kept)
-    block.ops[:] = kept
+    if merged:
+        block.ops[:] = kept
     return PassReport("common_subexpressions", merged, {"ops": merged, "bytes": nbytes})
 
 
@@ -84,8 +85,14 @@ def _keep_fetched_names(plan: ExecutionPlan, ops: list[OpDesc], same: dict[str, 
     """Give merged results the name under which they are fetched."""
     names = {same[n]: n for n in plan.fetches if n in same}
     for op in ops:
+        _rename(op, names)
+        if not names.keys().isdisjoint(op.outputs):
+            op.outputs = tuple([names.get(n, n) for n in op.outputs])
+
+
+def _rename(op: OpDesc, names: dict[str, str]) -> None:
+    if not names.keys().isdisjoint(op.inputs):
         op.inputs = tuple([None if n is None else names.get(n, n) for n in op.inputs])
-        op.outputs = tuple([names.get(n, n) for n in op.outputs])
 
 
 def attribute_key(value: Any) -> Hashable:

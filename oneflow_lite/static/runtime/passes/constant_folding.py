@@ -23,7 +23,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     those of the results that runs need not compute.
     """
     block = plan.block
-    memory = MemoryGroups(plan)
+    memory = MemoryGroups.of_plan(plan)
     taken = {memory.of(n) for op in block.ops for n in writes(op)}
     taken.update(map(memory.of, plan.fetches))
     kept: list[OpDesc] = []
@@ -47,7 +47,8 @@ def run(plan: ExecutionPlan) -> PassReport:
             y.value = value
         nbytes += 0 if op.viewed else size
     folded = len(block.ops) - len(kept)
-    block.ops[:] = kept
+    if folded:
+        block.ops[:] = kept
     return PassReport("constant_folding", folded, {"ops": folded, "bytes": nbytes})
 
 

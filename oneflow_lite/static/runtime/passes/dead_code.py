@@ -15,7 +15,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     memory is read later under any name.
     """
     block = plan.block
-    memory = MemoryGroups(plan)
+    memory = MemoryGroups.of_plan(plan)
     needed = set(plan.fetches)
     read: set[str] = set()  # memory that is read later
     kept: list[OpDesc] = []
@@ -33,5 +33,6 @@ def run(plan: ExecutionPlan) -> PassReport:
         else:
             nbytes += sum(block.var(n).nbytes for n in op.new_outputs if op.viewed is None)
     removed = len(block.ops) - len(kept)
-    block.ops[:] = kept[::-1]
+    if removed:
+        block.ops[:] = kept[::-1]
     return PassReport("dead_code", removed, {"ops": removed, "bytes": nbytes})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
 from oneflow_lite.static.runtime.plan import ExecutionPlan
@@ -31,23 +33,43 @@ class MemoryGroups:
         self._last_use: dict[str, int] = {}
         self._held: set[str] = set()
         held = [*plan.fetches]
+        used: dict[str, int] = {}
         for position, op in enumerate(plan.block.ops):
-            for name in op.outputs:
-                if name not in op.reads:
+            reads, outputs = op.reads, op.outputs
+            used.update(dict.fromkeys((*reads, *outputs), position))
+            for name in outputs:
+                if name not in reads:
                     self.made_at[name] = position
             for name in (sharing := _sharing(op))[1:]:
                 self._join(sharing[0], name)
             if is_control_flow(op):  # it may keep arrays for its backward pass
-                held += op.reads
-        for output, source in plan.in_place.items():
-            self._join(output, source)
+                held += reads
         for name, desc in plan.block.vars.items():
             if desc.value is None and (name not in self.made_at or not desc.is_temporary):
                 self._join(_GIVEN, name)
         self._held.update(map(self.of, (*held, _GIVEN)))
-        for position, op in enumerate(plan.block.ops):
-            for name in (*op.reads, *op.outputs):
-                self._last_use[self.of(name)] = position
+        for name, position in used.items():
+            root = self.of(name)
+            self._last_use[root] = max(position, self._last_use.get(root, 0))
+        self._taken_over = 0
+        self._take_over(plan)
+
+    @classmethod
+    def of_plan(cls, plan: ExecutionPlan) -> MemoryGroups:
+        """Return the groups of a plan as it is now; they are found anew once its ops change."""
+        found: MemoryGroups = plan.noted("memory groups", cls)
+        found._take_over(plan)
+        return found
+
+    def _take_over(self, plan: ExecutionPlan) -> None:
+        """Join the outputs that got the memory of another variable since the last time."""
+        for output, source in itertools.islice(plan.in_place.items(), self._taken_over, None):
+            roots = self.of(output), self.of(source)
+            self._join(output, source)
+            if not self._held.isdisjoint(roots):
+                self._held.add(self.of(output))
+            self._last_use[self.of(output)] = max([self._last_use.get(r, 0) for r in roots])
+        self._taken_over = len(plan.in_place)
 
     def of(self, name: str) -> str:
         """Return one variable that stands for all that may share memory with this one."""

@@ -14,12 +14,17 @@ def plannable(plan: ExecutionPlan) -> set[str]:
     Each is the only output of an op that takes `out`, is dense and on the plan's device, and is
     neither fetched nor kept by a control-flow op under any name.
     """
-    memory = MemoryGroups(plan)
+    memory = MemoryGroups.of_plan(plan)
     return {name for name in owned(plan) if not memory.is_held(name)}
 
 
 def owned(plan: ExecutionPlan) -> set[str]:
     """Return the temporaries whose memory the plan may choose, fetched ones included."""
+    found: set[str] = plan.noted("owned", _find_owned)
+    return found
+
+
+def _find_owned(plan: ExecutionPlan) -> set[str]:
     var = plan.block.var
     return {
         name
@@ -41,8 +46,8 @@ def makes_into_out(op: OpDesc) -> bool:
         schema.out
         and not op.returns_tuple
         and len(op.outputs) == 1
-        and op.outputs[0] not in op.reads
-        and not (op.written or is_control_flow(op) or op.viewed)
+        and op.outputs[0] not in op.inputs
+        and not (op.written or op.viewed or (schema.random and is_control_flow(op)))
         and is_library(op)
     )
 

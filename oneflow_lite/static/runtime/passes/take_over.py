@@ -15,14 +15,14 @@ class TakeOver:
 
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan = plan
-        self.memory = MemoryGroups(plan)
+        self.memory = MemoryGroups.of_plan(plan)
         self._owned = owned(plan)
 
     def operands(self, op: OpDesc, position: int) -> Iterator[str]:
         """Yield the operands whose memory the output of an op may take over."""
-        if not makes_into_out(op) or op.outputs[0] in self.plan.in_place:
+        block, memory, schema = self.plan.block, self.memory, op.schema
+        if not schema.reuses or not makes_into_out(op) or op.outputs[0] in self.plan.in_place:
             return
-        block, memory = self.plan.block, self.memory
         output = block.var(op.outputs[0])
         if not (output.is_temporary and output.shape):  # a scalar: there is nothing to gain
             return

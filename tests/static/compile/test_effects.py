@@ -1,0 +1,52 @@
+"""What a call leaves behind, and what a replay leaves: these calls are replayed."""
+
+from __future__ import annotations
+
+import pytest
+
+import oneflow_lite as flow
+from tests.static.capture import cases_made, cases_switched
+from tests.static.capture.worlds import check
+
+
+class Counting:
+    """Compiles, and counts replays."""
+
+    def __init__(self) -> None:
+        self.made: list = []
+
+    def __call__(self, function):
+        self.made.append(flow.compile(function))
+        return self.made[-1]
+
+    @property
+    def hits(self):
+        return sum(f.explain().hits for f in self.made)
+
+
+@pytest.mark.parametrize(
+    ("case", "hits"),
+    [
+        (cases_made.a_dict_with_fields, 3),
+        (cases_made.classes_of_all_kinds, 3),
+        (cases_made.one_list_at_several_places, 3),
+        (cases_made.a_tuple_of_numbers_that_was_there, 3),
+        (cases_made.objects_of_one_class_are_written, 6),
+        (cases_made.objects_that_become_one, 2),
+        (cases_made.an_argument_that_is_outside_too, 2),
+        (cases_made.pairs_and_numbers, 3),
+        (cases_switched.array_set_of_what_is_outside, 4),
+        (cases_switched.array_set_of_an_argument, 4),
+        (cases_switched.array_set_and_returned, 3),
+        (cases_switched.array_set_of_what_is_then_differentiated, 3),
+        (cases_switched.arrays_that_one_memory_becomes, 4),
+        (cases_switched.gradients_switched_off_and_on, 4),
+        (cases_switched.gradients_switched_on_and_off, 4),
+        (cases_switched.a_switch_that_an_error_leaves, 3),
+    ],
+    ids=lambda case: getattr(case, "__name__", ""),
+)
+def test_such_calls_are_replayed(case, hits):
+    compiled = Counting()
+    check(case, compiled)
+    assert compiled.hits >= hits
