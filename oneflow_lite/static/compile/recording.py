@@ -277,7 +277,6 @@ class Recording:
         device = cards[0] if cards else CPU
         self.device: Device = device
         try:
-            self.core_program = recorder.program
             self.core = InterpreterCore(
                 recorder.program, self.feeds, fetches, device, mode=self.mode
             )

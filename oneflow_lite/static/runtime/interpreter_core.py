@@ -11,6 +11,7 @@ from typing import Any
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.fusion.takeover import TakesOver, run_of_takeover
 from oneflow_lite.static.ir.program import Program
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.dependencies import find_dependencies
@@ -25,7 +26,7 @@ from oneflow_lite.static.runtime.transfers import insert_transfers
 from oneflow_lite.static.runtime.verification import verify
 from oneflow_lite.static.runtime.work_queue import WorkQueue
 
-MODES = ("straight_line", "work_queue", "cuda_graph")
+MODES = ("straight_line", "numpy", "work_queue", "cuda_graph")
 _TABLES = frozenset(
     """
     constants dependency_count downstream downstream_before_shrink edge_kinds instructions
@@ -47,9 +48,10 @@ class InterpreterCore:
     place : Device
     passes : sequence of str, optional
         The passes to run; by default all that fit the mode.
-    mode : {"straight_line", "work_queue", "cuda_graph"}
-        One op after the other with planned memory; whatever is ready, on threads and streams; or as
-        one CUDA graph.
+    mode : {"straight_line", "numpy", "work_queue", "cuda_graph"}
+        One op after the other with planned memory, groups of them as machine code after some runs
+        where the extra `jit` is installed; the same with NumPy's functions alone; whatever is
+        ready, on threads and streams; or as one CUDA graph.
 
     Attributes
     ----------
@@ -104,7 +106,8 @@ class InterpreterCore:
                 kind=ArgumentError,
             )
         if passes is None:
-            passes = [p for p in DEFAULT_PASSES if mode == "straight_line" or p not in _ONE_ORDER]
+            in_order = mode in ("straight_line", "numpy")
+            passes = [p for p in DEFAULT_PASSES if in_order or p not in _ONE_ORDER]
         self.mode = mode
         self.plan = ExecutionPlan.of(program, feeds, fetches, place)
         transfers = insert_transfers(self.plan)
@@ -112,9 +115,9 @@ class InterpreterCore:
         self.external_names = self.plan.external_names
         self.written = self._written()
         self._listed = tuple(fetches), transfers
-        if mode != "straight_line":
+        if mode in ("work_queue", "cuda_graph"):
             self._fill_tables()
-        self.runner = self._make_runner()
+        self.runner = self._make_runner(program, passes)
 
     def _written(self) -> frozenset[str]:
         """The variables from outside that a run writes."""
@@ -142,10 +145,23 @@ class InterpreterCore:
         self.constants = [self.plan.block.var(name).value for name in names]
         self.streams = CoreStreams(self.instructions, self.slots)
 
-    def _make_runner(self) -> Runner:
+    def _make_runner(self, program: Program, passes: Sequence[str]) -> Runner:
         if self.mode == "work_queue":
             return WorkQueue(self)
-        return CudaGraph(self) if self.mode == "cuda_graph" else StraightLine(self.plan)
+        if self.mode == "cuda_graph":
+            return CudaGraph(self)
+        run = run_of_takeover(self.plan) if self.mode == "straight_line" else 0
+        if not run:
+            return StraightLine(self.plan)
+        feeds, fetches = self.plan.feeds, self.plan.fetches
+
+        def fused(boundary: int | None) -> ExecutionPlan:
+            plan = ExecutionPlan.of(program, feeds, fetches)
+            plan.fuses_until = boundary
+            run_passes(plan, (*passes, "fusion"))
+            return plan
+
+        return TakesOver(self.plan, fused, run)
 
     @property
     def memory_plan(self) -> MemoryPlan:

@@ -61,6 +61,8 @@ class ExecutionPlan:
         after the op, or the target of a later `copy_` of the output.
     groups : list of list of OpDesc
         Elementwise ops that follow each other and run as one chain.
+    fuses_until : int or None
+        The number of the op from which on none is fused.
     refused : list of str
         Groups of which no machine code could be made, and why.
     memory_plan : MemoryPlan
@@ -73,6 +75,7 @@ class ExecutionPlan:
     place: Device = CPU
     in_place: dict[str, str] = attrs.field(factory=dict)
     groups: list[list[OpDesc]] = attrs.field(factory=list)
+    fuses_until: int | None = None
     refused: list[str] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)

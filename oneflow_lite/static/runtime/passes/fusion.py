@@ -132,6 +132,9 @@ class _Grouping:
     def _eligible(self, op: OpDesc) -> _Open | None:
         """Return a group of this op alone; None where it cannot be in one."""
         block = self.block
+        until = self.plan.fuses_until
+        if until is not None and op.number >= until:
+            return None
         if op.written or len(op.outputs) != 1 or op.returns_tuple or op.schema.random:
             return None
         output = block.var(op.outputs[0])
