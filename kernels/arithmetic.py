@@ -25,7 +25,6 @@ _BINARY = {
     "sub": "subtract",
     "mul": "multiply",
     "div": "divide",
-    "pow": "power",
     "maximum": "maximum",
     "minimum": "minimum",
     "fmax": "fmax",
@@ -40,6 +39,18 @@ for _op, _function in _UNARY.items():
     register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
 for _op, _function in _BINARY.items():
     register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
+
+
+@register_kernel("pow", infer=of_ufunc("power"), reuses=("x", "y"), scalar="pow(x, y)")
+def pow(xp, x, y, *, out=None):
+    """Return x to the y; squares and cubes of floats by multiplication, as in PyTorch."""
+    if not y.ndim and x.dtype.kind == "f" and xp is np:
+        exponent = y.item()  # np.power takes ten times as long
+        if exponent == 2:
+            return np.multiply(x, x, out=out)
+        if exponent == 3:
+            return np.multiply(np.multiply(x, x), x, out=out)
+    return xp.power(x, y, out=out)
 
 
 @register_kernel("sign", infer=in_c_order(like_first), reuses="x")
