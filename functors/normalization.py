@@ -92,16 +92,10 @@ def _check_more_than_one(op: str, input: Tensor, count: int) -> None:
         raise arg_error(op, "input", expected, input, hint, ArgumentError)
 
 
-def _per_channel(input: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
-    """Return input · scale + shift with one number for each channel."""
-    shape = (-1, *(1,) * (input.ndim - 2))
-    scaled = input if scale is None else input * scale.reshape(shape)
-    return scaled if shift is None else scaled + shift.reshape(shape)
-
-
 def _rows(input: Tensor, dims: tuple[int, ...]) -> tuple[int, int]:
     """Return how many rows, of which size, there are when the last dimensions make one."""
-    return prod(input._data.shape[: dims[0]]), prod(input._data.shape[dims[0] :])
+    shape, first = input._data.shape, dims[0]
+    return prod(shape[:first]), prod(shape[first:])
 
 
 def _by_channel(input: Tensor) -> tuple[int, int, int]:
@@ -208,16 +202,19 @@ def batch_norm(
         scale = scale if weight is None else scale * weight
         shift = -running_mean * scale
         shift = shift if bias is None else shift + bias
-        return cast(_per_channel(input, scale, shift), input.dtype)
+        column = (-1, *(1,) * (input.ndim - 2))
+        return cast(input * scale.reshape(column) + shift.reshape(column), input.dtype)
     groups = _by_channel(input)
     count = groups[0] * groups[2]
     _check_more_than_one("batch_norm", input, count)
+    op = AFFINE_NORM if running_mean is None else BATCH_NORM
     attrs = {"groups": groups[1:] if groups[0] == 1 else groups, "channels": groups, "eps": eps}
-    y, _, variance, batch_mean = dispatch(BATCH_NORM, (input, weight, bias), attrs)
-    if running_mean is not None and input.shape[0]:
+    y, _, _, *statistics = dispatch(op, (input, weight, bias), attrs)
+    if statistics and input.shape[0]:
+        variance, mean = statistics
         with no_grad():
             attrs = {"momentum": momentum}
-            dispatch(UPDATE_RUNNING, (running_mean, batch_mean), attrs)
+            dispatch(UPDATE_RUNNING, (running_mean, mean), attrs)
             dispatch(UPDATE_RUNNING, (running_var, variance * (count / (count - 1))), attrs)
     return y
 

@@ -339,11 +339,14 @@ def hardswish(xp, x, *, out=None):
 )
 @pointwise
 def hardswish_grad(xp, dy, x, *, out=None):
-    t = xp.divide(x, 3, out=out)
-    t += 0.5
+    """dy (x/3 + 1/2), where x > -3; dy where x >= 3."""
+    t = clip(xp, xp.divide(x, 3, out=out), -2, 1, out=out)  # what is up to -1 goes in the end
+    past = xp.trunc(t)  # 1 where x >= 3, and 0 from there to -3
+    past *= -0.5
+    past += 0.5
+    t += past
     t *= dy
-    t = keep_where(xp, x > -3, t, out=out)
-    return select(xp, x >= 3, dy, t, out=out)
+    return keep_where(xp, x > -3, t, out=out)
 
 
 @register_kernel("hardshrink", infer=like_first, reuses="x", scalar="where(abs(x) <= lambd, 0, x)")

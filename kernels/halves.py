@@ -31,9 +31,9 @@ def in_float32(kernel):
     return rounded_once
 
 
-# Elements in a piece: in float32 half a megabyte, so that input, result and a temporary fit in a
-# second-level cache. Smaller pieces gain nothing and pay for more calls.
-_PIECE = 1 << 17
+# Elements in a piece: in float32 a megabyte, so that the steps find it in a cache. Smaller pieces
+# gain nothing and pay for more calls.
+_PIECE = 1 << 18
 
 
 def pointwise(kernel):

@@ -3,7 +3,7 @@
 All of them divide x by its spread over some dimensions, keep the result z for the backward pass,
 and scale it. An array is seen as `groups`, (B, P) or (A, B, P): normalized over A and P, for each b
 in B apart. So one text serves rows and channels, and BLAS makes the sums over P. Statistics are
-(B, 1) outside of this file.
+(B, 1) outside of this file; rstd is 1 / √(var + eps).
 """
 
 import functools
@@ -13,11 +13,12 @@ import numpy as np
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
-from oneflow_lite.kernels.numerics import sum_over
+from oneflow_lite.kernels.numerics import ones_for_lines, sum_over
 from oneflow_lite.registry import register_kernel
 
-_SHORTEST_LINE, _SHORT_LINE, _LINE, _RUN = 64, 128, 4096, 1024
+_SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made
+_VERY_FEW = 256  # on which NumPy takes twice as long to broadcast as to index
 
 
 def _with_statistics(arrays, statistics):
@@ -34,60 +35,67 @@ def _with_statistics(arrays, statistics):
 
 @register_kernel("standardize", infer=_with_statistics(1, 1))
 def standardize(xp, x, *, groups, eps):
-    """Return z = (x - mean) / √(var + eps), and var."""
-    z, variance, _ = _standardized(xp, x, groups, eps)
-    return _restored(z, x), _of_group(variance)
+    """Return z = (x - mean) rstd, and rstd = 1 / √(var + eps)."""
+    z, rstd, *_ = _standardized(xp, x, groups, eps)
+    return _restored(z, x), _of_group(rstd)
 
 
 @register_kernel("affine_norm", infer=_with_statistics(2, 1))
 def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
-    """Return z weight + bias, z and var.
+    """Return z weight + bias, z and rstd.
 
     Weight and bias have one element for each c, where z is seen as `channels`, (a, c) or (a, c, l).
     """
-    z, variance, _ = _standardized(xp, x, groups, eps)
-    y = _scaled(z.reshape(channels), weight, bias)
-    return _restored(y, x), _restored(z, x), _of_group(variance)
+    z, rstd, *_ = _standardized(xp, x, groups, eps)
+    y = _scaled(xp, z.reshape(channels), weight, bias)
+    return _restored(y, x), _restored(z, x), _of_group(rstd)
 
 
-@register_kernel("batch_norm", infer=_with_statistics(2, 2))
+@register_kernel("batch_norm", infer=_with_statistics(2, 3))
 def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
-    """Return z weight + bias, z, var and mean, as above."""
-    z, variance, mean = _standardized(xp, x, groups, eps)
-    y = _scaled(z.reshape(channels), weight, bias)
-    return _restored(y, x), _restored(z, x), _of_group(variance), _of_group(mean)
+    """Return z weight + bias, z, rstd, var and mean, as above."""
+    z, *statistics = _standardized(xp, x, groups, eps)
+    y = _scaled(xp, z.reshape(channels), weight, bias)
+    return _restored(y, x), _restored(z, x), *map(_of_group, statistics)
 
 
 @register_kernel("rms_norm", infer=_with_statistics(2, 1))
 def rms_norm(xp, x, weight, *, groups, eps):
-    """Return z weight, z = x / √(s + eps), and s = mean x²."""
+    """Return z weight, z = x rstd, and rstd = 1 / √(mean x² + eps)."""
     z = _wide(x).reshape(groups)
-    square = _mean_of_product(xp, z, z)
-    z = z * _rsqrt(xp, square, eps)
-    y = _scaled(z, weight, None)
-    return _restored(y, x), _restored(z, x), _of_group(square)
+    count, ones = _of_groups(xp, groups, z.dtype)
+    rstd = _rsqrt(xp, _total(xp, ones, z, z) / count, eps)
+    z = z * rstd
+    y = _scaled(xp, z, weight, None)
+    return _restored(y, x), _restored(z, x), _of_group(rstd)
 
 
 @register_kernel("standardize_grad", infer=in_c_order(like_first), reuses="z")
 @in_float32
-def standardize_grad(xp, dy, z, variance, *, groups, eps, centred, out=None):
-    """(dy - mean dy - z mean(dy z)) / √(variance + eps), without mean dy unless `centred`."""
-    dx = None if out is None else out.reshape(groups)
-    dx = _dx(xp, dy.reshape(groups), z.reshape(groups), variance, eps, centred, dx)
-    return dx.reshape(dy.shape) if out is None else out
+def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None):
+    """(dy - mean dy - z mean(dy z)) rstd, without mean dy unless `centred`."""
+    shape, dx = dy.shape, None if out is None else out.reshape(groups)
+    dy, z = dy.reshape(groups), z.reshape(groups)
+    count, ones = _of_groups(xp, groups, dy.dtype)
+    total = _total(xp, ones, dy) if centred else None
+    dx = _dx(xp, dy, z, _total(xp, ones, dy, z), total, count, rstd, dx)
+    return dx.reshape(shape) if out is None else out
 
 
-def _dx(xp, dy, z, variance, eps, centred=True, out=None):
-    dx = xp.multiply(z, _mean_of_product(xp, dy, z), out=out)
+def _dx(xp, dy, z, product, total, count, scale, out=None):
+    """(dy - mean dy - z mean(dy z)) scale, by both sums, which are overwritten."""
+    product /= count
+    dx = xp.multiply(z, product, out=out)
     xp.subtract(dy, dx, out=dx)
-    if centred:
-        dx -= _mean(xp, dy)
-    dx *= _rsqrt(xp, variance, eps)
+    if total is not None:
+        total /= count
+        dx -= total
+    dx *= scale
     return dx
 
 
 @in_c_order
-def _of_each(dy, z, variance, weight, *, channels, needs, **attrs):
+def _of_each(dy, z, rstd, weight, *, channels, needs, **attrs):
     of_channels = ArraySpec((channels[1],), dy.dtype)
     specs = zip((ArraySpec(dy.shape, dy.dtype), of_channels, of_channels), needs, strict=True)
     made = tuple([spec for spec, need in specs if need])
@@ -96,19 +104,37 @@ def _of_each(dy, z, variance, weight, *, channels, needs, **attrs):
 
 @register_kernel("affine_norm_grad", infer=_of_each)
 @in_float32
-def affine_norm_grad(xp, dy, z, variance, weight, *, groups, channels, eps, needs):
+def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
     """Return the gradients of x, weight and bias, as far as they are needed."""
-    by_channel, found = dy.reshape(channels), []
-    if needs[1]:
-        found.append(_product_by_channel(xp, by_channel, z.reshape(channels)))
-    if needs[2]:
-        found.append(_sum_by_channel(xp, by_channel))
+    dx = dweight = dbias = None
+    count, ones = _of_groups(xp, groups, dy.dtype)
+    if len(channels) == 3 and groups in (channels, channels[1:]):  # both sums are gradients, too
+        dz, z = dy.reshape(groups), z.reshape(groups)
+        product = _total(xp, ones, dz, z)
+        total = _total(xp, ones, dz)
+        if needs[1]:
+            dweight = product[:, 0].copy()
+        if needs[2]:
+            dbias = total[:, 0].copy()
+        rstd = rstd if weight is None else rstd * weight[:, None]
+    else:
+        dz = dy.reshape(channels)
+        if needs[1]:
+            dweight = _sum_by_channel(xp, dz, z.reshape(channels))
+        if needs[2]:
+            dbias = _sum_by_channel(xp, dz)
+        if needs[0]:
+            if weight is not None:
+                dz = dz * _column(xp, weight, dz)
+            if groups != channels:
+                dz = dz.reshape(groups)
+            z = z.reshape(groups)
+            product, total = _total(xp, ones, dz, z), _total(xp, ones, dz)
     if needs[0]:
-        dz = by_channel if weight is None else by_channel * _column(weight, by_channel)
         dx = xp.empty(dy.shape, dy.dtype)  # not a view: the caller takes what owns its memory
-        _dx(xp, dz.reshape(groups), z.reshape(groups), variance, eps, out=dx.reshape(groups))
-        found.insert(0, dx)
-    return tuple(found) if len(found) > 1 else found[0]
+        _dx(xp, dz, z, product, total, count, rstd, dx.reshape(groups))
+    found = tuple([each for each in (dx, dweight, dbias) if each is not None])
+    return found if len(found) > 1 else found[0]
 
 
 @register_kernel("update_running", mutates="running", infer=written)
@@ -134,64 +160,57 @@ def _of_group(statistic):
 
 
 def _standardized(xp, x, groups, eps):
-    """Return z as groups, variance and mean."""
+    """Return z, rstd, variance and mean, all as groups."""
     x = _wide(x).reshape(groups)
-    mean = _mean(xp, x)
+    count, ones = _of_groups(xp, groups, x.dtype)
+    mean = _total(xp, ones, x)
+    mean /= count
     z = x - mean
-    variance = _mean_of_product(xp, z, z)
-    z *= _rsqrt(xp, variance, eps)
-    return z, variance, mean
+    variance = _total(xp, ones, z, z)
+    variance /= count
+    rstd = _rsqrt(xp, variance, eps)
+    z *= rstd
+    return z, rstd, variance, mean
 
 
-def _mean(xp, x):
-    """Return the mean of each group (B, 1), or standing at each of its elements (B, P)."""
-    if _is_few_lines(xp, x):
-        return _mean_of_few_lines(x)
-    x = x[None] if x.ndim == 2 else x
-    count = max(1, x.shape[0] * x.shape[2])
+@functools.lru_cache(256)
+def _of_groups(xp, groups, dtype):
+    """Return the number of elements in a group, and ones that sum few short lines up, or None."""
+    size = groups[-1]
+    count = _number(xp, max(1, size if len(groups) == 2 else groups[0] * size), dtype)
+    return count, ones_for_lines(groups, dtype) if xp is np else None
+
+
+@functools.lru_cache(256)
+def _number(xp, number, dtype):
+    """Return a number, for NumPy as an array: beside small ones that is twice as quick."""
+    return np.array(number, dtype) if xp is np else number
+
+
+def _total(xp, ones, x, y=None):
+    """Return the sum of x, or of x y, in each group, (B, 1), or by `ones` at each element, (B, P).
+
+    The latter because NumPy takes thrice as long to broadcast.
+    """
+    if ones is not None:
+        return (x if y is None else x * y).dot(ones)
     if xp is np and x.size <= _FEW:
-        return np.add.reduce(x, (0, 2))[:, None] / count
+        x = x if y is None else x * y
+        return (
+            np.add.reduce(x, 1, keepdims=True) if x.ndim == 2 else np.add.reduce(x, (0, 2))[:, None]
+        )
+    x, y = [each if each is None or each.ndim == 3 else each[None] for each in (x, y)]
+    if y is not None:
+        by_lines = xp is np and x.shape[2] >= _SHORT_LINE
+        return (_sum_of_lines if by_lines else _sum_of_columns)(xp, x, y)[:, None]
     if x.shape[2] == 1 or x.shape[2] > _LINE:
-        return sum_over(xp, x, (0, 2))[:, None] / count
-    return sum_over(xp, x @ xp.full(x.shape[2], 1 / count, x.dtype), (0,))[:, None]
-
-
-def _mean_of_product(xp, x, y):
-    """Return the mean of x y, in the same way."""
-    if _is_few_lines(xp, x):
-        return _mean_of_few_lines(x * y)
-    x, y = (x[None], y[None]) if x.ndim == 2 else (x, y)
-    count = max(1, x.shape[0] * x.shape[2])
-    if xp is np and x.size <= _FEW:
-        return np.einsum("abp,abp->b", x, y)[:, None] / count
-    total = _sum_of_lines if xp is np and x.shape[2] >= _SHORT_LINE else _sum_of_columns
-    return total(xp, x, y)[:, None] / count
-
-
-def _is_few_lines(xp, x):
-    return xp is np and x.ndim == 2 and x.size <= _FEW and x.shape[1] > 0
-
-
-def _mean_of_few_lines(x):
-    """Return means (B, 1); of short lines (B, P), for NumPy takes thrice as long to broadcast."""
-    size = x.shape[1]
-    if size > _SHORTEST_LINE:
-        return np.add.reduce(x, 1, keepdims=True) / size
-    ones, count = _summing(size, x.dtype)
-    total = x.dot(ones)
-    total /= count
-    return total
+        return sum_over(xp, x, (0, 2))[:, None]
+    return sum_over(xp, x @ xp.ones(x.shape[2], x.dtype), (0,))[:, None]
 
 
 @functools.lru_cache(64)
-def _summing(size, dtype):
-    """Return ones that sum lines up at each of their elements, and the size as an array."""
-    return np.ones((size, size), dtype), np.array(size, dtype)
-
-
-@functools.lru_cache(64)
-def _ones(shape, dtype):
-    return np.ones(shape, dtype)
+def _ones(size, dtype):
+    return np.ones(size, dtype)
 
 
 # Many products are summed in blocks: a running sum in float32 loses digits with its length.
@@ -219,28 +238,33 @@ def _sum_of_columns(xp, x, y):
 
 
 def _rsqrt(xp, variance, eps):
-    return xp.reciprocal(xp.sqrt(variance + eps))
+    return xp.reciprocal(xp.sqrt(variance + _number(xp, eps, variance.dtype)))
 
 
-def _scaled(z, weight, bias):
-    y = z.copy() if weight is None else z * _column(weight, z)
+def _scaled(xp, z, weight, bias):
+    y = z.copy() if weight is None else z * _column(xp, weight, z)
     if bias is not None:
-        y += _column(bias, z)
+        y += _column(xp, bias, z)
     return y
 
 
-def _column(scale, x):
+def _column(xp, scale, x):
     """Let one number for each channel meet x (a, c) or (a, c, l)."""
+    if x.size <= _VERY_FEW and xp is np:
+        return scale[_channels(x.shape)]
     return scale if x.ndim == 2 else scale[:, None]
 
 
-def _product_by_channel(xp, x, y):
-    if xp is np and x.ndim == 3 and x.shape[2] >= _SHORT_LINE:
-        return _sum_of_lines(xp, x, y)
-    return _sum_by_channel(xp, x * y)
+@functools.lru_cache(64)
+def _channels(shape):
+    return np.indices(shape)[1]
 
 
-def _sum_by_channel(xp, x):
+def _sum_by_channel(xp, x, y=None):
+    if y is not None:
+        if xp is np and x.ndim == 3 and x.shape[2] >= _SHORT_LINE:
+            return _sum_of_lines(xp, x, y)
+        x = x * y
     if xp is np and x.ndim == 2 and len(x) <= _LINE:
         return _ones(len(x), x.dtype).dot(x)
     return sum_over(xp, x, 0 if x.ndim == 2 else (0, 2))

@@ -5,6 +5,7 @@ Kernels call these on bare arrays; nothing here is an op.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -21,6 +22,8 @@ _LARGE_FOR_CLIP = 8192
 # From so many on, sums in single precision are looked at: are so many numbers added in one run?
 _LARGE_SUM = 16384
 _RUN = 1024
+# Up to so many, in lines up to so long, the number of calls matters more than the arithmetic.
+_FEW, _SHORT_LINE = 4096, 64
 _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 
 # For kernels whose steps may overflow on the way to a right result, as 1 / (1 + exp(-x)) does.
@@ -47,14 +50,11 @@ def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
         chosen = xp.where(condition, x, y)
         return chosen if out is None else copied(chosen, out)
     integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
-    truth = condition.view(np.int8)
     if out is y:
-        x, y, mask = y, x, truth - np.int8(1)
-    else:
-        mask = -truth  # True becomes -1: all bits set
+        x, y, condition = y, x, ~condition
     y_bits = y.view(integer)
     bits = np.bitwise_xor(x.view(integer), y_bits, out=None if out is None else out.view(integer))
-    bits &= mask
+    np.multiply(bits, condition, out=bits)
     bits ^= y_bits
     return bits.view(x.dtype) if out is None else out
 
@@ -100,6 +100,25 @@ def sum_over(
     if x.dtype.char in "efF":
         x = _in_short_runs(x, dim, dtype)
     return x.sum(dim, dtype, out, keepdim)
+
+
+@functools.lru_cache(256)
+def ones_for_lines(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return ones of which x.dot(ones) is the sum of each line, at each element of it, or None.
+
+    For matrices of few short lines: beside a column NumPy takes thrice as long to broadcast.
+    """
+    few = len(shape) == 2 and 0 < shape[0] * shape[1] <= _FEW and shape[1] <= _SHORT_LINE
+    return np.ones((shape[1], shape[1]), dtype) if few else None
+
+
+def sum_at_each(xp: Any, x: Any, dim: int) -> Any:
+    """Return sum_over(xp, x, dim, keepdim=True), or that at each element where it is quicker."""
+    if xp is np and x.ndim == 2 and dim in (1, -1):
+        ones = ones_for_lines(x.shape, x.dtype)
+        if ones is not None:
+            return x.dot(ones)
+    return sum_over(xp, x, dim, keepdim=True)
 
 
 def _sum_of_lines(x: Any) -> Any:

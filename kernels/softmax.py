@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
-from oneflow_lite.kernels.numerics import sum_over
+from oneflow_lite.kernels.numerics import sum_at_each
 from oneflow_lite.registry import register_kernel
 
 
@@ -15,7 +15,7 @@ def softmax(xp, x, *, dim, out=None):
         return xp.empty_like(x) if out is None else out
     t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
     xp.exp(t, out=t)
-    t /= sum_over(xp, t, dim, keepdim=True)
+    t /= sum_at_each(xp, t, dim)
     return t
 
 
@@ -24,8 +24,7 @@ def softmax(xp, x, *, dim, out=None):
 def softmax_grad(xp, dy, y, *, dim, out=None):
     """y (dy - Σ dy y)."""
     t = xp.multiply(dy, y, out=out)
-    total = sum_over(xp, t, dim, keepdim=True)
-    xp.subtract(dy, total, out=t)
+    xp.subtract(dy, sum_at_each(xp, t, dim), out=t)
     t *= y
     return t
 
@@ -36,7 +35,7 @@ def log_softmax(xp, x, *, dim, out=None):
     if x.size == 0:
         return xp.empty_like(x) if out is None else out
     t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
-    t -= xp.log(sum_over(xp, xp.exp(t), dim, keepdim=True))
+    t -= xp.log(sum_at_each(xp, xp.exp(t), dim))
     return t
 
 
@@ -45,5 +44,5 @@ def log_softmax(xp, x, *, dim, out=None):
 def log_softmax_grad(xp, dy, y, *, dim, out=None):
     """dy - exp(y) Σ dy."""
     t = xp.exp(y, out=out)
-    t *= sum_over(xp, dy, dim, keepdim=True)
+    t *= sum_at_each(xp, dy, dim)
     return xp.subtract(dy, t, out=t)

@@ -286,10 +286,11 @@ def grad(
             if edge[0] not in task.dependencies:
                 raise _unused_error(i, wanted[i])
     task.run(root)
+    wrap = task.gradients.wrap
     results: list[Tensor | None] = []
     for i, found in enumerate(task.captured_grads):
         if found is not None:
-            results.append(task.gradients.wrap(found))
+            results.append(wrap(found))
         elif materialize_grads:
             results.append(FUNCTORS_F.zeros_like(wanted[i], requires_grad=create_graph))
         elif allow_unused:

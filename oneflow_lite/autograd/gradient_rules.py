@@ -300,17 +300,17 @@ class DeclaredGradFunction(OpExprGradFunction):
     ) -> AutoGradCaptureState:
         """Check the versions of what a node saved and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
+        values = state.__dict__
         for s in saved:
             name, data, storage, version, _ = s
             if storage.version != version:
                 raise stale_error(s, node)
-            setattr(state, name, unpack(s, node) if recorded else data)
+            values[name] = unpack(s, node) if recorded else data
         if node.attrs:
-            state.__dict__.update(node.attrs)
+            values.update(node.attrs)
         if self.many:
-            state.needs_input_grad = tuple([edge[0] is not None for edge in node.edges])
+            values["needs_input_grad"] = tuple([sender is not None for sender, _ in node.edges])
             variadic = self.schema.variadic
-            values = state.__dict__
             if variadic is not None and f"{variadic}[0]" in values:
                 count = sum(1 for name in values if name.startswith(f"{variadic}["))
                 values[variadic] = tuple(values.pop(f"{variadic}[{k}]") for k in range(count))

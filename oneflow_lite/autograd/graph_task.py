@@ -203,20 +203,23 @@ class GraphTask:
         self._targets = captures
         self.captured_grads = [None] * len(inputs)
         self.compute_dependencies(root, min([node.topological_nr for node in captures]))
-        exec_info = {node: info for node, info in captures.items() if node in self.dependencies}
-        ordered = sorted(self.dependencies, key=_by_sequence)
-        for node in ordered:  # inputs before outputs
-            if self.stops_at_inputs and node in captures:
-                continue
-            for next_node, _ in node.edges:
-                if next_node in exec_info:
-                    if node in exec_info:
-                        exec_info[node].needed = True
-                    else:
-                        exec_info[node] = _NEEDED
-                    break
-        self.exec_info = exec_info
-        self.nodes = [node for node in reversed(ordered) if node in exec_info]
+        exec_info: dict[FunctionNode, ExecInfo] = {}
+        nodes = []
+        for node in sorted(self.dependencies, key=_by_sequence):  # inputs before outputs
+            info = captures.get(node)
+            if info is None or not self.stops_at_inputs:
+                for next_node, _ in node.edges:
+                    if next_node in exec_info:
+                        if info is None:
+                            info = _NEEDED
+                        else:
+                            info.needed = True
+                        break
+            if info is not None:
+                exec_info[node] = info
+                nodes.append(node)
+        nodes.reverse()
+        self.exec_info, self.nodes = exec_info, nodes
 
     def compute_dependencies_of_chain(self, root: FunctionNode) -> list[FunctionNode]:
         """Take the straight-line prefix of a graph, then count the rest.

@@ -120,6 +120,16 @@ def test_a_closed_relu_stops_infinite_and_nan_gradients(size):
     np.testing.assert_array_equal(dx.numpy()[:4], [0.0, 0.0, INF, 3.0])
 
 
+@pytest.mark.parametrize("size", [5, 10_000])
+def test_hardswish_passes_and_stops_gradients_as_they_are(size):
+    """From 3 on as they came, up to -3 as 0, also an inf or nan; between, x/3 + 1/2 times."""
+    inner = np.nextafter(3.0, 0.0)
+    x = flow.tensor(np.resize([-4.0, -9.0, 3.0, 50.0, inner], size), requires_grad=True)
+    dy = flow.tensor(np.resize([INF, NAN, INF, 0.1, 1.0], size))
+    (dx,) = flow.autograd.grad(FUNCTORS.get("hardswish")(x), x, dy)
+    np.testing.assert_array_equal(dx.numpy()[:5], [0.0, 0.0, INF, 0.1, inner / 3 + 0.5])
+
+
 def test_relu_saves_its_result_alone():
     x = flow.tensor([-1.0, 0.5], requires_grad=True)
     y = flow.relu(x)

@@ -170,7 +170,9 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     ),
     "rms_norm": (lambda lib, x, w: lib.nn.functional.rms_norm(x, (3,), w), [A, VECTOR]),
     "batch_norm": (
-        lambda lib, x, w, b: lib.nn.functional.batch_norm(x, None, None, w, b, True),
+        lambda lib, x, w, b: lib.nn.functional.batch_norm(
+            x, x.new_zeros(3), x.new_ones(3), w, b, True
+        ),
         [A, VECTOR, VECTOR + 1],
     ),
     "group_norm": (

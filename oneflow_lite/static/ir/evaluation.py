@@ -44,7 +44,7 @@ class _BatchNorm:
 
     def use_running_statistics(self) -> None:
         """Replace the op by x · scale + shift; leave it where no statistics are kept."""
-        _, _, variance, mean = self.op.outputs
+        *_, variance, mean = self.op.outputs
         running_mean = self.find_running(mean)
         running_var = self.find_running(variance)
         if running_mean is None or running_var is None:

@@ -301,7 +301,7 @@ def test_for_test_keeps_batch_statistics_where_no_others_are_kept() -> None:
     norm = flow.nn.BatchNorm1d(3, track_running_stats=False)
     main, _, _ = captured(norm, (4, 3), "float32")
     clone = main.clone(for_test=True)
-    assert "batch_norm" in [op.type for op in clone.global_block().ops]
+    assert "affine_norm" in [op.type for op in clone.global_block().ops]
 
 
 def test_for_test_of_instance_norm() -> None:
