@@ -5,6 +5,7 @@ All tests run under the judge of `flow.compile`, but for those that say why they
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -36,6 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "unjudged(reason): replays of compiled functions run alone in this test"
     )
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over the tests: it would visit them all each time that one runs it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite import nn
+from oneflow_lite import function_writer, nn
+from oneflow_lite.static.compile import rewrite, source
 from tests.benchmarks.works import HIT_COUNTS, check_replayed
 
 LAYERS = 100  # of the network whose training step is recorded: about 2,100 ops
@@ -105,10 +106,49 @@ def _training_step(layers: int) -> Callable[[], Any]:
     return step
 
 
+def _small_step() -> Callable[[], Any]:
+    """Return an Adam step of a small MLP that has been taken twice: all state is there."""
+    model = nn.Sequential(nn.Linear(WIDTH, 32), nn.Tanh(), nn.Linear(32, 1))
+    optimizer = flow.optim.Adam(model.parameters(), lr=0.01)
+    x, y = flow.randn(64, WIDTH), flow.randn(64, 1)
+
+    def step() -> flow.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    step(), step()
+    return step
+
+
+def measure_small_recordings(turns: int = 15) -> dict[str, float]:
+    """Time recordings of a small training step: `steps` in eager steps, `function` in seconds.
+
+    `function` is what each function costs more that is met for the first time.
+    """
+    flow.compile(lambda x: x + 1)(flow.ones(2))  # everything is loaded
+    times: dict[str, list[float]] = {"eager": [], "new": [], "again": []}
+    for _ in range(turns):
+        times["eager"].append(_seconds(_small_step(), (), 10))
+        source.forget()
+        rewrite._codes.clear()
+        function_writer.compiled.cache_clear()
+        for kind in ("new", "again"):
+            step = flow.compile(_small_step())
+            times[kind].append(_seconds(step, (), 1))
+            step()
+            check_replayed(step)
+    eager, new, again = (statistics.median(times[kind]) for kind in ("eager", "new", "again"))
+    return {"steps": again / eager, "function": (new - again) / len(rewrite._codes)}
+
+
 def measure_recording(turns: int = 3, layers: int = LAYERS) -> dict[str, float]:
     """Time the first call of a compiled training step against an eager call of the same step.
 
-    Each turn has a network of its own. `ops` counts the ops that a replay runs.
+    Each turn has a network of its own. `ops` counts the ops that a replay runs. What
+    `measure_small_recordings` finds is added.
     """
     _training_step(1)()
     recorded, eager = [], []
@@ -129,4 +169,5 @@ def measure_recording(turns: int = 3, layers: int = LAYERS) -> dict[str, float]:
         "eager": statistics.median(eager),
         "recorded": statistics.median(recorded),
         "extra": statistics.median(extra),
+        **measure_small_recordings(5 * turns),
     }

@@ -39,3 +39,13 @@ def test_recording_is_measured() -> None:
     assert few["extra"] == pytest.approx(few["recorded"] - few["eager"])
     each = (more["ops"] - few["ops"]) / 2
     assert more["ops"] + (compiled_costs.LAYERS - 3) * each >= 2_000
+
+
+def test_small_recordings_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compiled_costs.measure_small_recordings(turns=1)
+    assert found["steps"] > 1 and math.isfinite(found["function"])
+    seconds = iter([1.0, 29.0, 20.0, 2.0, 30.0, 21.0, 1.0, 31.0, 22.0])
+    monkeypatch.setattr(compiled_costs, "_seconds", lambda *_: next(seconds))
+    monkeypatch.setattr(compiled_costs, "check_replayed", lambda _: None)
+    found = compiled_costs.measure_small_recordings(turns=3)
+    assert found["steps"] == 21.0 and found["function"] * len(compiled_costs.rewrite._codes) == 9.0

@@ -35,7 +35,14 @@ def _results(**changes: object) -> Results:
             "mlp": {OURS: {"total": 10_000, "peak": 8_000}},
         },
         "hits": {"arguments": {"seconds": [3e-6, 5e-6, 2e-5], "fixed": 3e-6, "each": 3e-7}},
-        "recording": {"ops": 2104, "eager": 0.1, "recorded": 1.6, "extra": 1.5},
+        "recording": {
+            "ops": 2104,
+            "eager": 0.1,
+            "recorded": 1.6,
+            "extra": 1.5,
+            "steps": 16.0,
+            "function": 9e-4,
+        },
         "left_out": ["Paddle static is left out of gelu: no kernel"],
         **changes,
     }
@@ -59,6 +66,8 @@ def test_verdicts() -> None:
         "a hit with guarded arguments, fixed cost": (3.0, 5.0, True),
         "a hit with guarded arguments, each of them": (0.3, 0.2, False),
         "recording a training step of 2,104 ops": (1.5, 2.0, True),
+        "recording an MLP step, in eager steps": (16.0, 15.0, False),
+        "recording, each function met for the first time": (0.9, 1.0, True),
     }
     assert found.keys() == expected.keys()
     for what, (measured, target, reached) in expected.items():

@@ -134,7 +134,9 @@ BYTES_TARGET = 1.5
 ANOMALY_TARGET = 3.0
 HIT_COUNTS = (1, 10, 100)  # guarded tensors
 HIT_TARGETS_US = {"fixed": 5.0, "each": 0.2}
-RECORDING_TARGET = 2.0
+RECORDING_TARGET = 2.0  # seconds for the step of more than 2,000 ops
+STEPS_TARGET = 15.0  # eager steps for a recording that meets no function for the first time
+FUNCTION_TARGET_MS = 1.0  # more for each function that it does
 # Works whose compilation takes a side longer than all other measurements together.
 TOO_LONG = {"torch.compile": ("chain20000",)}
 

@@ -384,9 +384,7 @@ def cores_of(compiled: Any) -> Iterator[Any]:
     """Go through the cores that a compiled function's hits run, and their backward passes."""
     for recording in compiled._recordings:
         yield recording.core
-        for part in recording.parts:
-            if part.function.differentiated is not None:
-                yield part.function.differentiated.core
+        yield from (node.function.core for node in recording.ending.nodes if node.saved)
 
 
 @contextlib.contextmanager

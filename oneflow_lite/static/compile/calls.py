@@ -8,13 +8,14 @@ a table here that says what it reads, or the call is refused by its name.
 from __future__ import annotations
 
 import abc
-import builtins
 import collections
 import dataclasses
 import enum
 import functools
 import itertools
 import operator
+import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -36,16 +37,26 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.static.compile import lookup
-from oneflow_lite.static.compile.native import Native
+from oneflow_lite.static.compile.native import BINARY, COMPARE, INPLACE, UNARY, Native, without_own
 from oneflow_lite.static.compile.rewrite import is_rewritten
-from oneflow_lite.static.compile.same import CONTAINERS, is_a, is_atom, told
+from oneflow_lite.static.compile.same import (
+    CONTAINERS,
+    KINDS,
+    MAPPINGS,
+    SETS,
+    STREAMS,
+    VIEWS,
+    is_a,
+    is_atom,
+    told,
+)
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
 from oneflow_lite.static.compile.trusted import has_own_effect, origin
 from oneflow_lite.tensor import Tensor
 
 Observer = Any  # which stands on this module
 
-UNARY = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
+SPECIAL_UNARY = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
 _BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
     "@": "matmul", "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
@@ -78,41 +89,12 @@ _ENTERED = (
     "oneflow_lite.optim.swa_utils",
     "oneflow_lite.static.graph",
 )
-# Builtins that answer with nothing but what they are given, once that is read through and through.
-_PURE = {
-    vars(builtins)[name]
-    for name in """
-    abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float
-    frozenset hex int len list map max min next oct ord pow range reversed round set slice sorted
-    str sum tuple zip memoryview
-    """.split()
-} | {
-    collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter,
-    functools.partial, functools.reduce, operator.attrgetter, operator.itemgetter,
-}  # fmt: skip
-_PURE_MODULES = ("math", "cmath", "_operator", "itertools")
-_CALLING = (
-    map,
-    filter,
-    sorted,
-    max,
-    min,
-    functools.reduce,
-    itertools.accumulate,
-    itertools.starmap,
-)
-_READERS = frozenset(
-    """
-    get items keys values copy index count __contains__ __len__ __getitem__ __iter__ __eq__ __ne__
-    __reversed__ isdisjoint issubset issuperset union intersection difference symmetric_difference
-    __or__ __and__ __sub__ __xor__ __add__ __mul__
-    """.split()
-)
+_PURE_MODULES = ("math", "cmath")
 
 
 def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call anything."""
-    f = lookup.original(o, f)
+    f = f if o.refused else lookup.original(o, f)
     kind = type(f)
     if o.read_out and kind is not FunctionType and kind is not MethodType and f is not list.append:
         o.look_at(*args, *kwargs.values())
@@ -164,8 +146,11 @@ def _hashable(f: Any) -> bool:
 
 def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     code = f.__code__
+    if len(args) > code.co_argcount:  # `*args` is a tuple of what is left
+        args = args[: code.co_argcount] + tuple(map(o.plain, args[code.co_argcount :]))
     if is_rewritten(code):
-        return f(*args, **kwargs)
+        result = f(*args, **kwargs)
+        return o.local(result) if is_a(result, GeneratorType) else result
     special = _OWN.get(f)
     if special is not None:
         return special(o, *args, **kwargs)
@@ -202,6 +187,8 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         if known is not None:
             o.read(value, f"{known.expression}.__kwdefaults__[{name!r}]", name, True)
     found = o.entered(f)
+    if "unsupported" in found.__code__.co_names:  # some statements of it are not observed
+        args, kwargs = tuple(map(o.plain, args)), {k: o.plain(v) for k, v in kwargs.items()}
     result = found(*args, **kwargs)
     return o.local(result) if is_a(result, GeneratorType) else result
 
@@ -245,7 +232,10 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
             if field.init and field.name in bound:
                 object.__setattr__(args[0], field.name, bound[field.name])
             elif field.default_factory is not dataclasses.MISSING:
-                object.__setattr__(args[0], field.name, o.call(field.default_factory))
+                factory = field.default_factory
+                where = f"{o.match.constant(field)}.default_factory"
+                made = o.call(o.read(factory, where, f"{owner.__name__}.{field.name}", True))
+                object.__setattr__(args[0], field.name, made)
             elif not field.init and field.default is not dataclasses.MISSING:
                 object.__setattr__(args[0], field.name, field.default)
         post = lookup.method(o, args[0], "__post_init__")
@@ -415,8 +405,7 @@ def _cached(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     known = o.outer(f)
     words = tuple(kwargs.values())
     if known is None or o.refused or not all([_is_fixed(o, x) for x in (*args, *words)]):
-        if known is not None:
-            o.refuse(f"it calls {known.label}, a cache, with what may change")
+        o.refuse(f"it calls {f.__name__}(), a cache, with what may change")
         return f(*args, **kwargs)
     missed = f.cache_info().misses
     found = f(*args, **kwargs)
@@ -481,15 +470,6 @@ def _module(o: Observer, module: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Make an object of a class."""
-    if cls in _PURE or cls.__module__ in (
-        "builtins",
-        "_io",
-        "itertools",
-        "collections",
-        "numpy",
-        "fractions",
-    ):
-        return _pure(o, cls, args, kwargs)
     if cls.__module__.startswith("oneflow_lite"):
         if issubclass(cls, Optimizer):
             o.refuse("it makes an optimizer")
@@ -503,295 +483,264 @@ def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, 
         return cls(*args, **kwargs)
     if lookup.static(meta, "__call__")[0] is not type:
         o.refuse(f"it makes {cls.__name__}, whose metaclass has a __call__ of its own")
-    if lookup.static(cls, "__new__")[0] is None or o.refused:
+    if o.refused:
         return cls(*args, **kwargs)
     owner, new = lookup.static(cls, "__new__")
-    new = new.__func__ if type(new) is staticmethod else new
-    if type(new) is FunctionType:
-        made = o.call(_settle(o, cls, new, "__new__"), cls, *args, **kwargs)
-    elif owner is object:
-        made = object.__new__(cls)
+    init = lookup.static(cls, "__init__")[1]
+    if type(new) is staticmethod:
+        lookup.require_member(o, cls, cls, "__new__", new)
+        made = o.call(lookup.learned(o, new.__func__, "__new__"), cls, *args, **kwargs)
+    elif type(init) is not FunctionType:
+        return _native(o, cls, _letters(cls), args, kwargs)
+    elif owner is object or (owner in CONTAINERS and owner not in (tuple, frozenset)):
+        made = new(cls)  # what it is given, it leaves to __init__
     else:
-        if not all(map(o.settled, args)):
-            o.refuse(f"it makes {cls.__name__}")
-        made = new(cls, *args, **kwargs)
-    if type(made) is not cls and not issubclass(type(made), cls):
-        return made
-    o.local(made)
-    owner, init = lookup.static(cls, "__init__")
-    if type(init) is FunctionType:
-        o.call(_settle(o, cls, init, "__init__"), made, *args, **kwargs)
-    elif owner is object:
-        if args or kwargs:
-            return cls(*args, **kwargs) if owner is lookup.static(cls, "__new__")[0] else made
-    else:
-        if not all(map(o.settled, args)):
-            o.refuse(f"it makes {cls.__name__}")
-        init(made, *args, **kwargs)
+        made = _native(o, new, "h" + _letters(owner), (cls, *args), kwargs)
+    if is_a(made, cls):
+        o.local(made)
+        if type(init) is FunctionType:
+            special(o, made, "__init__", *args, **kwargs)
+        elif init is not vars(object)["__init__"]:
+            _native(o, init, "h" + _letters(cls), (made, *args), kwargs)
     return made
 
 
-def _settle(o: Observer, cls: type, function: Any, name: str) -> Any:
-    """Guard a special method of a class that Python finds by itself."""
-    if o.known(function) is None:
-        o.match.require(
-            f"{o.match.constant(cls)}.{name} is {o.match.constant(function)}",
-            f"`{cls.__name__}.{name}` is another",
-        )
-        o.learn(function, o.match.constant(function), f"{cls.__name__}.{name}", True)
-    return function
+def _letters(cls: Any) -> str:
+    """Return what the making of a class's objects does with what it is given."""
+    if issubclass(cls, BaseException):
+        return "h"
+    return next(_LETTERS[c] for c in cls.__mro__ if c in _LETTERS)
 
 
 # --- Builtins -------------------------------------------------------------------------------------
 
 
-def _called(o: Observer, function: Any) -> Any:
-    """Return what C code may call in the place of a function of a user's."""
-    users = type(function) in (FunctionType, MethodType) and not is_own(function)
-    return o.callback(function) if users else function
+def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a C function or method."""
+    name = f.__name__
+    if type(f) in (MethodDescriptorType, WrapperDescriptorType):
+        return _of_owner(o, f, *args, kwargs=kwargs) if args else f(**kwargs)
+    owner = f.__self__
+    if owner is None or type(owner) is ModuleType:
+        module = f.__module__ or getattr(owner, "__name__", "")
+        if module.partition(".")[0] == "numpy":
+            return _numpy(o, f, args, kwargs)
+        letters = _LETTERS.get(f, "r" if module in _PURE_MODULES else None)
+        if letters is None:
+            o.refuse(f"it calls {name}()")
+            return f(*args, **kwargs)
+        return _native(o, f, letters, args, kwargs)
+    if not is_a(owner, type):
+        return _of_owner(o, f, owner, *args, kwargs=kwargs, bound=True)
+    letters = _OF_CLASSES.get(name)
+    if name == "__new__" and args and is_a(args[0], type):
+        letters = "h" + _letters(owner)
+        if owner is object:
+            args, kwargs = args[:1], {}
+    if letters is None:
+        o.refuse(f"it calls {owner.__name__}.{name}()")
+        letters = "h"
+    return _native(o, f, letters, args, kwargs)
 
 
-def _pure(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a builtin that answers with nothing but what it is given."""
-    given = list(args)
-    if f in _CALLING:
-        given = [_called(o, a) for a in given]
-        if "key" in kwargs and kwargs["key"] is not None:
-            kwargs = {**kwargs, "key": _called(o, kwargs["key"])}
-    if f is len and len(given) == 1:
-        return _length(o, given[0])
-    if f in (str, bool) and len(given) == 1 and not is_atom(given[0]):
-        if f is bool:
-            return truth(o, given[0])
-        found = text(o, given[0], "s", "")[0]
-        return str(found) if found is given[0] else found
-    if f is float and len(given) == 1 and is_a(given[0], Tensor):
-        return _OWN[Tensor.item](o, given[0])
-    if (
-        f in (int, float, complex)
-        and given
-        and not is_atom(given[0])
-        and not is_a(given[0], Tensor)
-    ):
-        return special(o, given[0], f"__{f.__name__}__")
-    for i, value in enumerate(given):
-        if is_a(value, (FunctionType, MethodType, functools.partial)) or is_atom(value):
-            continue
-        if f in _ITERATING and not o.settled(value):
-            given[i] = value = o.iterate(value)
-            given[i] = o.local(list(value)) if f is not next else value
-            o.settled(given[i])
+def _native(
+    o: Observer, f: Any, letters: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call C code that does with its arguments what letters say, and nothing else."""
+    holds = "m" in letters or (letters == "h" and f not in (max, min))  # whatever it is called
+    if letters in ("tc", "tC") and len(args) == 1 and not {"func", "key"} & kwargs.keys():
+        letters = "T"  # C code adds or compares the elements itself
+    given = [
+        _passed(o, f, letters[min(i, len(letters) - 1)], value) for i, value in enumerate(args)
+    ]
+    words = {
+        k: _passed(o, f, "h" if holds else _WORDS.get(k, "r"), value) for k, value in kwargs.items()
+    }
+    return o.local(f(*given, **words))
+
+
+def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
+    """Return what C code gets for an argument, so that what it reads of it is guarded."""
+    if letter == "h" or o.refused or (value is None and letter in "cC"):
+        return value
+    if letter in "cC":
+        return o.callback(value, reads=letter == "C")
+    if letter == "k":
+        lookup.check_key(o, value)
+    elif letter == "r" and type(value) not in STREAMS:
+        if not o.settled(value):
+            o.refuse(f"it calls {f.__name__}() of {told(value)}")
+    elif letter == "m" and lookup.static(type(value), "keys")[0] is not None:
+        if type(value) not in MAPPINGS:
+            o.refuse(f"it takes the items of {told(value)}")
+            return value
+        o.contents(value)
+        lookup.check_keys(o, value)
+    elif not is_atom(value):
+        values = o.iterate(value)
+        return values if letter == "t" else _each(o, f, letter, values)
+    return value
+
+
+def _each(o: Observer, f: Any, letter: str, values: Any) -> Iterator[Any]:
+    """Go through what C code goes through: elements that it reads, hashes, or pairs of a dict."""
+    for value in values:
+        if letter == "i":
+            value = o.iterate(value)
+        elif o.refused:
+            pass
+        elif letter in "mK":
+            if letter == "m" and type(value) not in (tuple, list):
+                o.refuse(f"it takes the items of {told(value)}")
+            else:
+                lookup.check_key(o, value if letter == "K" else value[0] if value else None)
         elif not o.settled(value):
-            handed_on = f in _HOLDING and type(value) in CONTAINERS
-            if not handed_on:
-                o.refuse(f"it calls {f.__name__}() of {told(value)}")
-    if f in (set, frozenset, dict):
-        for value in given:
-            for element in value if type(value) in CONTAINERS else ():
-                lookup.check_key(o, element if f is not dict or type(value) is dict else element[0])
-    if not all(map(o.settled, kwargs.values())) and f is not dict and f is not functools.partial:
-        o.refuse(f"it calls {f.__name__}()")
-    return o.local(f(*given, **kwargs))
+            o.refuse(f"it calls {f.__name__}() of {told(value)}")
+        yield value
 
 
-_ITERATING = {
-    list, tuple, set, frozenset, sum, max, min, sorted, any, all, enumerate, zip, map, filter,
-    reversed, dict, itertools.chain, itertools.product, itertools.islice, itertools.repeat,
-}  # fmt: skip
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs for max() and min()."""
+
+    def run(o: Observer, *args: Any, **kwargs: Any) -> Any:
+        letter = "h" if kwargs.get("key") is not None else "r"
+        if len(args) == 1:
+            letter = "t" if letter == "h" else "T"
+        return _native(o, function, letter, args, kwargs)
+
+    return run
 
 
-# What their arguments hold is handed on as it is.
-_HOLDING = {
-    list, tuple, dict, enumerate, zip, map, filter, set, frozenset, functools.partial,
-}  # fmt: skip
+def _sorted(o: Observer, *args: Any, **kwargs: Any) -> Any:
+    return _native(o, sorted, "T" if kwargs.get("key") is None else "t", args, kwargs)
+
+
+def _filter(o: Observer, *args: Any) -> Any:
+    return _native(o, filter, "Ct" if args and args[0] is not None else "hT", args, {})
+
+
+def _reversed(o: Observer, value: Any) -> Any:
+    owner, member = lookup.static(type(value), "__reversed__")
+    if type(member) is FunctionType:
+        return special(o, value, "__reversed__")
+    if owner is None and type(lookup.static(type(value), "__getitem__")[1]) is FunctionType:
+        count = _length(o, value)
+        return o.local(special(o, value, "__getitem__", i) for i in range(count)[::-1])
+    if not is_atom(value):
+        o.contents(value)
+    return o.local(reversed(value))
 
 
 def _length(o: Observer, value: Any) -> int:
-    known = None if is_atom(value) else o.outer(value)
-    if (
-        is_a(value, Tensor)
-        or type(value) in CONTAINERS
-        or (known is None and type(value).__module__ == "builtins")
-    ):
-        if known is not None and not is_a(value, Tensor):
-            o.match.require(
-                f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`"
-            )
-        return len(value)
+    owner, member = lookup.static(type(value), "__len__")
+    if type(member) is FunctionType and not is_a(value, Tensor):
+        return int(o.plain(special(o, value, "__len__")))
     if is_a(value, np.ndarray):
         lookup.check_array(o, value)
-    if is_atom(value) or is_a(value, np.ndarray):
-        return len(value)
-    owner = lookup.static(type(value), "__len__")[0]
-    if owner in CONTAINERS and known is not None:
-        o.match.require(
-            f"len({known.expression}) == {len(value)}", f"the length of `{known.label}`"
-        )
-        return len(value)
-    return int(special(o, value, "__len__"))
+    elif not is_atom(value):
+        o.guard_length(value, owner)
+    return len(value)
 
 
-def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a C function or method."""
-    kind, name = type(f), f.__name__
-    if kind in (MethodDescriptorType, WrapperDescriptorType):
-        if not args:
-            return f(*args, **kwargs)
-        return _of_owner(o, f, args[0], name, args[1:], kwargs)
-    owner = f.__self__
-    if owner is None or type(owner) is ModuleType:
-        if (
-            f in _PURE
-            or f.__module__ in _PURE_MODULES
-            or getattr(owner, "__name__", "") in _PURE_MODULES
-        ):
-            return _pure(o, f, args, kwargs)
-        if f.__module__ == "_functools" or f.__module__ == "_collections":
-            return _pure(o, f, args, kwargs)
-        if (f.__module__ or "").partition(".")[0] == "numpy":
-            return _numpy(o, f, args, kwargs)
-        if f.__module__ in ("_abc",):
-            return f(*args, **kwargs)
-        o.refuse(f"it calls {name}()")
-        return f(*args, **kwargs)
-    if is_a(owner, type):
-        if name in (
-            "__new__",
-            "fromkeys",
-            "from_bytes",
-            "fromhex",
-            "maketrans",
-            "__subclasscheck__",
-            "__instancecheck__",
-            "__init_subclass__",
-        ):
-            if name == "__new__" and args and is_a(args[0], type):
-                if owner is object:
-                    return o.local(object.__new__(args[0]))
-                if not all(map(o.settled, args[1:])):
-                    o.refuse(f"it calls {owner.__name__}.__new__()")
-            return o.local(f(*args, **kwargs))
-        o.refuse(f"it calls {owner.__name__}.{name}()")
-        return f(*args, **kwargs)
-    return _of_owner(o, None, owner, name, args, kwargs, f)
+def _number(function: Any) -> Callable[..., Any]:
+    """Return what runs for int(), float() and complex()."""
+    name = f"__{function.__name__}__"
+
+    def run(o: Observer, *args: Any, **kwargs: Any) -> Any:
+        value = args[0] if args else None
+        if function is float and is_a(value, Tensor):
+            return _OWN[Tensor.item](o, value)
+        if type(lookup.static(type(value), name)[1]) is FunctionType and not is_a(value, Tensor):
+            return function(o.plain(special(o, value, name)), *args[1:], **kwargs)
+        return _native(o, function, "r", args, kwargs)
+
+    return run
 
 
 def _of_owner(
+    o: Observer, f: Any, owner: Any, *args: Any, kwargs: dict[str, Any], bound: bool = False
+) -> Any:
+    """Call a C method of an object."""
+    kind, name = type(owner), f.__name__
+
+    def native(letters: str, refused: str | None = None) -> Any:
+        if refused is not None:
+            o.refuse(refused)
+        if bound:
+            found = _native(o, f, letters or "r", args, kwargs)
+        else:
+            found = _native(o, f, "h" + letters, (owner, *args), kwargs)
+        return found
+
+    known = None if is_atom(owner) else o.outer(owner)
+    label = told(owner) if known is None else known.label
+    if name == "__setattr__" and len(args) == 2:
+        return lookup.raw_set(o, owner, *args)
+    if name in ("__getattribute__", "__getattr__") and len(args) == 1 and not is_a(owner, dict):
+        return o.attribute(owner, args[0])
+    base: Any = next((b for b in KINDS if issubclass(kind, b)), None)
+    if base is not None:
+        return _of_container(o, base, owner, name, args, kwargs, native)
+    if is_atom(owner):
+        reads = name in ("format", "format_map")
+        if reads and _has_text_of_its_own((args, *kwargs.values())):
+            return native("h", f"it calls {name}() of {told(owner)}")
+        return native("t" if name == "join" else "r")
+    if known is None:
+        if name in ("__init__", "__init_subclass__", "__enter__", "__exit__"):
+            return native(_letters(f.__objclass__))
+        if is_a(owner, (np.ndarray, np.generic)):
+            return native("r")
+        if is_a(owner, BaseException):
+            return native("h")
+        if kind in STREAMS or is_a(owner, (type, super)):
+            return native("r" if kind is not GeneratorType else "h")
+    elif name in ("__class_getitem__", "__subclasses__"):
+        return native("h")
+    if name in ("__eq__", "__ne__") and lookup.static(kind, name)[0] is object:
+        return native("h")
+    return native("h", f"it calls {name}() of {label}")
+
+
+def _of_container(
     o: Observer,
-    unbound: Any,
+    base: Any,
     owner: Any,
     name: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    bound: Any = None,
+    native: Callable[..., Any],
 ) -> Any:
-    """Call a C method of an object."""
-
-    def native() -> Any:
-        found = bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs)
-        return found if found is owner or found is NotImplemented else o.local(found)
-
-    kind = type(owner)
-    if name == "__setattr__" and len(args) == 2:
-        lookup.raw_set(o, owner, *args)
-        return None
-    if name in ("__getattribute__", "__getattr__") and len(args) == 1 and not is_a(owner, dict):
-        return o.attribute(owner, args[0])
-    if name in ("__init__", "__init_subclass__", "__enter__", "__exit__") and (
-        is_atom(owner) or o.outer(owner) is None
-    ):
-        if not all(map(o.settled, args)):
-            o.refuse(f"it calls {name}() of {told(owner)}")
-        return native()
-    if name == "__class_getitem__" or name == "__subclasses__":
-        return native()
-    if is_atom(owner):
-        if not all(map(o.settled, args)) or not all(map(o.settled, kwargs.values())):
-            o.refuse(f"it calls {name}() of {told(owner)}")
-        return native()
-    base = next(filter(lambda b: issubclass(kind, b), CONTAINERS), None)
+    """Call a method of a built-in container."""
     known = o.outer(owner)
-    if base is not None:
-        if name == "__getitem__":
-            return _plain_item(o, owner, args[0], native)
-        if name == "__setitem__" or (name == "setdefault" and known is not None):
-            if name == "__setitem__":
-                lookup.set_item(o, owner, *args)
-                return None
-            o.refuse(f"it changes {known.label}")
-            return native()
-        if name == "get" and issubclass(kind, dict):
-            lookup.check_key(o, args[0])
-            if dict.__contains__(owner, args[0]):
-                return _plain_item(o, owner, args[0], native)
-            if known is not None:
-                key = lookup.in_guards(o, args[0])
-                o.match.require(f"{key} not in {known.expression}", f"`{known.label}` got a key")
-            return args[1] if len(args) > 1 else None
-        if name == "__contains__":
-            return contains(o, owner, args[0])
-        if name == "__len__":
-            return _length(o, owner)
-        if name in _READERS:
-            o.contents(owner)
-            searches = name in ("index", "count", "__eq__", "__ne__")
-            if (searches and not o.settled(owner)) or not all(map(o.settled, args)):
-                o.refuse(f"it calls {name}() of {told(owner)}")
-            return native()
+    if name == "__getitem__":
+        return lookup.item_of(o, base, owner, *args)
+    if name == "__setitem__":
+        return lookup.set_item_of(o, base, owner, *args)
+    if name == "get" and args:
+        there = lookup.has_key(o, owner, args[0])
+        if there and not o.refused:
+            return lookup.item_of(o, base, owner, args[0])
+        return args[1] if len(args) > 1 and not o.refused else native("h")
+    if name == "__contains__" and issubclass(base, dict):
+        return lookup.has_key(o, owner, *args)
+    if name == "__len__":
+        o.guard_length(owner, base)
+        return base.__len__(owner)
+    letters = _METHODS.get(f"{base.__name__}.{name}", _METHODS.get(name))
+    if letters is None:
+        return native("h", f"it calls {name}() of {told(owner)}")
+    if letters.startswith("!"):
         if known is not None:
-            o.refuse(f"it changes {known.label} by {name}()")
-        elif name in ("remove", "sort", "__eq__") and not o.settled(owner):
+            return native("h", f"it changes {known.label} by {name}()")
+        letters = letters[1:]
+    else:
+        o.contents(owner)
+    if letters.startswith("="):
+        letters = letters[1:]
+        if kwargs.get("key") is None and not o.settled(owner):
             o.refuse(f"it calls {name}() of {told(owner)}")
-        elif name in ("extend", "update", "extendleft", "__iadd__", "__ior__"):
-            args = tuple(
-                [a if type(a) in CONTAINERS else o.local(list(o.iterate(a))) for a in args]
-            )
-            for a in args:
-                o.contents(a)
-            return o.local(
-                bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs)
-            )
-        elif name in ("add", "pop", "discard") and args:
-            lookup.check_key(o, args[0])
-        elif name == "sort" and kwargs.get("key") is not None:
-            kwargs = {**kwargs, "key": _called(o, kwargs["key"])}
-            return bound(*args, **kwargs) if unbound is None else unbound(owner, *args, **kwargs)
-        return native()
-    if is_a(owner, (np.ndarray, np.generic)) and known is None:
-        o.settled(args)
-        return native()
-    if known is None and kind.__module__ in ("builtins", "itertools", "collections", "functools"):
-        if not all(map(o.settled, args)):
-            o.refuse(f"it calls {name}() of {told(owner)}")
-        return native()
-    if known is None and is_a(owner, BaseException):
-        return native()
-    if name in ("__eq__", "__ne__", "__hash__") and lookup.static(kind, name)[0] is object:
-        if name == "__hash__":
-            o.refuse("it asks for a hash")
-        return native()
-    o.refuse(f"it calls {name}() of {told(owner)}")
-    return native()
-
-
-def _plain_item(o: Observer, owner: Any, key: Any, native: Callable[[], Any]) -> Any:
-    """Read an item of a built-in container as the container's own method does."""
-    known = o.outer(owner)
-    if known is None:
-        return native()
-    if is_a(owner, dict):
-        lookup.check_key(o, key)
-        if dict.__contains__(owner, key) and not o.refused:
-            found = dict.__getitem__(owner, key)
-            if (id(owner), "item", key) in o.stores:
-                o.settle_count(owner, key, "item")
-                return found
-            return o.child(owner, found, f"[{lookup.in_guards(o, key)}]", f"[{told(key)}]")
-        o.match.require(
-            f"{lookup.in_guards(o, key)} not in {known.expression}", f"`{known.label}` got a key"
-        )
-        return native()
-    return lookup.item(o, owner, key)
+    return native(letters)
 
 
 def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -802,17 +751,85 @@ def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return o.local(f(*args, **kwargs))
 
 
+# What C code does with each argument; the last letter stands for those that follow, too.
+#   r  reads it through and through    h  holds it      k  hashes it    c  calls it
+#   t  goes through it, holds elements T  reads them    K  hashes them  C  reads what that returns
+#   m  takes its items, as dict() does i  goes through it and through its elements
+_FUNCTIONS: dict[str, list[Any]] = {
+        "r": [
+            object, int, float, complex, bool, str, type,
+            abs, ascii, bin, bytearray, bytes, chr, divmod, hex, memoryview, oct, ord, pow, range,
+            round, slice, operator.index, operator.concat, operator.countOf, operator.indexOf,
+            itertools.count, np.dtype,
+        ],
+        "h": [MethodType, functools.partial, operator.attrgetter, operator.itemgetter],
+        "t": [
+            list, tuple, zip, itertools.chain, itertools.product, itertools.cycle,
+            itertools.pairwise, itertools.zip_longest,
+        ],
+        "tr": [
+            enumerate, collections.deque, itertools.islice, itertools.permutations,
+            itertools.combinations, itertools.combinations_with_replacement, itertools.tee,
+        ],
+        "Tr": [sum], "T": [all, any], "K": [set, frozenset], "m": [dict, collections.OrderedDict],
+        "hm": [collections.defaultdict], "ct": [map], "ci": [itertools.starmap],
+        "cth": [functools.reduce],
+        "Ct": [itertools.takewhile, itertools.dropwhile, itertools.filterfalse],
+        "tc": [itertools.accumulate], "tC": [itertools.groupby], "tT": [itertools.compress],
+        "hr": [itertools.repeat],
+}  # fmt: skip
+_LETTERS = {function: letters for letters, each in _FUNCTIONS.items() for function in each}
+_WORDS = {"key": "C", "default": "h", "initial": "h", "fillvalue": "h", "func": "c"}
+_OF_CLASSES = {
+    "fromkeys": "Kh", "from_iterable": "i", "from_bytes": "r", "fromhex": "r", "maketrans": "r",
+    "__subclasscheck__": "h", "__instancecheck__": "h", "__init_subclass__": "h",
+}  # fmt: skip
+# Of containers' methods; "!" changes the container, "=" compares its elements.
+_METHODS = {
+    name: letters
+    for letters, names in {
+        "r": "copy keys values items __iter__ __reversed__ most_common elements",
+        "=r": "index count __eq__ __ne__ __lt__ __le__ __gt__ __ge__ isdisjoint issubset "
+        "issuperset union intersection difference symmetric_difference __contains__ __or__ __and__ "
+        "__sub__ __xor__ __add__ __mul__ __rmul__",
+        "!h": "append appendleft __init__",
+        "!t": "extend extendleft list.__iadd__ list.__init__ deque.__init__",
+        "!rh": "insert", "!r": "rotate pop popleft reverse clear popitem __delitem__",
+        "!=r": "remove", "!=C": "sort", "!k": "add discard set.remove move_to_end",
+        "!kh": "setdefault dict.pop OrderedDict.pop defaultdict.pop",
+        "!m": "update dict.__init__ OrderedDict.__init__ __ior__",
+        "!K": "set.update set.__ior__ set.__init__ difference_update intersection_update",
+        "h": "tuple.__init__ __init_subclass__ __class_getitem__",
+        "!hm": "defaultdict.__init__",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+
+
 # --- Operators and decisions ----------------------------------------------------------------------
 
 
-def special(o: Observer, value: Any, name: str, *args: Any) -> Any:
+def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call a special method as Python does for an operation; refuse where it is not a user's."""
     member = lookup.method(o, value, name)
     if type(member) is FunctionType:
-        o.learn(member, o.match.constant(member), name, True)
-        return o.call(member, value, *args)
+        return o.call(lookup.learned(o, member, name), value, *args, **kwargs)
     o.refuse(f"it applies {name} to {told(value)}")
-    return getattr(value, name)(*args)
+    return getattr(value, name)(*args, **kwargs)
+
+
+def _has_special(o: Observer, value: Any, name: str) -> bool:
+    """Return whether a special method is a Python function that is none of the package's."""
+    kind = type(value)
+    member = lookup.static(kind, name)[1]
+    if type(member) is not FunctionType or is_a(value, (np.ndarray, np.generic)):
+        return False
+    if is_a(value, Tensor):
+        c = o.match.constant
+        lookup.class_of(o, value)
+        o.match.require(f"{c(kind)}.{name} is {c(member)}", f"`{kind.__name__}.{name}` is another")
+        return origin(member.__code__) != "own"
+    return True
 
 
 def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
@@ -820,69 +837,40 @@ def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
     native = _NATIVE.inplace if inplace else _NATIVE.binary
     if is_atom(a) and is_atom(b):
         return native(op, a, b)
+    if op == "%" and type(a) in (str, bytes) and _has_text_of_its_own(b):
+        o.refuse(f"it writes {told(b)} into a string")
     name = _BINARY[op]
-    if type(a) in CONTAINERS and (inplace or op in "+*|&-^"):
-        if inplace and type(a) not in (tuple, frozenset):
-            if o.outer(a) is not None:
-                o.refuse(f"it changes {told(a)} in place")
-            return native(
-                op, a, o.local(list(o.iterate(b))) if type(a) is list and not is_atom(b) else b
-            )
-        if type(b) in CONTAINERS or is_atom(b):
-            o.contents(a)
-            o.contents(b) if not is_atom(b) else None
-            return o.local(native(op, a, b))
-    replaced = [
-        _is_replaced(o, x, f"__{prefix}{name}__")
-        for x, prefix in ((a, "i" if inplace else ""), (a, ""), (b, "r"))
-    ]
-    simple = (Tensor, np.ndarray)
-    if (
-        not any(replaced)
-        and (is_a(a, simple) or is_atom(a) or type(a) in CONTAINERS)
-        and (is_a(b, simple) or is_atom(b) or type(b) in CONTAINERS)
-    ):
-        if not o.settled(a) or not o.settled(b):
-            o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
-        return o.local(native(op, a, b))
-    if not o.refused:
-        kinds = [f"__i{name}__"] if inplace else []
-        for spelled in kinds:
-            if type(lookup.static(type(a), spelled)[1]) is FunctionType:
-                found = special(o, a, spelled, b)
-                if found is not NotImplemented:
-                    return found
-        if (
-            type(a) is not type(b)
-            and issubclass(type(b), type(a))
-            and type(lookup.static(type(b), f"__r{name}__")[1]) is FunctionType
-        ):
-            found = special(o, b, f"__r{name}__", a)
+    forward, reflected = (a, f"__{name}__", b), (b, f"__r{name}__", a)
+    ways = [forward, reflected] if not _is_below(b, a) else [reflected, forward]
+    for value, spelled, other in [(a, f"__i{name}__", b), *ways][not inplace :]:
+        if not o.refused and not is_atom(value) and _has_special(o, value, spelled):
+            found = special(o, value, spelled, other)
             if found is not NotImplemented:
                 return found
-        if type(lookup.static(type(a), f"__{name}__")[1]) is FunctionType:
-            found = special(o, a, f"__{name}__", b)
+        elif is_a(value, Tensor) and not is_atom(other) and not o.settled(other):
+            found = getattr(Tensor, spelled, lambda *_: NotImplemented)(value, other)
             if found is not NotImplemented:
+                o.refuse(f"it applies {op} to a Tensor and {told(other)}")
                 return found
-        if type(lookup.static(type(b), f"__r{name}__")[1]) is FunctionType:
-            found = special(o, b, f"__r{name}__", a)
-            if found is not NotImplemented:
-                return found
+    changes = inplace and type(a) in CONTAINERS and type(a) not in (tuple, frozenset)
+    if changes and o.outer(a) is not None:
+        o.refuse(f"it changes {told(a)} in place")
+    if changes and not is_atom(b) and op != "*":
+        return native(op, a, _passed(o, native, "t" if is_a(a, (list, deque)) else "r", b))
+    if type(a) in CONTAINERS and type(b) in CONTAINERS and op in "+|&-^":
+        o.contents(a)
+        o.contents(b)
+        if op != "+":
+            lookup.check_keys(o, a)
+            lookup.check_keys(o, b)
+    elif not (o.settled(a) and o.settled(b)) and not (op == "*" and type(a) in CONTAINERS):
         o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
-    return native(op, a, b)
+    return o.local(native(op, a, b))
 
 
-def _is_replaced(o: Observer, value: Any, name: str) -> bool:
-    """Return whether a user's function stands in the place of an operator of tensors."""
-    if not is_a(value, Tensor):
-        return False
-    owner, member = lookup.static(type(value), name)
-    if owner is None or type(member) is not FunctionType:
-        return False
-    kind = lookup.class_of(o, value)
-    c = o.match.constant
-    o.match.require(f"{c(kind)}.{name} is {c(member)}", f"`{kind.__name__}.{name}` is another")
-    return origin(member.__code__) != "own"
+def _is_below(b: Any, a: Any) -> bool:
+    """Return whether an operand is of a proper subclass, and asked first."""
+    return type(a) is not type(b) and issubclass(type(b), type(a))
 
 
 def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
@@ -891,37 +879,28 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
         return identical(o, a, b) is (op == "is")
     if op in ("in", "not in"):
         return contains(o, b, a) is (op == "in")
-    if is_atom(a) and is_atom(b):
-        return _NATIVE.compare(op, a, b)
-    for x, y, name in ((a, b, _ORDER[op][0]), (b, a, _ORDER[op][1])):
-        if is_a(x, Tensor):
-            if _is_replaced(o, x, name):
-                return special(o, x, name, y)
-            if not o.settled(y):
-                o.refuse(f"it compares a tensor with {told(y)}")
-            return o.local(_NATIVE.compare(op, a, b))
-        if (
-            not is_atom(x)
-            and type(lookup.static(type(x), name)[1]) is FunctionType
-            and type(x).__module__.partition(".")[0] != "numpy"
-        ):
-            if o.refused:
-                break
-            if type(x) not in CONTAINERS and not _written_by_dataclass(x, name):
+    ways = [(a, b, _ORDER[op][0]), (b, a, _ORDER[op][1])]
+    for x, y, name in ways[::-1] if _is_below(b, a) else ways:
+        if o.refused or is_atom(x):
+            continue
+        if _has_special(o, x, name):
+            if type(x) in CONTAINERS or _written_by_dataclass(x, name):
+                if _settled_fields(o, a, b):  # the fields alone are compared
+                    return _NATIVE.compare(op, a, b)
+            else:
                 found = special(o, x, name, y)
                 if found is not NotImplemented:
                     return found
-            elif _settled_fields(o, a, b):  # the fields alone are compared
-                return _NATIVE.compare(op, a, b)
-    if op in ("==", "!=") and _by_identity(a) and _by_identity(b):
-        return identical(o, a, b) is (op == "==")
-    if not (o.settled(a) and o.settled(b)):
-        if (
-            op in ("==", "!=")
-            and (_by_identity(a) or _by_identity(b))
-            and (is_atom(a) or is_atom(b))
-        ):
+        elif is_a(x, Tensor):
+            if not o.settled(y):
+                o.refuse(f"it compares a tensor with {told(y)}")
+            return o.local(_NATIVE.compare(op, a, b))
+    if op in ("==", "!=") and not o.refused:
+        if not is_atom(a) and not is_atom(b) and _by_identity(a) and _by_identity(b):
+            return identical(o, a, b) is (op == "==")
+        if (is_atom(a) and _by_identity(b)) or (is_atom(b) and _by_identity(a)):
             return _NATIVE.compare(op, a, b)
+    if not (o.settled(a) and o.settled(b)):
         o.refuse(f"it compares {told(a)} with {told(b)}")
     return _NATIVE.compare(op, a, b)
 
@@ -975,83 +954,62 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
 
 def contains(o: Observer, container: Any, value: Any) -> bool:
     """Tell whether a container has a value."""
-    kind = type(container)
     if is_atom(container):
         if not o.settled(value):
             o.refuse(f"it looks for {told(value)}")
         return value in container
+    kind = type(container)
     owner, member = lookup.static(kind, "__contains__")
-    if is_a(container, dict) and owner in (dict, collections.OrderedDict):
-        lookup.check_key(o, value)
-        known = o.outer(container)
-        there = dict.__contains__(container, value)
-        if known is not None and not o.refused and (id(container), "item", value) not in o.stores:
-            key, is_in = lookup.in_guards(o, value), "in" if there else "not in"
-            o.match.require(f"{key} {is_in} {known.expression}", f"the keys of `{known.label}`")
-        return there
-    if kind in CONTAINERS:
-        o.contents(container)
-        if kind in (set, frozenset):
-            lookup.check_key(o, value)
-            if not is_atom(value):
-                _relate(o, value, container)
-            return value in container
-        for element in container:
-            if (
-                identical(o, element, value)
-                if not is_atom(element) or not is_atom(value)
-                else element is value
-            ):
-                return True
-            if compare_truth(o, element, value):
-                return True
-        return False
-    if type(member) is FunctionType:
+    if type(member) is FunctionType and not is_a(container, (Tensor, enum.EnumMeta)):
         return truth(o, special(o, container, "__contains__", value))
-    return any(compare_truth(o, element, value) for element in o.iterate(container))
+    if owner in MAPPINGS:
+        return lookup.has_key(o, container, value)
+    if owner in SETS:
+        o.contents(container)
+        lookup.check_key(o, value)
+        lookup.check_keys(o, container)
+        for key in container if not is_atom(value) else ():
+            if not is_atom(key):
+                identical(o, value, key)
+        return value in container
+    if is_a(container, (Tensor, type)) or o.refused:
+        if not (o.settled(container) and o.settled(value)):
+            o.refuse(f"it looks for {told(value)} in {told(container)}")
+        return value in container
+    if owner in CONTAINERS:
+        o.contents(container)
+        elements = list(owner.__iter__(container))  # type: ignore[attr-defined]
+    else:
+        elements = o.iterate(container)
+    return any(_equal(o, element, value) for element in elements)
 
 
-def compare_truth(o: Observer, a: Any, b: Any) -> bool:
+def _equal(o: Observer, a: Any, b: Any) -> bool:
     """Tell whether two values count as equal, as `in` sees it."""
-    return a is b or truth(o, compare(o, "==", a, b))
-
-
-def _relate(o: Observer, value: Any, container: Any) -> None:
-    """Guard which keys, compared by identity, an object is and is not."""
-    for key in container:
-        if not is_atom(key):
-            identical(o, value, key)
+    same = a is b if is_atom(a) and is_atom(b) else identical(o, a, b)
+    return same or truth(o, compare(o, "==", a, b))
 
 
 def truth(o: Observer, value: Any) -> bool:
     """Decide by a value."""
     if value is True or value is False or value is None or is_atom(value):
         return bool(value)
-    if is_a(value, (Tensor, np.ndarray)):
-        if is_a(value, Tensor):
-            o.outer(value)
-        else:
-            lookup.check_array(o, value)
-        return bool(value)
-    kind = type(value)
     known = o.outer(value)
-    if o.refused:
+    if is_a(value, np.ndarray):
+        lookup.check_array(o, value)
+    if o.refused or is_a(value, (Tensor, np.ndarray)):
         return bool(value)
     for name in ("__bool__", "__len__"):
-        owner, member = lookup.static(kind, name)
-        if owner is None:
-            continue
+        owner, member = lookup.static(type(value), name)
         if type(member) is FunctionType:
-            found = special(o, value, name)
-            return truth(o, found)
-        if known is not None:
-            o.match.require(
-                f"{'' if value else 'not '}{known.expression}", f"whether `{known.label}` is empty"
-            )
-        return bool(value)
-    if not kind.__flags__ & (1 << 8) and known is not None and kind.__flags__ & (1 << 9):
-        lookup.method(o, value, "__bool__")
-        lookup.method(o, value, "__len__")
+            return truth(o, o.plain(special(o, value, name)))
+        if owner is not None:
+            if known is not None:
+                test = f"{'' if value else 'not '}{known.expression}"
+                o.match.require(test, f"whether `{known.label}` is empty")
+            return bool(value)
+        if known is not None and type(value).__flags__ & 1 << 9:  # a class that may change
+            lookup.method(o, value, name)
     return True
 
 
@@ -1063,21 +1021,20 @@ def iterate(o: Observer, value: Any) -> Any:
     if is_a(value, Tensor):
         o.outer(value)
         return iter([o.local(each) for each in value])
-    if is_a(value, enum.EnumMeta):
-        return value
     owner, member = lookup.static(kind, "__iter__")
-    if kind in CONTAINERS or owner in CONTAINERS:
-        if o.outer(value) is not None:
-            o.contents(value)
-            return iter(list(owner.__iter__(value)))  # type: ignore[union-attr]
+    if owner in CONTAINERS:
         o.contents(value)
-        return value
-    if type(member) is FunctionType:
+        if o.outer(value) is None:
+            return value
+        return iter(list(owner.__iter__(value)))  # type: ignore[attr-defined]
+    if type(member) is FunctionType and not is_a(value, enum.EnumMeta):
         found = special(o, value, "__iter__")
-        return iterate(o, found) if found is not value else _steps(o, value)
+        return iterate(o, found) if found is not value else o.local(_steps(o, value))
     if type(lookup.static(kind, "__next__")[1]) is FunctionType:
-        return _steps(o, value)
-    if o.outer(value) is not None or (owner is None and not is_a(value, np.ndarray)):
+        return o.local(_steps(o, value))
+    known = o.outer(value)
+    strange = owner is None and not is_a(value, np.ndarray)
+    if (known is not None or strange) and not is_a(value, enum.EnumMeta):
         o.refuse(f"it goes through {told(value)}")
     return value
 
@@ -1092,24 +1049,26 @@ def _steps(o: Observer, iterator: Any) -> Iterator[Any]:
         yield element
 
 
+_TEXTS = {
+    "": ("__format__", "__str__", "__repr__"), "s": ("__str__", "__repr__"), "r": ("__repr__",),
+    "a": ("__repr__",),
+}  # fmt: skip
+
+
 def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]:
     """Return what stands for a value in a string."""
-    if is_atom(value):
+    if is_atom(value) or o.refused:
         return value, conversion
     if is_a(value, Tensor):
         o.refuse("it writes a tensor's values into a string")
         return value, conversion
-    names = {
-        "r": ("__repr__",),
-        "s": ("__str__", "__repr__"),
-        "": ("__format__", "__str__", "__repr__"),
-        "a": ("__repr__",),
-    }
-    for name in names[conversion]:
+    for name in _TEXTS[conversion]:
         member = lookup.static(type(value), name)[1]
         if type(member) is FunctionType and type(value) not in CONTAINERS:
             if _written_by_dataclass(value, name):
-                if _settled_fields(o, value):
+                if _settled_fields(o, value) and not _has_text_of_its_own(
+                    (lookup.fields_of(value) or {}).values()
+                ):
                     return value, conversion
                 break
             if name == "__format__":
@@ -1117,22 +1076,25 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]
             return special(o, value, name), ""
     if is_a(value, BaseException) and o.outer(value) is not None:
         o.settled(o.child(value, value.args, ".args", ".args"))
-    if (
-        is_a(value, type)
-        or is_a(value, BaseException)
-        or (o.settled(value) and not _has_tensor(value))
-    ):
         return value, conversion
-    o.refuse(f"it writes {told(value)} into a string")
+    if is_a(value, type) and lookup.is_plain_class(value):
+        o.outer(value)
+        c = o.match.constant(value)
+        o.match.same(f"repr({c})", repr(value), f"the name of {value.__name__}")
+    elif not o.settled(value) or _has_text_of_its_own(value):
+        o.refuse(f"it writes {told(value)} into a string")
     return value, conversion
 
 
-def _has_tensor(value: Any) -> bool:
-    if is_a(value, (Tensor, FunctionType, MethodType)):
+def _has_text_of_its_own(value: Any) -> bool:
+    """Return whether something is in a value that C code would write by more than guards know."""
+    if is_a(value, (Tensor, FunctionType, MethodType, type)):
         return True
     if is_a(value, dict):
-        return any(map(_has_tensor, value.values()))
-    return type(value) in CONTAINERS and any(map(_has_tensor, value))
+        return any(_has_text_of_its_own(pair) for pair in dict.items(value))
+    if type(value) in (*CONTAINERS, *VIEWS):
+        return any(map(_has_text_of_its_own, value))
+    return not is_atom(value) and not is_a(value, (np.ndarray, slice, BaseException))
 
 
 def context(o: Observer, manager: Any) -> Any:
@@ -1178,7 +1140,7 @@ class _Entered:
 
 def _getattr(o: Observer, value: Any, name: str, *default: Any) -> Any:
     try:
-        return o.attribute(value, name)
+        return o.attribute(value, _plain_name(o, name))
     except AttributeError:
         if not default:
             raise
@@ -1187,32 +1149,45 @@ def _getattr(o: Observer, value: Any, name: str, *default: Any) -> Any:
 
 def _hasattr(o: Observer, value: Any, name: str) -> bool:
     try:
-        o.attribute(value, name)
+        o.attribute(value, _plain_name(o, name))
     except AttributeError:
         return False
     return True
 
 
+def _plain_name(o: Observer, name: Any) -> Any:
+    """Return the name of an attribute; one of a class of a user's may have code."""
+    if type(name) is not str:
+        o.refuse(f"it names an attribute by {told(name)}")
+    return name
+
+
 def _isinstance(o: Observer, value: Any, kind: Any) -> bool:
-    for each in kind if type(kind) is tuple else (kind,):
-        meta = type(each)
-        checks = lookup.static(meta, "__instancecheck__")
-        if meta is abc.ABCMeta:  # classes may be registered with it
-            token = o.match.constant(abc.get_cache_token)
-            o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
-        if is_a(each, type) and getattr(each, "_is_protocol", False):
-            o.refuse("it asks whether an object follows a protocol")
-        elif checks[0] not in (None, type, abc.ABCMeta) and meta.__module__.partition(".")[
-            0
-        ] not in ("oneflow_lite", "enum", "typing", "types"):
-            o.refuse(f"it asks {meta.__name__} for instances")
+    _check_asked(o, kind, "__instancecheck__")
     if not is_atom(value):
         lookup.class_of(o, value)
     return isinstance(value, kind)
 
 
 def _issubclass(o: Observer, cls: Any, kind: Any) -> bool:
+    _check_asked(o, kind, "__subclasscheck__")
     return issubclass(cls, kind)
+
+
+def _check_asked(o: Observer, kind: Any, name: str) -> None:
+    """Guard what classes are asked for that have their own idea of what is one of them."""
+    for each in kind if type(kind) is tuple else (kind,):
+        meta = type(each)
+        plain = meta.__module__.partition(".")[0] in ("oneflow_lite", "enum", "typing", "types")
+        if meta is tuple:
+            _check_asked(o, each, name)
+        elif meta is abc.ABCMeta:  # classes may be registered with it
+            token = o.match.constant(abc.get_cache_token)
+            o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
+        elif not plain and lookup.static(meta, name)[0] not in (None, type):
+            o.refuse(f"it asks {meta.__name__} what its classes are")
+        if is_a(each, type) and getattr(each, "_is_protocol", False):
+            o.refuse("it asks whether an object follows a protocol")
 
 
 def _type(o: Observer, *args: Any, **kwargs: Any) -> Any:
@@ -1258,16 +1233,73 @@ def _next(o: Observer, iterator: Any, *default: Any) -> Any:
     return next(iterator, *default)
 
 
+# Builtins that look at their caller's frame.
+OF_FRAMES = (locals, globals, eval, exec, dir, vars, super)
+
+
+def _super(o: Observer, *args: Any) -> Any:
+    if len(args) != 2:
+        return _of_frame(super)(o, *args)
+    for value in args:
+        o.outer(value)
+    return o.local(super(*args))
+
+
+def _count_elements(o: Observer, counts: Any, values: Any) -> None:
+    if o.outer(counts) is not None:
+        o.refuse(f"it counts in {told(counts)}")
+    _native(o, collections._count_elements, "hK", (counts, values), {})  # type: ignore[attr-defined]
+
+
+def _of_frame(function: Any) -> Callable[..., Any]:
+    """Return what runs for a builtin that looks at its caller's frame, under another name."""
+
+    def run(o: Observer, *args: Any) -> Any:
+        if not o.refused:
+            o.refuse(f"it calls {function.__name__}()")
+        frame: Any = sys._getframe()
+        while not is_rewritten(frame.f_code):
+            frame = frame.f_back
+        names = without_own(frame.f_locals)
+        if function is super and not args and "__class__" in names:
+            return super(names["__class__"], names[frame.f_code.co_varnames[0]])
+        if function in (eval, exec) and len(args) == 1:
+            return function(args[0], frame.f_globals, names)
+        if args or function is super:
+            return function(*args)
+        if function is globals:
+            return frame.f_globals
+        return sorted(names) if function is dir else names
+
+    return run
+
+
 def _setattr(o: Observer, value: Any, name: str, new: Any) -> None:
-    o.set_attribute(value, name, new)
+    o.set_attribute(value, _plain_name(o, name), new)
 
 
 def _delattr(o: Observer, value: Any, name: str) -> None:
-    o.delete_attribute(value, name)
+    o.delete_attribute(value, _plain_name(o, name))
 
 
-def _vars(o: Observer, value: Any) -> Any:
-    return o.attribute(value, "__dict__")
+def _vars(o: Observer, *args: Any) -> Any:
+    return o.attribute(*args, "__dict__") if args else _of_frame(vars)(o)
+
+
+def _on(method: str, *symbol: str) -> Callable[..., Any]:
+    """Return what runs for a function that does what an operator does."""
+    return lambda o, *operands: getattr(o, method)(*symbol, *operands)
+
+
+def _bool(o: Observer, *args: Any) -> bool:
+    return truth(o, *args) if args else False
+
+
+def _str(o: Observer, *args: Any, **kwargs: Any) -> Any:
+    if len(args) != 1 or kwargs or is_atom(args[0]):
+        return _native(o, str, "r", args, kwargs)
+    found = text(o, args[0], "s", "")[0]
+    return str(found) if found is args[0] else found
 
 
 def _hash(o: Observer, value: Any) -> int:
@@ -1286,7 +1318,21 @@ def _id(o: Observer, value: Any) -> int:
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, hasattr: _hasattr, isinstance: _isinstance, issubclass: _issubclass,
     type: _type, callable: _callable, repr: _repr, format: _format, iter: _iter, next: _next,
-    id: _id, setattr: _setattr, delattr: _delattr, vars: _vars, hash: _hash,
+    id: _id, setattr: _setattr, delattr: _delattr, vars: _vars, hash: _hash, len: _length,
+    str: _str, bool: _bool, max: _extreme(max), min: _extreme(min), sorted: _sorted,
+    filter: _filter, reversed: _reversed, operator.getitem: _on("item"),
+    operator.setitem: _on("set_item"), operator.delitem: _on("delete_item"),
+    operator.truth: _on("truth"), operator.not_: _on("not_"),
+    operator.contains: lambda o, a, b: o.compare("in", b, a),
+    **{function: _number(function) for function in (int, float, complex)},
+    **{
+        function: _on(method, symbol)
+        for method, table in (("binary", BINARY), ("inplace", INPLACE), ("unary", UNARY))
+        for symbol, function in table.items()
+    },
+    **{f: _on("compare", s) for s, f in COMPARE.items() if type(f) is BuiltinFunctionType},
+    super: _super, **{f: _of_frame(f) for f in OF_FRAMES[:-2]},
+    collections._count_elements: _count_elements,  # type: ignore[attr-defined]
     staticmethod: lambda o, f: o.local(staticmethod(f)),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ once more, through dispatch, and differentiates that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -44,17 +44,28 @@ _CLONE = op_expr("clone")
 _RESHAPE = op_expr("reshape")
 
 
-class Differentiated:
-    """The recorded backward pass of one recording.
+class FreedGradFunction(OpExprGradFunction):
+    """Of a node whose graph a backward pass inside of the call has released."""
+
+    def __init__(self, name: str) -> None:
+        self.node_name = f"{name}_backward"
+
+
+class CompiledGradFunction(FreedGradFunction):
+    """Takes the gradients of a compiled function's inputs, by the recorded backward pass.
+
+    A node saves the variables in `saved`, then those in `again`.
 
     Parameters
     ----------
+    name : str
+        Of the function.
     recorder : RecordingInterpreter
         Which gets the ops of the backward pass appended.
     outputs : sequence of Tensor
         What the call returned that has a place in the graph.
-    edges : sequence of (node, output index)
-        The places of the inputs.
+    inputs : dict of str to (node, output index)
+        The variables that may get a gradient, and their places.
     before : collection of str
         Which of the inputs are variables that the forward pass makes.
     visited : dict of node to bool
@@ -79,16 +90,20 @@ class Differentiated:
         tensors that it reads, and what its random ops drew.
     """
 
+    materialize = False
+    shows_gradients = True  # what it returns may be memory that it saved
+
     def __init__(
         self,
+        name: str,
         recorder: RecordingInterpreter,
         outputs: Sequence[Tensor],
-        inputs: Sequence[str],
-        edges: Sequence[Edge],
+        inputs: Mapping[str, Edge],
         before: Collection[str],
         visited: dict[FunctionNode, bool],
-        mode: str = "straight_line",
+        mode: str,
     ) -> None:
+        super().__init__(name)
         self._mode = mode
         block = recorder.block
         self.forward_ops = list(block.ops)
@@ -103,7 +118,7 @@ class Differentiated:
         # What lies behind the inputs, their hooks too, is gone through when a gradient arrives.
         task.hooks_at_inputs, task.stops_at_inputs = False, True
         root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
-        task.compute_dependencies_and_prune_node(root, edges)
+        task.compute_dependencies_and_prune_node(root, list(inputs.values()))
         between = [node for node, info in (task.exec_info or {}).items() if not info.captures]
         if any(map(_has_hooks, between)):
             if len(outputs) > 1:  # a gradient of some of them would have to run the hooks again
@@ -119,7 +134,7 @@ class Differentiated:
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
         # What gets no gradient has no place in the graph, or passes would go on from there.
         self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))
-        self.inputs = [inputs[i] for i in self.used]
+        self.inputs = [list(inputs)[i] for i in self.used]
         self.before = {name for name in self.inputs if name in before}
         self.grads = [grads[i] for i in self.used]
         ops = block.ops[len(self.forward_ops) :]
@@ -187,7 +202,7 @@ class Differentiated:
         found.update(dict.fromkeys(self.inputs))
         return list(found)
 
-    def run_again(self, variables: dict[str, Tensor]) -> None:
+    def _run_again(self, variables: dict[str, Tensor]) -> None:
         """Dispatch the recorded ops, but for the writes to what is outside and random draws."""
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)
@@ -233,6 +248,68 @@ class Differentiated:
         device = next(source.var(name).device for name in self.given)
         return InterpreterCore(program, feeds, self.fetches, device, mode=self._mode)
 
+    def open(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
+    ) -> AutoGradCaptureState:
+        """Return the `ctx` for `apply`; versions are checked where the way is known."""
+        state = AutoGradCaptureState()
+        state.__dict__.update(node=node, saved=saved, recorded=recorded)
+        return state
+
+    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
+        """Return one gradient or None per input."""
+        node, saved = state.node, state.saved
+        here = saved[: len(self.saved)]
+        if state.recorded or any([g is None for g in out_grads]):
+            rest = saved[len(self.saved) :]
+            return self._through_dispatch(node, rest, out_grads, state.recorded)
+        for s in here:
+            if s[2].version != s[3]:
+                raise stale_error(s, node)
+        with on_device(node.device) as xp:
+            given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
+        found = self.core.run([*[s[1] for s in here], *given], ())
+        by_name = dict(zip(self.fetches, found, strict=True))
+        return tuple([None if name is None else by_name[name] for name in self.grads])
+
+    def _through_dispatch(
+        self,
+        node: FunctionNode,
+        saved: tuple[SavedTensor, ...],
+        out_grads: tuple[Any, ...],
+        recorded: bool,
+    ) -> tuple[Any, ...]:
+        """Run the recorded ops once more and take the gradient of that."""
+        if self.unrepeatable is not None:
+            raise GradientError(
+                f"{self.node_name}: a compiled function that {self.unrepeatable} has no second "
+                "derivative, nor one for some of its outputs alone; write it without that, or "
+                "call it without flow.compile"
+            )
+        create_graph = is_grad_enabled()
+        variables: dict[str, Tensor] = {}
+        with enable_grad():
+            for name, s in zip(self.again, saved, strict=True):
+                if s[2].version != s[3]:
+                    raise stale_error(s, node)
+                # A place of its own in the graph: hooks on the input run when the gradient is
+                # there, and not here as well.
+                x = unpack(s, node)
+                variables[name] = dispatch(_RESHAPE, (x,), {"shape": x.shape})
+            self._run_again(variables)
+        for i, name in enumerate(self.outputs):
+            _save_with_place(variables[name], (node, i))
+        roots, grads = [], []
+        for name, g in zip(self.outputs, out_grads, strict=True):
+            if g is not None:
+                roots.append(variables[name])
+                grads.append(g if recorded else make_tensor(g))
+        wanted = [variables[name] for name in self.inputs]
+        found = grad(roots, wanted, grads, create_graph=create_graph, allow_unused=True)
+        if recorded:
+            return found
+        return tuple([None if g is None else g._data for g in found])
+
 
 def _has_hooks(node: FunctionNode) -> bool:
     """Return whether hooks run at a node or on its gradients."""
@@ -252,82 +329,3 @@ def _save_with_place(y: Tensor, edge: Edge) -> None:
 def as_fed(desc: VarDesc) -> VarDesc:
     """Return the description of a variable as one that is given at each run."""
     return attrs.evolve(desc, persistable=False, need_check_feed=True, value=None)
-
-
-class CompiledGradFunction(OpExprGradFunction):
-    """Takes the gradients of a compiled function's inputs.
-
-    A node saves the variables in `differentiated.saved`, then those in `differentiated.again`.
-    """
-
-    materialize = False
-    shows_gradients = True  # what it returns may be memory that it saved
-
-    def __init__(self, name: str, differentiated: Differentiated | None) -> None:
-        self.node_name = f"{name}_backward"
-        self.differentiated = differentiated
-
-    def open(
-        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
-    ) -> AutoGradCaptureState:
-        """Return the `ctx` for `apply`; versions are checked where the way is known."""
-        state = AutoGradCaptureState()
-        state.__dict__.update(node=node, saved=saved, recorded=recorded)
-        return state
-
-    def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
-        """Return one gradient or None per input."""
-        d = self.differentiated
-        assert d is not None  # a freed node does not run
-        node, saved = state.node, state.saved
-        here = saved[: len(d.saved)]
-        if state.recorded or any([g is None for g in out_grads]):
-            rest = saved[len(d.saved) :]
-            return self._through_dispatch(d, node, rest, out_grads, state.recorded)
-        for s in here:
-            if s[2].version != s[3]:
-                raise stale_error(s, node)
-        with on_device(node.device) as xp:
-            given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
-        found = d.core.run([*[s[1] for s in here], *given], ())
-        by_name = dict(zip(d.fetches, found, strict=True))
-        return tuple([None if name is None else by_name[name] for name in d.grads])
-
-    def _through_dispatch(
-        self,
-        d: Differentiated,
-        node: FunctionNode,
-        saved: tuple[SavedTensor, ...],
-        out_grads: tuple[Any, ...],
-        recorded: bool,
-    ) -> tuple[Any, ...]:
-        """Run the recorded ops once more and take the gradient of that."""
-        if d.unrepeatable is not None:
-            raise GradientError(
-                f"{self.node_name}: a compiled function that {d.unrepeatable} has no second "
-                "derivative, nor one for some of its outputs alone; write it without that, or "
-                "call it without flow.compile"
-            )
-        create_graph = is_grad_enabled()
-        variables: dict[str, Tensor] = {}
-        with enable_grad():
-            for name, s in zip(d.again, saved, strict=True):
-                if s[2].version != s[3]:
-                    raise stale_error(s, node)
-                # A place of its own in the graph: hooks on the input run when the gradient is
-                # there, and not here as well.
-                x = unpack(s, node)
-                variables[name] = dispatch(_RESHAPE, (x,), {"shape": x.shape})
-            d.run_again(variables)
-        for i, name in enumerate(d.outputs):
-            _save_with_place(variables[name], (node, i))
-        roots, grads = [], []
-        for name, g in zip(d.outputs, out_grads, strict=True):
-            if g is not None:
-                roots.append(variables[name])
-                grads.append(g if recorded else make_tensor(g))
-        wanted = [variables[name] for name in d.inputs]
-        found = grad(roots, wanted, grads, create_graph=create_graph, allow_unused=True)
-        if recorded:
-            return found
-        return tuple([None if g is None else g._data for g in found])

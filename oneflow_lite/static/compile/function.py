@@ -86,7 +86,7 @@ class Guarded:
         self._match = match
         self._check: Any = None
 
-    def settle(self, captured: Collection[int] = (), recording: Recording | None = None) -> None:
+    def settle(self, captured: Collection[int] = ()) -> None:
         """Write the guards; none comes after that. No argument may be a captured tensor."""
         match, names = self._match, self._match.feed_names
         apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
@@ -98,8 +98,6 @@ class Guarded:
             known = match.constant(frozenset(captured))
             outer = " and ".join(f"id({name}) not in {known}" for name in names)
             match.require(outer, "which arguments are from outside")
-        if recording is not None:
-            recording.require(match)
         self._check = match.written(*names, *match.holders.values())
         self.tensors = match.tensors = []  # those of the recorded call may go
 
@@ -111,17 +109,13 @@ class Guarded:
             if (found := tied()) in items:
                 items.remove(found)
 
-        self._ties = [weakref.ref(root(), drop) for root in self._match.roots]
+        alive = [found for root in self._match.roots if (found := root()) is not None]
+        self._ties = [weakref.ref(found, drop) for found in alive]
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors of another call, and the holders; None for one that differs."""
         found = self._check(args, kwargs)
         return found if type(found) is tuple else None
-
-    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """Say what differs."""
-        found = self._check(args, kwargs)
-        return None if type(found) is tuple else self._match.why(found)
 
 
 @attrs.define(eq=False)
@@ -311,7 +305,7 @@ class CompiledFunction(FunctionStandIn):
         observer.after_call = True
         with StateChange(interpreter=stack):
             recording = Recording(self.__name__, observer, guarded, value, stores, late, self._mode)
-        guarded.settle(observer.captured, recording)
+        guarded.settle(observer.captured)
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:

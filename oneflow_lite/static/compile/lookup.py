@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import functools
 from collections import namedtuple
 from types import (
+    BuiltinFunctionType,
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
 )
@@ -20,10 +23,11 @@ import numpy as np
 
 from oneflow_lite.nn.module import Module
 from oneflow_lite.static.compile.same import (
+    ATOMS,
     CONTAINERS,
+    KINDS,
     MAPPINGS,
     MISSING,
-    SEQUENCES,
     is_a,
     is_atom,
     told,
@@ -155,11 +159,13 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
 
 def _of_builtin(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
-    if not is_atom(value):
-        o.outer(value)
-        if name == "__dict__" or (is_a(value, BaseException) and o.outer(value) is not None):
-            o.refuse(f"it reads {name} of {told(value)}")
-    return found if is_atom(found) and not callable(found) else o.local(found)
+    if is_atom(value):
+        return found if is_atom(found) and not callable(found) else o.local(found)
+    if o.outer(value) is not None and (name == "__dict__" or is_a(value, BaseException)):
+        o.refuse(f"it reads {name} of {told(value)}")
+    if type(found) in (BuiltinFunctionType, MethodWrapperType):  # bound to it at each reading
+        return o.local(found)
+    return o.child(value, found, f".{name}", f".{name}")
 
 
 def _of_function(o: Observer, value: Any, name: str) -> Any:
@@ -205,10 +211,12 @@ def class_of(o: Observer, value: Any) -> type:
     return kind
 
 
-def _require_member(o: Observer, kind: type, owner: type, name: str, member: Any) -> None:
+def require_member(o: Observer, kind: type, owner: type, name: str, member: Any) -> None:
     """Guard that a class, as instances see it, has this member."""
-    if o.known(kind) is not None and o.known(kind).expression is None:
-        return  # a class that the call made
+    if o.known(kind) is not None and o.known(kind).expression is None:  # the call made it
+        if kind is owner or (o.known(owner) is not None and o.known(owner).expression is None):
+            return
+        kind = owner
     c = o.match.constant
     label = f"`{kind.__name__}.{name}` is another"
     if type(member) in (FunctionType, property):
@@ -230,174 +238,179 @@ def method(o: Observer, value: Any, name: str) -> Any:
                 f"`{kind.__name__}.{name}` is there now",
             )
         return MISSING
-    _require_member(o, kind, owner, name, member)
+    require_member(o, kind, owner, name, member)
     return member
 
 
 def _of_instance(o: Observer, value: Any, name: str) -> Any:
     kind = class_of(o, value)
-    known = o.outer(value)
+    o.outer(value)
+    native = functools.partial(getattr, value, name)
     if o.refused:
-        return getattr(value, name)
+        return native()
     if name == "__class__":
         return kind
     if type(static(kind, "__getattribute__")[1]) is FunctionType:
         o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
-        return getattr(value, name)
-    fields = fields_of(value)
+        return native()
+    try:
+        return _stored(o, value, kind, name)
+    except AttributeError:
+        getter = static(kind, "__getattr__")[1] if o.refused else method(o, value, "__getattr__")
+        if getter is MISSING:
+            raise
+        return o.call(learned(o, getter, "__getattr__"), value, name)
+
+
+def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
+    """Read an attribute as `object.__getattribute__` does."""
+    known, native, fields = (
+        o.outer(value),
+        functools.partial(getattr, value, name),
+        fields_of(value),
+    )
     if name == "__dict__" and fields is not None:
         return o.child(value, fields, ".__dict__", ".__dict__")
     if (id(value), "attribute", name) in o.stores:  # written by this call
         o.settle_count(value, name)
-        return getattr(value, name)
+        return native()
     owner, member = static(kind, name)
-    if owner is not None:
-        if is_a(member, property) and static(type(member), "__get__")[0] is property:
-            _require_member(o, kind, owner, name, member)
-            if member.fget is None:
-                return getattr(value, name)
-            o.learn(member.fget, o.match.constant(member.fget), name, True)
-            return o.call(member.fget, value)
+    if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
+        owner, fields = None, None  # an empty slot
+    if owner is not None and type(member) is not FunctionType:
         if type(member) in (MemberDescriptorType, GetSetDescriptorType):
-            return o.child(value, getattr(value, name), f".{name}", f".{name}")
-        if static(type(member), "__set__")[0] is not None and type(member) is not FunctionType:
-            return _bound(o, value, kind, owner, name, member)
+            return o.child(value, native(), f".{name}", f".{name}")
+        if static(type(member), "__set__")[0] is not None:
+            require_member(o, kind, owner, name, member)
+            return _got(o, value, kind, name, member, native)
     if fields is not None and name in fields:
         return o.child(value, fields[name], f".{name}", f".{name}")
     if owner is not None:
         if fields is not None and known is not None:
-            o.match.require(
-                f"{name!r} not in {known.expression}.__dict__",
-                f"`{known.label}.{name}` is there now",
-            )
-        return _bound(o, value, kind, owner, name, member)
+            e = known.expression
+            o.match.require(f"{name!r} not in {e}.__dict__", f"`{known.label}.{name}` is there now")
+        require_member(o, kind, owner, name, member)
+        return _got(o, value, kind, name, member, native)
     if issubclass(kind, Module) and static(kind, "__getattr__")[0] is Module:
         for place in ("_parameters", "_buffers", "_modules"):
             if fields is not None and name in fields.get(place, ()):
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
-    getter = method(o, value, "__getattr__")
-    if getter is not MISSING:
-        if known is not None and fields is not None:
-            o.match.require(
-                f"{name!r} not in {known.expression}.__dict__",
-                f"`{known.label}.{name}` is there now",
-            )
-        return o.call(_learned(o, getter, "__getattr__"), value, name)
+    _require_absent(o, value, name)
+    if static(kind, "__getattr__")[0] is None:
+        return native()  # which raises
+    raise AttributeError(name, name=name, obj=value)
+
+
+def _require_absent(o: Observer, value: Any, name: str) -> None:
+    """Guard that an object has no attribute of this name, as `object` has attributes."""
+    known, nothing = o.outer(value), o.match.constant(MISSING)
     if known is not None:
-        o.match.require(
-            f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now"
-        )
-    return getattr(value, name)  # which raises
+        e, kind = known.expression, o.match.constant(type(value))
+        test = f"not hasattr({e}, {name!r})"
+        if static(type(value), "__getattr__")[0] is not None:
+            if static(type(value), name)[0] is not None:
+                o.refuse(f"it reads {name} of {told(value)}, which is empty")
+            test = f"getattr({kind}, {name!r}, {nothing}) is {nothing}"
+            if fields_of(value) is not None:
+                test += f" and {name!r} not in {e}.__dict__"
+        o.match.require(test, f"`{known.label}.{name}` is there now")
 
 
-def _bound(o: Observer, value: Any, kind: type, owner: type, name: str, member: Any) -> Any:
-    """Return a member of a class as an instance has it."""
-    _require_member(o, kind, owner, name, member)
-    c = o.match.constant
-    if type(member) is FunctionType:
-        o.learn(member, c(member), f"{kind.__name__}.{name}", True)
-        return o.local(MethodType(member, value))
-    if type(member) is staticmethod:
-        return _learned(o, member.__func__, name)
-    if type(member) is classmethod:
-        _learned(o, member.__func__, name)
-        return o.local(MethodType(member.__func__, kind))
-    if type(member) in (MethodDescriptorType, WrapperDescriptorType):
-        return o.local(getattr(value, name))
-    if type(member) is functools.cached_property:
+def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any) -> Any:
+    """Return what a member of a class gives for an object, or for the class where that is MISSING.
+
+    `native` reads it as Python does; guards know the member already.
+    """
+    kind, of_object = type(member), value is not MISSING
+    if kind is FunctionType:
+        learned(o, member, f"{cls.__name__}.{name}")
+        return o.local(MethodType(member, value)) if of_object else member
+    if kind is staticmethod:
+        return learned(o, member.__func__, name)
+    if kind is classmethod:
+        return o.local(MethodType(learned(o, member.__func__, name), cls))
+    if kind in (MethodDescriptorType, WrapperDescriptorType):
+        return o.local(native()) if of_object else member
+    getter = static(kind, "__get__")
+    if type(getter[1]) is FunctionType and kind is not functools.cached_property:
+        learned(o, member, name)
+        given = value if of_object else None
+        return o.call(learned(o, getter[1], "__get__"), member, given, cls)
+    if getter[0] is None or is_a(member, type) or not of_object:
+        return o.child(cls, member if getter[0] is None else native(), f".{name}", f".{name}")
+    if getter[0] is property:
+        if member.fget is None:
+            return native()
+        return o.call(learned(o, member.fget, name), value)
+    if kind is functools.cached_property:
         if o.outer(value) is not None:
-            o.refuse(f"it fills the cached property {kind.__name__}.{name}")
-            return getattr(value, name)
-        found = o.call(_learned(o, member.func, name), value)
+            o.refuse(f"it fills the cached property {cls.__name__}.{name}")
+            return native()
+        found = o.call(learned(o, member.func, name), value)
         object.__setattr__(value, name, found)
         return found
-    getter = static(type(member), "__get__")
-    if getter[0] is not None and type(member) is not type:
-        if type(getter[1]) is FunctionType:
-            _learned(o, member, name)
-            return o.call(_learned(o, getter[1], "__get__"), member, value, kind)
-        if not is_atom(member) and type(member) is not _FIELD:
-            o.refuse(f"it reads {kind.__name__}.{name}, {told(member)}")
-        return o.child(value, getattr(value, name), f".{name}", f".{name}")
-    return o.read(member, f"{c(kind)}.{name}", f"{kind.__name__}.{name}", True)
+    if not is_atom(member) and kind is not _FIELD:
+        o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}")
+    return o.child(value, native(), f".{name}", f".{name}")
 
 
-def _learned(o: Observer, value: Any, label: str) -> Any:
-    """Take note of an object that a guard has settled already."""
+def learned(o: Observer, value: Any, label: str) -> Any:
+    """Take note of an object that a guard has settled already; return it."""
     if o.known(value) is None and not is_atom(value):
         o.learn(value, o.match.constant(value), label, True)
     return value
 
 
 def _of_class(o: Observer, cls: type, name: str) -> Any:
-    if o.known(cls) is None:
+    known, meta = o.outer(cls), type(cls)
+    if known is None and o.known(cls) is None:
         o.outer(cls)
-    meta = type(cls)
-    if (
-        is_a(cls, enum.EnumMeta)
-        and static(cls, name)[0] is not None
-        and is_a(getattr(cls, name), enum.Enum)
-    ):
-        return getattr(cls, name)
+    native = functools.partial(getattr, cls, name)
     owner, member = static(cls, name)
+    if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):
+        return learned(o, native(), name)
     above, data = static(meta, name)
     if above is not None and static(type(data), "__set__")[0] is not None:
         if above is not type:
             o.refuse(f"it reads {name} of a class of {meta.__name__}")
-        return o.child(cls, getattr(cls, name), f".{name}", f".{name}")
-    if owner is None:
-        if above is None:
-            o.match.require(
-                f"not hasattr({_of(o, cls, '')}, {name!r})", f"`{cls.__name__}.{name}` is there now"
-            )
-            return getattr(cls, name)
+        return o.child(cls, native(), f".{name}", f".{name}")
+    if owner is not None:
+        if known is not None and type(member) not in (MethodDescriptorType, WrapperDescriptorType):
+            require_member(o, cls, owner, name, member)
+        return _got(o, MISSING, cls, name, member, native)
+    c = o.match.constant
+    absent = f"not any({name!r} in m.__dict__ for m in {c(cls)}.__mro__)"
+    label = f"`{cls.__name__}.{name}` is there now"
+    if above is not None:
+        o.match.require(absent, label)
         if type(data) is FunctionType:
-            return o.local(MethodType(_learned(o, data, name), cls))
-        return o.local(getattr(cls, name))
-    known = o.outer(cls)
-    if type(member) is classmethod:
-        if known is not None:
-            _require_member(o, cls, owner, name, member)
-        return o.local(MethodType(_learned(o, member.__func__, name), cls))
-    if type(member) in (MethodDescriptorType, WrapperDescriptorType):
-        return getattr(cls, name)
-    found = getattr(cls, name) if type(member) is not property else member
-    return o.child(cls, found, f".{name}", f".{name}")
+            require_member(o, meta, above, name, data)
+        return _got(o, cls, meta, name, data, native)
+    if type(static(meta, "__getattr__")[1]) is FunctionType:
+        o.match.require(absent, label)
+        return o.call(learned(o, method(o, cls, "__getattr__"), "__getattr__"), cls, name)
+    o.match.require(f"not hasattr({c(cls)}, {name!r})", label)
+    return native()  # which raises
 
 
 def _of_super(o: Observer, value: Any, name: str) -> Any:
     here, self, start = value.__thisclass__, value.__self__, value.__self_class__
+    native = functools.partial(getattr, value, name)
     mro = _mro(start)
     o.match.require(
         f"{o.match.constant(start)}.__mro__ is {o.match.constant(mro)}", "the bases of a class"
     )
-    _learned(o, start, start.__name__)
+    learned(o, start, start.__name__)
     for cls in mro[mro.index(here) + 1 :]:
-        members = _members(cls)
-        if name not in members:
-            continue
-        member = members[name]
-        if type(member) is FunctionType:
-            _require_member(o, cls, cls, name, member)
-            _learned(o, member, name)
-            return (
-                o.local(MethodType(member, self))
-                if not (is_a(self, type) and self is start and name == "__new__")
-                else member
-            )
-        if type(member) is classmethod:
-            return o.local(MethodType(_learned(o, member.__func__, name), start))
-        if type(member) is staticmethod:
-            return _learned(o, member.__func__, name)
-        if type(member) is property and member.fget is not None:
-            return o.call(_learned(o, member.fget, name), self)
-        if type(member) in (MethodDescriptorType, WrapperDescriptorType):
-            return o.local(getattr(value, name))
-        if static(type(member), "__get__")[0] is not None and not is_a(member, type):
-            o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}, by super()")
-            return getattr(value, name)
-        return o.read(member, f"{o.match.constant(cls)}.{name}", f"{cls.__name__}.{name}", True)
-    return getattr(value, name)
+        if name in _members(cls):
+            member = _members(cls)[name]
+            if o.known(cls) is None:
+                learned(o, cls, cls.__name__)
+            require_member(o, cls, cls, name, member)
+            if type(member) is classmethod:
+                cls = start
+            return _got(o, self, cls, name, member, native)
+    return native()
 
 
 # --- Tensors --------------------------------------------------------------------------------------
@@ -434,10 +447,8 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
         if name in _UNSETTLED:
             o.refuse(f"it looks at {name} of a tensor")
             return getattr(tensor, name)
-        if type(member) is property:
-            _require_member(o, kind, owner, name, member)
-            return o.call(_learned(o, member.fget, name), tensor)
-        return _bound(o, tensor, kind, owner, name, member)
+        require_member(o, kind, owner, name, member)
+        return _got(o, tensor, kind, name, member, functools.partial(getattr, tensor, name))
     if name not in _SETTLED:
         o.refuse(f"it looks at {name} of a tensor")
     return o.local(getattr(tensor, name))
@@ -463,8 +474,8 @@ def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
                 _set_in_module(o, value, name, new)
                 return
             class_of(o, value)
-            _require_member(o, kind, setter[0], "__setattr__", setter[1])  # type: ignore[arg-type]
-            o.call(_learned(o, setter[1], "__setattr__"), value, name, new)
+            require_member(o, kind, setter[0], "__setattr__", setter[1])  # type: ignore[arg-type]
+            o.call(learned(o, setter[1], "__setattr__"), value, name, new)
             return
         if (
             setter[0] is not object
@@ -500,14 +511,14 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     owner, member = static(kind, name)
     if type(member) is property and member.fset is not None:
         class_of(o, value)
-        _require_member(o, kind, owner, name, member)  # type: ignore[arg-type]
-        o.call(_learned(o, member.fset, name), value, new)
+        require_member(o, kind, owner, name, member)  # type: ignore[arg-type]
+        o.call(learned(o, member.fset, name), value, new)
         return
     if owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
         setter = static(type(member), "__set__")
         if type(setter[1]) is FunctionType:
-            _learned(o, member, name)
-            o.call(_learned(o, setter[1], "__set__"), member, value, new)
+            learned(o, member, name)
+            o.call(learned(o, setter[1], "__set__"), member, value, new)
             return
     if o.outer(value) is not None:
         if is_a(value, (type, FunctionType)):
@@ -537,62 +548,75 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
 def item(o: Observer, value: Any, key: Any) -> Any:
     """Read an item."""
     value = original(o, value)
-
     kind = type(value)
-    if is_a(value, Tensor):
-        o.outer(value)
-        if not o.settled(key):
-            o.refuse(f"it indexes a tensor with {told(key)}")
-        return o.local(value[key])
-    if is_atom(value) or is_a(value, type) or kind.__module__ == "typing":
-        if not o.settled(key):
-            o.refuse(f"it indexes with {told(key)}")
-        return o.local(value[key])
-    if is_a(value, np.ndarray):
-        check_array(o, value)
-        o.settled(key)
-        return o.local(value[key])
     owner, getter = static(kind, "__getitem__")
-    base = next((b for b in CONTAINERS if owner is b), None)
-    if base is None and owner in (dict, list, tuple):
-        base = owner
-    if base in SEQUENCES:
-        if is_a(key, slice) or not is_atom(key):
-            o.contents(value)
-            if not is_atom(key):
-                o.refuse(f"it indexes with {told(key)}")
-            return o.local(value[key])
-        found = value[key] if _in(value, key) else MISSING
-        if found is MISSING:
-            o.contents(value)
-            return value[key]  # which raises
-        if (id(value), "item", key) in o.stores:
-            return found
-        return o.child(value, found, f"[{key!r}]", f"[{key!r}]")
-    if base in MAPPINGS or owner is dict:
-        check_key(o, key)
-        if o.refused:
-            return value[key]
-        known = o.outer(value)
-        if dict.__contains__(value, key):
-            found = dict.__getitem__(value, key)
-            if (id(value), "item", key) in o.stores:
-                o.settle_count(value, key, "item")
-                return found
-            return o.child(value, found, f"[{in_guards(o, key)}]", f"[{told(key)}]")
-        if known is not None:
-            o.match.require(
-                f"{in_guards(o, key)} not in {known.expression}",
-                f"`{known.label}[{told(key)}]` is there now",
-            )
-            if static(kind, "__missing__")[0] is not None:
-                o.refuse(f"it fills in {known.label}[{told(key)}]")
-        return value[key]
-    if type(getter) is FunctionType:
-        member = method(o, value, "__getitem__")
-        return o.call(_learned(o, member, "__getitem__"), value, key)
+    if owner in CONTAINERS:
+        return item_of(o, owner, value, key)
+    plain = is_a(value, (Tensor, np.ndarray, enum.EnumMeta))
+    if type(getter) is FunctionType and not plain:
+        return o.call(learned(o, method(o, value, "__getitem__"), "__getitem__"), value, key)
+    if plain or is_atom(value) or is_a(value, type) or kind.__module__ in ("typing", "types"):
+        if is_a(value, np.ndarray):
+            check_array(o, value)
+        elif is_a(value, Tensor):
+            o.outer(value)
+        if not o.settled(key):
+            o.refuse(f"it indexes {told(value)} with {told(key)}")
+        return o.local(value[key])
     o.refuse(f"it reads an item of {told(value)}")
     return value[key]
+
+
+def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
+    """Read an item as a built-in container does, whatever a subclass does."""
+    getter = base.__getitem__
+    if issubclass(base, dict):
+        if not has_key(o, value, key):
+            return _missing(o, value, key)
+    elif type(key) not in (int, bool) or not -base.__len__(value) <= key < base.__len__(value):
+        o.contents(value)
+        if not is_atom(key):
+            o.refuse(f"it indexes with {told(key)}")
+        return o.local(getter(value, key))
+    found = getter(value, key)
+    if (id(value), "item", key) in o.stores:
+        o.settle_count(value, key, "item")
+        return found
+    known, spelled = o.outer(value), in_guards(o, key)
+    if known is not None and static(type(value), "__getitem__")[0] not in CONTAINERS:
+        where = f"{o.match.constant(getter)}({known.expression}, {spelled})"
+        return o.read(found, where, f"{known.label}[{told(key)}]", known.held)
+    return o.child(value, found, f"[{spelled}]", f"[{told(key)}]")
+
+
+def _missing(o: Observer, value: Any, key: Any) -> Any:
+    """Read an item of a dict that is not there."""
+    _, filler = static(type(value), "__missing__")
+    if type(filler) is FunctionType:
+        return o.call(learned(o, method(o, value, "__missing__"), "__missing__"), value, key)
+    if filler is not MISSING:  # that of defaultdict
+        if o.outer(value) is not None:
+            o.refuse(f"it fills in {o.outer(value).label}[{told(key)}]")
+        elif value.default_factory is not None and not o.refused:
+            dict.__setitem__(value, key, o.plain(o.call(value.default_factory)))
+            return dict.__getitem__(value, key)
+    return dict.__getitem__(value, key) if filler is MISSING else value[key]
+
+
+def has_key(o: Observer, container: Any, key: Any) -> bool:
+    """Return whether a dict has a key; the guards know."""
+    check_key(o, key)
+    check_keys(o, container)
+    there = dict.__contains__(container, key)
+    known = o.outer(container)
+    if known is not None and not o.refused and (id(container), "item", key) not in o.stores:
+        e = known.expression
+        asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
+        if static(type(container), "__contains__")[0] in CONTAINERS:
+            o.match.require(asked + e, f"the keys of `{known.label}`")
+        else:
+            o.match.require(asked + f"dict.keys({e})", f"the keys of `{known.label}`")
+    return there
 
 
 def check_array(o: Observer, array: Any) -> None:
@@ -601,55 +625,61 @@ def check_array(o: Observer, array: Any) -> None:
         o.refuse("it looks at a NumPy array from outside")
 
 
-def _in(value: Any, key: Any) -> bool:
-    return type(key) in (int, bool) and -len(value) <= key < len(value)
-
-
 def in_guards(o: Observer, key: Any) -> str:
     """Return what gives a key in the guards."""
     known = o.known(key)
     if known is not None and known.expression is not None:
         return str(known.expression)
-    return repr(key) if type(key) is str else o.match.constant(key)
+    return repr(key) if type(key) in (str, int) else o.match.constant(key)
 
 
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     """Write an item."""
     value = original(o, value)
-
-    kind = type(value)
+    owner, setter = static(type(value), "__setitem__")
     if is_a(value, Tensor):
         o.outer(value)
         if not o.settled(key):
             o.refuse(f"it indexes a tensor with {told(key)}")
         value[key] = new
-        return
-    owner, setter = static(kind, "__setitem__")
-    if type(setter) is FunctionType:
-        o.call(_learned(o, method(o, value, "__setitem__"), "__setitem__"), value, key, new)
-        return
+    elif type(setter) is FunctionType:
+        o.call(learned(o, method(o, value, "__setitem__"), "__setitem__"), value, key, new)
+    else:
+        set_item_of(o, owner, value, key, new)
 
-    if not is_a(key, slice):
+
+def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
+    """Write an item as a built-in container does, whatever a subclass does."""
+    if is_a(key, slice):
+        if is_a(value, list):
+            new = o.local(list(o.iterate(new)))
+    elif base in CONTAINERS and issubclass(base, dict):
         check_key(o, key)
+        check_keys(o, value)
     if o.outer(value) is not None:
-        if owner in MAPPINGS and is_atom(key):
+        if base in MAPPINGS and is_atom(key):
             o.settle_count(value, key, "item")
             o.store(value, "item", key, dict.get(value, key, MISSING))
-        elif kind is list and _in(value, key):
+        elif type(value) is list and type(key) in (int, bool) and -len(value) <= key < len(value):
             o.store(value, "item", key % len(value), value[key])
         else:
             o.refuse(f"it changes {told(value)}")
-    value[key] = new
+    if base in CONTAINERS and not o.refused:
+        base.__setitem__(value, key, new)
+    else:
+        value[key] = new
 
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item."""
     value = original(o, value)
-
     owner, deleter = static(type(value), "__delitem__")
     if type(deleter) is FunctionType:
-        o.call(_learned(o, method(o, value, "__delitem__"), "__delitem__"), value, key)
+        o.call(learned(o, method(o, value, "__delitem__"), "__delitem__"), value, key)
         return
+    if owner in MAPPINGS:
+        check_key(o, key)
+        check_keys(o, value)
     if o.outer(value) is not None:
         if owner in MAPPINGS and is_atom(key) and dict.__contains__(value, key):
             o.store(value, "item", key, dict.__getitem__(value, key))
@@ -658,19 +688,65 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
     del value[key]
 
 
+# --- Hashing --------------------------------------------------------------------------------------
+
+
+def has_code(kind: type, *names: str) -> bool:
+    """Return whether a class answers to some special methods with Python code that is a user's."""
+    found = [static(kind, name) for name in names or _READING]
+    return any(
+        type(member) is FunctionType
+        and str(owner.__module__).partition(".")[0] not in ("oneflow_lite", "enum")
+        for owner, member in found
+    )
+
+
+_READING = ("__iter__", "__len__", "__getitem__", "__contains__", "keys", "__reversed__")
+
+
+def is_plain_class(value: Any) -> bool:
+    """Return whether a class is made by none but the metaclasses that Python comes with."""
+    return type(value) in (type, abc.ABCMeta, enum.EnumMeta) or not has_code(
+        type(value), "__eq__", "__hash__", "__repr__", "__str__", "__bool__", "__len__", "__iter__",
+        "__lt__", "__gt__",
+    )  # fmt: skip
+
+
+def is_made_by_code(cls: type) -> bool:
+    """Return whether users' code ran, as nobody saw, when a class was made."""
+    bases = [static(base, "__init_subclass__")[1] for base in _mro(cls)[1:2]]
+    return (
+        type(cls) not in (type, abc.ABCMeta)
+        or any(type(getattr(each, "__func__", None)) is FunctionType for each in bases)
+        or any(has_code(type(each), "__set_name__") for each in _members(cls).values())
+    )
+
+
 def check_key(o: Observer, key: Any) -> None:
     """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
-    if is_atom(key) or is_a(key, (Tensor, type, Module)):
+    if is_atom(key):
         return
     if type(key) in (tuple, frozenset):
         for each in key:
             check_key(o, each)
             _check_key_stays(o, each)
         return
-    _check_key_stays(o, key)
-    _, member = static(type(key), "__hash__")
-    if type(member) is FunctionType and type(key).__module__.partition(".")[0] != "oneflow_lite":
+    if not is_a(key, (Tensor, type, Module)):
+        _check_key_stays(o, key)
+    if has_code(type(key), "__hash__", "__eq__"):
         o.refuse(f"it hashes {told(key)}")
+
+
+def check_keys(o: Observer, container: Any) -> None:
+    """Refuse a container with keys that C code compares by a user's code."""
+    base = next(b for b in KINDS if is_a(container, b))
+    keys = [key for key in base.__iter__(container) if type(key) not in ATOMS]
+    for kind in {type(key) for key in keys} - {tuple, frozenset}:
+        if has_code(kind, "__eq__", "__hash__"):
+            o.refuse(f"it compares keys of {told(container)}")
+    for key in keys:
+        if type(key) in (tuple, frozenset):
+            check_key(o, key)
 
 
 def _check_key_stays(o: Observer, key: Any) -> None:

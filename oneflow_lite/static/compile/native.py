@@ -27,6 +27,13 @@ CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
 
 
+def without_own(names: dict[str, Any]) -> dict[str, Any]:
+    """Take what rewriting added out of a function's local names."""
+    for key in [key for key in names if key.startswith(OWN_NAMES)]:
+        del names[key]
+    return names
+
+
 class Native:
     """A recorder that observes nothing: each method does what CPython does in its place."""
 
@@ -110,10 +117,9 @@ class Native:
     def frame_call(self, name: str, result: Any) -> Any:
         """What `super()`, `locals()`, `eval(…)` … gave."""
         if name in ("locals", "vars"):
-            for key in [key for key in result if key.startswith(OWN_NAMES)]:
-                del result[key]
-        elif name == "dir":
-            result = [key for key in result if not key.startswith(OWN_NAMES)]
+            return without_own(result)
+        if name == "dir":
+            return [key for key in result if not key.startswith(OWN_NAMES)]
         return result
 
     # -- operators and decisions ------------------------------------------------------------------
@@ -156,6 +162,10 @@ class Native:
 
     def made(self, value: Any) -> Any:
         """What a display, comprehension, generator expression, lambda or inner `def` made."""
+        return value
+
+    def plain(self, value: Any) -> Any:
+        """What a generator yields."""
         return value
 
     def key(self, value: Any) -> Any:
@@ -212,18 +222,13 @@ class Native:
         """An operand of a chained comparison, the operator before it, what decides the result."""
         return Link(self, value, symbol, way)
 
-    def target(self, method: str, *first: Any) -> "Target":
-        """The rest of a method of the recorder, called or assigned to as an item by CPython."""
-        return Target(getattr(self, method), *first)
+    def rest(self, method: str, *first: Any) -> Callable[..., Any]:
+        """A method of the recorder that was given its first arguments, as a decorator."""
+        return functools.partial(getattr(self, method), *first)
 
-    def bind_global(self, site: FunctionType, name: str, value: Any) -> None:
-        """`name = value` of a global name."""
-        dict.__setitem__(site.__globals__, name, self.store_global(site, name, value))
-
-    def bind_free(self, site: FunctionType, name: str, value: Any) -> None:
-        """`name = value` of a variable of a function around `site`."""
-        cell = (site.__closure__ or ())[site.__code__.co_freevars.index(name)]
-        cell.cell_contents = self.store_free(site, name, value)
+    def put(self, value: Any, what: str, owner: Any, key: Any) -> None:
+        """`owner.key = value` or `owner[key] = value`; CPython looks at the value first."""
+        getattr(self, f"set_{what}")(owner, key, value)
 
     def last(self, *values: Any) -> Any:
         """The body of a lambda, after what its starred parameters took was told."""
@@ -250,13 +255,6 @@ class Caller(functools.partial[Any]):
 
 
 _arguments = functools.partial.args.__get__
-
-
-class Target(functools.partial[None]):
-    """What stores a value when CPython stores an item: a method of the recorder."""
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self(key, value)
 
 
 class Decided:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
-    GeneratorType,
     GenericAlias,
     MethodType,
     ModuleType,
@@ -44,10 +43,12 @@ from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
+    KINDS,
     MAPPINGS,
     MISSING,
     SEQUENCES,
-    SETS,
+    STREAMS,
+    VIEWS,
     is_a,
     is_atom,
     told,
@@ -59,17 +60,8 @@ from oneflow_lite.tensor import Tensor
 
 # What a name or an argument stands for is one object, whatever it holds.
 _BY_IDENTITY = (Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType)
-_ITERATORS: set[type] = {
-    *map(type, [
-        iter([]), iter(()), iter({}), iter({}.items()), iter({}.values()), iter(set()), iter(""),
-        iter(range(0)), reversed([]), reversed({}), iter(range(1 << 70)), zip(), enumerate([]),
-        map(abs, ()), filter(None, ()), OrderedDict().keys(),
-        OrderedDict().values(), OrderedDict().items(), iter(OrderedDict()),
-        iter(OrderedDict().items()), {}.keys(), {}.values(), {}.items(), iter(b""),
-    ]),
-    GeneratorType,
-}  # fmt: skip
 _NUMBERS = (int, float, np.float64, np.float32, np.int64)
+_TOLD = ("__eq__", "__hash__", "__str__", "__repr__")
 _UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
@@ -193,7 +185,6 @@ class Observer(Native):
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
         self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any, int]], Any, str]] = {}
         self.reads_gradients = False
-        self.catches = False
         self.ended = False
         self.after_call = False
         self.user_calls = 0  # of hooks and gradient rules
@@ -201,6 +192,7 @@ class Observer(Native):
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
         self._entered: dict[int, Callable[..., Any]] = {}
+        self._closures: list[Any] = []
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
 
     # Ints among the arguments
@@ -208,7 +200,7 @@ class Observer(Native):
     def plain(self, value: Any) -> Any:
         """Return a value as it is: what it was computed from is guarded now."""
         if type(value) is Symbol:
-            if not self.ended:
+            if not self.refused:
                 self.match.same(value.expression, int(value), value.expression)
             return int(value)
         if type(value) is slice:
@@ -220,6 +212,8 @@ class Observer(Native):
 
     def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
         """Return what an operator gives of two ints one of which is a Symbol, else MISSING."""
+        if self.refused:
+            return MISSING
         sides = []
         for side in (left, right):
             if type(side) is Symbol:
@@ -247,12 +241,23 @@ class Observer(Native):
     def end(self) -> None:
         """Let go of everything; what still calls the rewritten functions runs natively."""
         self.ended = True
+        self._settle_closures()
         for content in (
             self._known, self._entered, self._originals, self.states, self.stores, self.counted,
             self.read_out, self.optimizers,
         ):  # fmt: skip
             content.clear()
         del self.match, self.recorder
+
+    def _settle_closures(self) -> None:
+        """Have functions that the call made hold plain ints: others may call them from now on."""
+        for function in self._closures:
+            for cell in function.__closure__ or ():
+                with suppress(ValueError):  # an empty one
+                    cell.cell_contents = self.plain(cell.cell_contents)
+            function.__defaults__ = self.plain(function.__defaults__)
+            function.__kwdefaults__ = self.made(function.__kwdefaults__)
+        self._closures.clear()
 
     def refuse(self, reason: str) -> None:
         """End the recording.
@@ -264,6 +269,7 @@ class Observer(Native):
             self.recorder.stopped = f"its backward pass does more than compute: {reason}"
             raise NotReplayable(self.recorder.stopped)
         self.recorder.stop(reason)
+        self._settle_closures()
 
     def known(self, value: Any) -> Known | None:
         """Return what is known of an object; None for a stranger."""
@@ -383,13 +389,13 @@ class Observer(Native):
             self.match.tensors.append(tensor)
             self.match.feed_names.append(expression)
             self._require_layout(tensor, expression, label)
-        self.recorder.know(Source(tensor, "tensor"), tensor._data, state.edge)
+        self.recorder.know(Source(tensor, ""), tensor._data, state.edge)
         if not held:
             desc = describe(f"argument_{position}", tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
-            self.recorder.know(Source(tensor, "grad"), state.grad._data, None)
+            self.recorder.know(Source(tensor, ".grad"), state.grad._data, None)
 
     def hand_out(self, holder: Any) -> None:
         """Have an object in the arguments given to replays, which write to it."""
@@ -471,68 +477,100 @@ class Observer(Native):
             self.local(value)
         return value
 
+    def guard_length(self, value: Any, base: Any) -> None:
+        """Guard how many elements there are in a container."""
+        known = self.outer(value)
+        if known is not None and not is_a(value, Tensor):
+            plain = f"len({known.expression})"
+            if lookup.static(type(value), "__len__")[0] is not base:
+                plain = f"{self.match.constant(base)}.__len__({known.expression})"
+            count = base.__len__(value)
+            self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
+
     def contents(self, container: Any) -> None:
         """Read all that a container holds: what is in one that the call made, the call knows."""
-        known = self.outer(container)
-        if known is None and type(container) in CONTAINERS and not self.refused:
-            for value in container.values() if is_a(container, dict) else container:
-                self.local(value)
-        if known is None or self.refused:
+        known, kind = self.outer(container), type(container)
+        base = next((b for b in KINDS if issubclass(kind, b)), None)
+        if self.refused:
             return
-        kind, e, label = type(container), known.expression, known.label
-        base = next((b for b in (*SEQUENCES, dict, *SETS) if issubclass(kind, b)), None)
+        if known is None:
+            if base is not None:
+                table = issubclass(base, dict)
+                elements = base.values(container) if table else base.__iter__(container)
+                for value in list(elements):
+                    self.local(value)
+            return
+        e, label, held = known.expression, known.label, known.held
         constant, require = self.match.constant, self.match.require
-        if base in SEQUENCES:
-            require(f"len({e}) == {len(container)}", f"the length of `{label}`")
-            for i, value in enumerate(base.__iter__(container)):
-                self.read(value, f"{e}[{i}]", f"{label}[{i}]", known.held)
-        elif base is not None:
-            keys = tuple(base.__iter__(container))
-            if is_atom(keys):
-                require(f"same(tuple({e}), {constant(keys)})", f"the keys of `{label}`")
-            else:
-                require(f"len({e}) == {len(keys)}", f"the length of `{label}`")
-                listed = self.match.bind(f"[*{e}]")
-                for i, key in enumerate(keys):
-                    self.read(key, f"{listed}[{i}]", f"a key of {label}", known.held)
-            if base is dict:
-                for key in keys:
-                    value = dict.__getitem__(container, key)
-                    where = repr(key) if type(key) is str else constant(key)
-                    if is_atom(key) or known.held:
-                        self.read(value, f"{e}[{where}]", f"{label}[{told(key)}]", known.held)
-                    else:
-                        self.refuse(f"{label} has keys that differ from call to call")
-        else:
+        if base is None:
             self.refuse(f"it goes through {label}, {told(container)}")
+            return
+        if issubclass(base, dict):
+            lookup.check_keys(self, container)
+        at, listed = f"{e}[%s]", f"(*{e},)"
+        if lookup.has_code(kind):  # which is another way to its elements
+            at, listed = (
+                f"{constant(base.__getitem__)}({e}, %s)",
+                f"(*{constant(base)}.__iter__({e}),)",
+            )
+        keys = tuple(base.__iter__(container))
+        if base in SEQUENCES:
+            self.guard_length(container, base)
+            for i, value in enumerate(keys):
+                self.read(value, at % i, f"{label}[{i}]", held)
+            return
+        if is_atom(keys):
+            require(f"same({listed}, {constant(keys)})", f"the keys of `{label}`")
+        else:
+            self.guard_length(container, base)
+            name = self.match.bind(listed)
+            for i, key in enumerate(keys):
+                self.read(key, f"{name}[{i}]", f"a key of {label}", held)
+        for key in keys if issubclass(base, dict) else ():
+            if not is_atom(key) and not held:
+                self.refuse(f"{label} has keys that differ from call to call")
+                return
+            where = repr(key) if type(key) is str else constant(key)
+            value = dict.__getitem__(container, key)
+            self.read(value, at % where, f"{label}[{told(key)}]", held)
 
     def settled(self, value: Any, seen: set[int] | None = None) -> bool:
         """Read a value through and through; return whether no code of a user's is in it."""
         if self.read_out:
             self.look_at(value)
-        if is_atom(value) or is_a(value, (Tensor, type)):
-            if is_a(value, Tensor):
-                self.outer(value)
+        if is_atom(value):
             return True
+        kind = type(value)
         seen = set() if seen is None else seen
         if id(value) in seen:
             return True
         seen.add(id(value))
-        kind = type(value)
-        if kind in CONTAINERS or lookup.is_namedtuple(kind):
-            self.contents(value)
-            if kind in MAPPINGS:
-                return all([self.settled(v, seen) for pair in value.items() for v in pair])
-            return all([self.settled(v, seen) for v in value])
-        if kind in (slice, range):
-            parts = (value.start, value.stop, value.step)
-            return all([self.settled(v, seen) for v in parts])
-        if kind in _ITERATORS or is_a(value, (np.ndarray, BaseException)):
-            return self.outer(value) is None
-        if kind in (FunctionType, MethodType, GenericAlias, UnionType):
+        if is_a(value, Tensor):
             self.outer(value)
             return True
-        return type(value).__module__.startswith("itertools") and self.outer(value) is None
+        if kind in (slice, range):
+            parts = [value.start, value.stop, value.step]
+        elif kind in CONTAINERS or kind in VIEWS or lookup.is_namedtuple(kind):
+            if kind in VIEWS:
+                if self.outer(value) is not None:
+                    return False
+            else:
+                self.contents(value)
+            parts = list(value)
+            if kind in MAPPINGS:
+                parts += value.values()
+        elif is_a(value, BaseException):
+            parts = list(value.args)
+            if self.outer(value) is not None or lookup.has_code(kind, *_TOLD):
+                return False
+        elif is_a(value, type):
+            return lookup.is_plain_class(value)
+        elif kind in (FunctionType, MethodType, GenericAlias, UnionType):
+            self.outer(value)
+            return True
+        else:
+            return (kind in STREAMS or is_a(value, np.ndarray)) and self.outer(value) is None
+        return all([self.settled(part, seen) for part in parts])
 
     # Names
 
@@ -722,7 +760,7 @@ class Observer(Native):
         if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
             args = tuple([self.plain(a) for a in args])
             kwargs = {k: self.plain(v) for k, v in kwargs.items()}
-        if self.refused:
+        if self.refused and not any(function is each for each in calls.OF_FRAMES):
             return function(*args, **kwargs)
         return calls.call(self, function, args, kwargs)
 
@@ -746,10 +784,11 @@ class Observer(Native):
             self._known.setdefault(id(found), Known(found))
         return found
 
-    def callback(self, function: Any, held: bool = False) -> Any:
-        """Return what a trusted leaf may call in the place of a user's function.
+    def callback(self, function: Any, held: bool = False, reads: bool = False) -> Any:
+        """Return what code that is not observed may call in the place of a user's function.
 
-        `held` says that guards of another kind know it, as they know the hooks of tensors.
+        `held` says that guards of another kind know it, as they know the hooks of tensors; `reads`
+        that what it returns is read there.
         """
         if held and self.known(function) is None:
             self.learn(function, self.match.constant(function), told(function), True)
@@ -760,7 +799,10 @@ class Observer(Native):
             self.user_calls += 1
             for value in (*args, *kwargs.values()):
                 self.local(value)
-            return self.call(function, *args, **kwargs)
+            found = self.plain(self.call(function, *args, **kwargs))
+            if reads and not self.refused and not self.settled(found):
+                self.refuse(f"{told(found)} is read where it cannot be observed")
+            return found
 
         return run
 
@@ -836,7 +878,7 @@ class Observer(Native):
         operand = self.plain(operand)
         self.look_at(operand)
         if not self.refused and not self.settled(operand):
-            return calls.special(self, operand, calls.UNARY[symbol])
+            return calls.special(self, operand, calls.SPECIAL_UNARY[symbol])
         return self.local(super().unary(symbol, operand))
 
     def compare(self, symbol: str, left: Any, right: Any) -> Any:
@@ -891,6 +933,12 @@ class Observer(Native):
         """Take note of a value that the code has made."""
         if type(value) is tuple:
             value = self.plain(value)
+        elif type(value) is FunctionType:
+            self._closures.append(value)
+            if self.refused:
+                self._settle_closures()
+        elif is_a(value, type) and not self.refused and lookup.is_made_by_code(value):
+            self.refuse("it has a class statement that runs code when the class is made")
         elif type(value) is list and Symbol in map(type, value):
             value[:] = map(self.plain, value)
         elif type(value) is dict and Symbol in map(type, value.values()):
@@ -931,7 +979,6 @@ class Observer(Native):
 
     def caught(self, site: FunctionType, error: BaseException) -> None:
         """Handle an exception."""
-        self.catches = True
         if is_a(error, _UNEXPLAINED):
             self.refuse(f"it handles {type(error).__name__}")
         self.local(error)

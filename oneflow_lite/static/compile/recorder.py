@@ -36,17 +36,17 @@ class Source:
     """Where an array from outside is found again: in a tensor, or in its gradient."""
 
     tensor: Tensor
-    kind: str  # "tensor" or "grad"
+    place: str  # "" or ".grad"
 
     @property
     def is_there(self) -> bool:
         """Whether the tensor, or its gradient, exists now."""
-        return self.kind == "tensor" or self.tensor.grad is not None
+        return not self.place or self.tensor.grad is not None
 
     @property
     def array(self) -> Any:
         """The array that is there now."""
-        if self.kind == "tensor":
+        if not self.place:
             return self.tensor._data
         grad = self.tensor.grad
         assert grad is not None  # a guard has seen to it
@@ -82,6 +82,8 @@ class RecordingInterpreter(Interpreter):
         What each step of an optimizer took for its options.
     needs : dict of int to tuple of bool
         By the identity of an OpDesc, which inputs carried a gradient.
+    roots : dict of str to str
+        As `memory_roots` would find them.
     unrepeatable : str or None
         Why dispatching the ops once more would not give the graph that the call had.
     calls : int
@@ -112,7 +114,7 @@ class RecordingInterpreter(Interpreter):
         self.calls = 0
         self._settled: int | None = None
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
-        self._roots: dict[str, str] = {}
+        self.roots: dict[str, str] = {}
         self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
         self._edges: dict[str, Any] = {}  # of tensors from outside
         self._written: tuple[OpDesc, Tensor, Any] | None = None  # last, under no_grad
@@ -200,7 +202,7 @@ class RecordingInterpreter(Interpreter):
         """Note which inputs carried a gradient, and whether recorded ops alone say why."""
         if self._written is not None:
             self.note_write()
-        roots, viewed = self._roots, desc.viewed
+        roots, viewed = self.roots, desc.viewed
         grad_enabled = local.state.grad_enabled
         needs = [x is not None and x._edge is not None and grad_enabled for x in inputs]
         for x, name, needed in zip(inputs, names, needs, strict=True):
@@ -242,7 +244,7 @@ class RecordingInterpreter(Interpreter):
             if x._edge is not edge:
                 self.needs[id(desc)] = (True, True)
                 self.took_history.add(id(desc))
-                self._in_graph.update(self._roots[name] for name in desc.written)
+                self._in_graph.update(self.roots[name] for name in desc.written)
                 if x._edge is not None and (name := self.find(x._data)) is not None:
                     self.note_place(name, x._edge)
 
@@ -251,7 +253,7 @@ class RecordingInterpreter(Interpreter):
 
         What was detached is the same variable; once it is written it may have a place of its own.
         """
-        writes = self._writes[self._roots.get(name, name)]
+        writes = self._writes[self.roots.get(name, name)]
         place, then = self._places.get(name, (edge, writes))
         if then == writes and not self._is_same_place(name, place, edge):
             self.unrepeatable = "writes to what it detached, and uses both"
@@ -339,7 +341,7 @@ class RecordingInterpreter(Interpreter):
             return name
         source = self._outside.get(id(array))
         if source is not None:
-            name = self.program.unique_name(source.kind)
+            name = self.program.unique_name("grad" if source.place else "tensor")
             self.externals[name] = source
             desc = describe(name, tensor, persistable=True)
         else:

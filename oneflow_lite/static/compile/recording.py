@@ -13,32 +13,27 @@ import attrs
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import (
-    NO_EDGE,
     Edge,
     FunctionNode,
-    make_node,
-    tensor_info,
 )
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
-from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, Differentiated
+from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, FreedGradFunction
+from oneflow_lite.static.compile.finish import Finish, NodeOf
 from oneflow_lite.static.compile.memory import MemoryClasses
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
-from oneflow_lite.static.compile.recovery import Recovery, Written, written_tensor
-from oneflow_lite.static.compile.results import Finish, Join, NotReplayable, Results, Store
-from oneflow_lite.static.compile.stages import Stage, stages_of
+from oneflow_lite.static.compile.recovery import Recovery
+from oneflow_lite.static.compile.results import NotReplayable, Results, Store, Written
+from oneflow_lite.static.compile.stages import stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.straight_line import StraightLine
-from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
-_NEVER_WRITTEN = Storage()  # of what only a node holds
 judge: Any = None  # of the tests: while it is there, it runs the plain function beside each call
 
 
@@ -52,7 +47,7 @@ class Recording:
     observer : Observer
         After the call.
     arguments : object
-        With `tensors`, `match` and `why`: which calls it is for.
+        With `tensors` and `match`: which calls it is for.
     value : object
         What the call returned.
     stores : sequence of Store
@@ -105,27 +100,19 @@ class Recording:
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
         results = Results(observer, arguments.tensors, states, value, stores)
-        used_grads = [s.tensor for s in recorder.externals.values() if s.kind == "grad"]
-        # An argument to whose gradient is added has to be the same tensor at every call.
-        self.pinned = [
-            (i, t) for i, t in enumerate(arguments.tensors) if any(t is u for u in used_grads)
-        ]
-        pinned = {id(tensor) for _, tensor in self.pinned}
-        outside += [state for state in states if id(state.tensor) in pinned]
+        used_grads = [s.tensor for s in recorder.externals.values() if s.place]
+        before = {id(state.tensor): state for state in states}
+        met = [before[id(tensor)] for tensor in arguments.tensors]
+        outside += _pinned(met, used_grads)
+        _require(observer.match, met, used_grads, grads_matter, recorder.took_gradients)
         self.outside = OutsideTensors(
             [*outside, *_states_of(late, outside)], used_grads, grads_matter
         )
-        before = {id(state.tensor): state for state in states}
-        met = [(i, before[id(t)]) for i, t in enumerate(arguments.tensors)]
-        self.grads_given = [(i, state.grad is None) for i, state in met if grads_matter]
-        self.hooks_given = [
-            (i, s.hooks) for i, s in met if recorder.took_gradients and s.edge is not None
-        ]
-        self.versions = _versions(arguments.tensors, states, late)
-        arrays = [state.data for _, state in met]
-        self._take_inputs(recorder, arguments, arrays, states)
-        self._differentiate(name, recorder, results, states)
-        self._plan(recorder, results)
+        arrays = [state.data for state in met]
+        self._take_feeds(recorder, arrays)
+        self.written = _written(recorder, results, arrays, states, late)
+        nodes = self._differentiate(name, recorder, results, states)
+        self._plan(recorder, results, nodes)
         written = self.core.written
         self.externals = [recorder.arrays[name] for name in self.core.external_names]
         self.memory = MemoryClasses(
@@ -137,23 +124,16 @@ class Recording:
             [i for i, name in enumerate(self.core.external_names) if name in written],
         )
         self.recovery: Recovery | None = None
-        changes = (self.callbacks, results.effects, self.versions, written)
+        changes = (self.callbacks, results.effects, self.written, written)
         if has_handlers or recorder.switches or any(changes):
-            writes = _writes(recorder, arguments.tensors, arrays, self.versions)
-            self.recovery = Recovery(self.core, settled, calls, writes, self._ending)
+            self.recovery = Recovery(self.core, settled, calls, self.written, self.ending)
+        self.outside.let_go()
         if all([source.is_there for source in self.sources]):
             self._bind()
 
     # What goes in
 
-    def _take_inputs(
-        self,
-        recorder: RecordingInterpreter,
-        arguments: Any,
-        arrays: Sequence[Any],
-        states: Sequence[TensorState],
-    ) -> None:
-        """Find the feeds, the captured tensors, and which of them have a place in the graph."""
+    def _take_feeds(self, recorder: RecordingInterpreter, arrays: Sequence[Any]) -> None:
         feeds: dict[str, int] = {}
         for position, array in enumerate(arrays):
             name = recorder.find(array)
@@ -161,22 +141,23 @@ class Recording:
             feeds.setdefault(name, position)
         self.feeds = list(feeds)
         self.feed_positions = list(feeds.values())
-        self.external_sources = recorder.externals
+
+    def _places(
+        self, recorder: RecordingInterpreter, results: Results, states: Sequence[TensorState]
+    ) -> dict[str, tuple[Edge, str]]:
+        """Find which variables have a place in the graph, and what gives the tensors."""
         used = {name for op in recorder.block.ops for name in op.reads}
-        edges: dict[str, Edge] = {}
-        self.places: list[tuple[int, Tensor | None]] = []
+        places: dict[str, tuple[Edge, str]] = {}
         for state in states:
             found = recorder.find(state.tensor._data)
             if found is None or found not in used or state.edge is None:
                 continue
-            if found in edges:
-                if edges[found] is not state.edge:
+            if found in places:
+                if places[found][0] is not state.edge:
                     raise NotReplayable("two tensors around one array require a gradient each")
                 continue
-            edges[found] = state.edge
-            position = next((i for i, t in enumerate(arguments.tensors) if t is state.tensor), -1)
-            self.places.append((position, None if position >= 0 else state.tensor))
-        self.differentiable = edges
+            places[found] = state.edge, results.place(state.tensor)
+        return places
 
     def _differentiate(
         self,
@@ -184,135 +165,115 @@ class Recording:
         recorder: RecordingInterpreter,
         results: Results,
         states: Sequence[TensorState],
-    ) -> None:
+    ) -> list[NodeOf]:
         """Record the backward pass of the tensors that were returned."""
+        places = self._places(recorder, results, states)
         made = results.differentiable
-        self.parts: list[_Part] = []
-        self.freed: list[int] = []
-        self.freed_function = CompiledGradFunction(name, None)
         if not made:
-            return
+            return []
         if any(entry.place == "leaf" for entry in results.entries):
             raise NotReplayable("it returned a new leaf beside what may have come from it")
-        edges = list(self.differentiable.values())
-        alive = [y for y in made if not self._is_freed(y, edges)]
-        released = [y for y in made if not any(y is z for z in alive)]
-        self.freed = [results.position(y) for y in released]
-        if not edges:
+        if not places:
             raise NotReplayable("it returned what requires a gradient because of an inner leaf")
+        edges = [edge for edge, _ in places.values()]
+        owners = [owner for _, owner in places.values()]
+        freed = [y for y in made if _is_freed(y, edges)]
+        alive = [y for y in made if not any(y is z for z in freed)]
         keeper = self._keepers(recorder, results)
         visited: dict[FunctionNode, bool] = {}
         outside = {id(s.tensor.autograd_meta) for s in states if s.tensor.is_leaf}
-        for stage in stages_of(results, alive, edges, outside):
-            outputs = [results.entries[i].tensor for i in stage.outputs]
-            before = [results.entries[i].tensor for i in stage.before]
-            names = [recorder.name_of(y) for y in before]
-            inputs = [*self.differentiable, *names]
-            if len(set(inputs)) < len(inputs):
+        nodes = []
+        for outputs, before in stages_of(results, alive, edges, outside):
+            sources = [results.entries[i].tensor for i in before]
+            given = {recorder.name_of(y): f"y{i}" for i, y in zip(before, sources, strict=True)}
+            inputs = dict(places)
+            for (found, owner), y in zip(given.items(), sources, strict=False):
+                assert y._edge is not None
+                inputs[found] = y._edge, owner
+            if len(inputs) < len(places) + len(before):
                 raise NotReplayable("it returned two tensors around one piece of memory")
-            places = [*edges, *[y._edge for y in before if y._edge is not None]]
             try:
-                found = Differentiated(recorder, outputs, inputs, places, names, visited, self.mode)
+                function = CompiledGradFunction(
+                    name,
+                    recorder,
+                    [results.entries[i].tensor for i in outputs],
+                    {found: edge for found, (edge, _) in inputs.items()},
+                    given,
+                    visited,
+                    self.mode,
+                )
             except FlowError as error:
                 kind = type(error).__name__
                 raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
-            given = dict(zip(names, stage.before, strict=True))
             saved = [
-                (name, given.get(name, keeper(name)), name in given)
-                for name in (*found.saved, *found.again)
+                (n, (given[n], True) if n in given else keeper(n))
+                for n in (*function.saved, *function.again)
             ]
-            function = CompiledGradFunction(name, found)
-            self.parts.append(_Part(stage, function, found.used, saved))
+            used = [[*inputs.values()][i][1] for i in function.used]
+            device = results.entries[outputs[0]].tensor.device
+            nodes.append(NodeOf(function, outputs, used, saved, device))
         if recorder.stopped is not None:
             raise NotReplayable(recorder.stopped)
         if recorder.unknown:
             raise NotReplayable("its backward pass uses memory that the recording has not seen")
+        released = FreedGradFunction(name)
+        return nodes + [
+            NodeOf(released, (results.position(y),), owners, None, y.device) for y in freed
+        ]
 
     def _keepers(
         self, recorder: RecordingInterpreter, results: Results
-    ) -> Callable[[str], str | int | None]:
+    ) -> Callable[[str], tuple[str | None, bool]]:
         """Return a function that finds who else holds the memory of a variable.
 
-        It answers with the name of a feed or captured tensor, with the position of a result, or
-        with None when nobody can write there.
+        It answers with what gives the tensor, None when nobody can write there, and with whether
+        the tensor is the variable itself.
         """
-        roots = memory_roots(recorder.block.ops)
-        made: dict[str, int] = {}
+        roots = recorder.roots
+        holders: dict[str, str] = {}
         for position, entry in enumerate(results.entries):
             if entry.kind == "made" and (name := entry.fetch) is not None:
-                made.setdefault(roots.get(name, name), position)
+                holders.setdefault(roots.get(name, name), f"y{position}")
+        feeds = zip(self.feeds, self.feed_positions, strict=True)
+        holders.update({name: f"x[{position}]" for name, position in feeds})
 
-        def keeper(name: str) -> str | int | None:
+        def keeper(name: str) -> tuple[str | None, bool]:
             root = roots.get(name, name)
             if root != name and not overlap(recorder.arrays[name], recorder.arrays[root]):
-                return None  # a reshape that copied
-            return root if root in self.feeds or root in recorder.externals else made.get(root)
+                return None, False  # a reshape that copied
+            source = recorder.externals.get(root)
+            if source is not None:
+                return results.place(source.tensor) + source.place, root == name
+            return holders.get(root), root == name and root in self.feeds
 
         return keeper
 
-    def _is_freed(self, y: Tensor, edges: Sequence[Edge]) -> bool:
-        """Return whether a backward pass inside the call released the graph of an output."""
-        task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
-        task.stops_at_inputs = True
-        if not edges:
-            return False
-        assert y._edge is not None
-        task.compute_dependencies_and_prune_node(y._edge[0], edges)
-        try:
-            task.order([])
-        except FreedGraphError:
-            return True
-        return False
-
-    def _plan(self, recorder: RecordingInterpreter, results: Results) -> None:
+    def _plan(
+        self, recorder: RecordingInterpreter, results: Results, nodes: Sequence[NodeOf]
+    ) -> None:
         block = recorder.block
-        saved = [name for part in self.parts for name, _, before in part.saved if not before]
-        extra = dict.fromkeys(name for name in saved if block.var(name).is_temporary)
+        saved = [name for node in nodes for name, (_, is_it) in node.saved or () if not is_it]
+        extra = [name for name in saved if block.var(name).is_temporary]
         fetches = [*dict.fromkeys([*results.fetches, *extra])]
-        self.fetch_index = {name: i for i, name in enumerate(fetches)}
-        devices = list(dict.fromkeys(desc.device for desc in block.vars.values()))
-        cards = [device for device in devices if device != CPU]
+        cards = {desc.device for desc in block.vars.values()} - {CPU}
         if len(cards) > 1:
             raise NotReplayable("it works on more than one CUDA device")
-        device = cards[0] if cards else CPU
-        self.device: Device = device
+        device: Device = next(iter(cards), CPU)
         try:
             self.core = InterpreterCore(
                 recorder.program, self.feeds, fetches, device, mode=self.mode
             )
         except CaptureError as error:
             raise NotReplayable(str(error)) from error
-        self.sources: list[Source] = [
-            self.external_sources[name] for name in self.core.external_names
-        ]
+        self.sources = [recorder.externals[name] for name in self.core.external_names]
         runner = self.core.runner
         self._straight = runner if isinstance(runner, StraightLine) else None
-        joins: list[tuple[Sequence[int], Sequence[int], Join]] = [
-            (part.stage.outputs, part.others, partial(self._join, part)) for part in self.parts
-        ]
-        if self.freed:
-            joins.append((self.freed, (), self._join_freed))
-        self._ending = Finish(results, self.versions, joins)
-        self.finish = self._ending.run
+        arrays = {name: f"found[{i}]" for i, name in enumerate(fetches)}
+        self.ending = Finish(results, self.written, nodes, arrays)
 
     # Replaying
 
     hits = 0  # so far, for who keeps it
-    _fixed_edges: tuple[tuple[Edge, ...], int] | None = None  # where no argument is among them
-
-    def require(self, match: Any) -> None:
-        """Add guards of what autograd keeps of the arguments."""
-        names, constant = match.feed_names, match.constant
-        for i, tensor in self.pinned:
-            match.require(f"{names[i]} is {constant(tensor)}", "an argument with a gradient")
-        for i, missing in self.grads_given:
-            match.require(
-                f"{names[i]}.grad is {'' if missing else 'not '}None", "gradients of arguments"
-            )
-        for i, hooks in self.hooks_given:
-            match.require(
-                f"{constant(hooks_of)}({names[i]}) == {constant(hooks)}", "hooks of arguments"
-            )
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
@@ -326,7 +287,7 @@ class Recording:
         ):
             return None
         if not self.outside.check():
-            if self.outside.why() is not None:
+            if not self.outside.fit():
                 return None
             self.outside.renew()
             self._bind()
@@ -336,24 +297,9 @@ class Recording:
         """Take the arrays that captured tensors have now."""
         self.externals = [source.array for source in self.sources]
         self.memory.renew(self.externals)
-        self._fixed_edges = None
-        if self.places and all(tensor is not None for _, tensor in self.places):
-            self._fixed_edges = self._edges_of(())
+        self.ending.bind()
         if self._straight is not None:
             self._straight.bind(self.externals)
-
-    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Say why a call does not fit."""
-        if local.state.grad_enabled is not self.grad_enabled:
-            return "grad mode differs"
-        if local.state.inference is not self.inference:
-            return "inference_mode differs"
-        if default_float() is not self.default_float:
-            return "the default dtype differs"
-        if EVERYWHERE:
-            return "hooks on all modules are registered"
-        differs = self.arguments.why(args, kwargs) or self.outside.why()
-        return differs or "the arguments share memory in another way"
 
     def replay(
         self,
@@ -376,7 +322,7 @@ class Recording:
                 self._straight.fill_bound(found, feeds)
             else:
                 self.core.runner.fill(found, feeds, self.externals)
-            return self.finish(tensors, found)
+            return self.ending.run(tensors, found)
         except BaseException as error:
             if self.recovery is None:
                 raise
@@ -387,145 +333,43 @@ class Recording:
         finally:
             del stopped
 
-    def _join(
-        self,
-        part: _Part,
-        tensors: Sequence[Tensor],
-        found: Sequence[Any],
-        outputs: Sequence[Tensor],
-        others: Sequence[Tensor],
-    ) -> None:
-        """Make a node of this call and give its outputs their places."""
-        edges, number = self._fixed_edges or self._edges_of(tensors)
-        if part.stage.before:
-            more = [y._edge or NO_EDGE for y in others[: len(part.stage.before)]]
-            edges = (*edges, *more)
-            number = max([number, *[1 + e[0].topological_nr for e in more if e[0] is not None]])
-        if len(part.used) < len(edges):
-            edges = tuple([edges[i] for i in part.used])
-        saved = self._saved(part, tensors, found, others)
-        self._make_node(part.function, edges, number, outputs, saved)
 
-    def _join_freed(
-        self,
-        tensors: Sequence[Tensor],
-        found: Sequence[Any],
-        outputs: Sequence[Tensor],
-        others: Sequence[Tensor],
-    ) -> None:
-        """Give outputs whose graph was released nodes that are released."""
-        edges, number = self._fixed_edges or self._edges_of(tensors)
-        for y in outputs:
-            self._make_node(self.freed_function, edges, number, (y,), None)
-
-    def _make_node(
-        self,
-        function: CompiledGradFunction,
-        edges: tuple[Edge, ...],
-        number: int,
-        outputs: Sequence[Tensor],
-        saved: Any,
-    ) -> None:
-        first = outputs[0]._data
-        node = make_node(function, edges, number, saved, {}, first.shape, first.dtype)
-        if len(outputs) > 1 or self.device is not CPU:
-            node.infos = [tensor_info(y) for y in outputs]
-        for i, y in enumerate(outputs):
-            y._edge = (node, i)
-
-    def _edges_of(self, tensors: Sequence[Tensor]) -> tuple[tuple[Edge, ...], int]:
-        """Return the places of the inputs, and the topological number above them."""
-        edges = tuple([(tensors[i] if t is None else t)._edge or NO_EDGE for i, t in self.places])
-        return edges, 1 + max([e[0].topological_nr for e in edges if e[0] is not None])
-
-    def _saved(
-        self,
-        part: _Part,
-        tensors: Sequence[Tensor],
-        found: Sequence[Any],
-        others: Sequence[Tensor],
-    ) -> tuple[Any, ...]:
-        saved = []
-        for name, keeper, before in part.saved:
-            if keeper is None:
-                tensor, storage = None, _NEVER_WRITTEN
-            else:
-                tensor = self._keeper(part, keeper, tensors, others)
-                storage = tensor.memory
-            if tensor is not None and (before or keeper == name):
-                saved.append((name, tensor._data, storage, storage.version, tensor._edge))
-            else:
-                array = found[self.fetch_index[name]]
-                saved.append((name, array, storage, storage.version, None))
-        return tuple(saved)
-
-    def _keeper(
-        self, part: _Part, keeper: str | int, tensors: Sequence[Tensor], others: Sequence[Tensor]
-    ) -> Tensor:
-        """Return the tensor that holds the memory of a variable."""
-        if isinstance(keeper, int):
-            return others[part.others.index(keeper)]
-        if keeper in self.feeds:
-            return tensors[self.feed_positions[self.feeds.index(keeper)]]
-        source = self.external_sources[keeper]
-        if source.kind == "tensor":
-            return source.tensor
-        assert source.tensor.grad is not None
-        return source.tensor.grad
+def _pinned(met: Sequence[TensorState], used: Sequence[Tensor]) -> list[TensorState]:
+    """Return the arguments to whose gradients is added: the same tensors at every call."""
+    return [state for state in met if any(state.tensor is tensor for tensor in used)]
 
 
-@attrs.define(eq=False)
-class _Part:
-    """One node that every replay makes.
-
-    Attributes
-    ----------
-    stage : Stage
-    function : CompiledGradFunction
-    used : sequence of int
-        The inputs that get a gradient.
-    saved : list of (variable, keeper, before)
-        What the node keeps, who else holds its memory, and whether that is a result of `before`.
-    others : list of int
-        The results that `before` names, and those whose memory the node keeps.
-    """
-
-    stage: Stage
-    function: CompiledGradFunction
-    used: Sequence[int]
-    saved: Sequence[tuple[str, str | int | None, bool]]
-    others: list[int] = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        kept = [keeper for _, keeper, _ in self.saved if isinstance(keeper, int)]
-        self.others = list(dict.fromkeys([*self.stage.before, *kept]))
+def _require(
+    match: Any,
+    met: Sequence[TensorState],
+    used: Sequence[Tensor],
+    grads_matter: bool,
+    hooks_matter: bool,
+) -> None:
+    """Add guards of what autograd keeps of the arguments."""
+    constant, pinned = match.constant, _pinned(met, used)
+    for name, state in zip(match.feed_names, met, strict=True):
+        if state in pinned:
+            match.require(f"{name} is {constant(state.tensor)}", "an argument with a gradient")
+        if grads_matter:
+            there = "" if state.grad is None else "not "
+            match.require(f"{name}.grad is {there}None", "gradients of arguments")
+        if hooks_matter and state.edge is not None:
+            hooks = f"{constant(hooks_of)}({name}) == {constant(state.hooks)}"
+            match.require(hooks, "hooks of arguments")
 
 
-def _writes(
-    recorder: RecordingInterpreter,
-    arguments: Sequence[Tensor],
-    arrays: Sequence[Any],
-    versions: Sequence[tuple[int, Tensor | None, str, int]],
-) -> list[Written]:
-    """Find which of the ops that were recorded write each storage of `versions`."""
-    numbers: dict[int, list[int]] = {}
-    names = map(recorder.find, arrays)
-    tensors: dict[str | None, Tensor | None] = dict(zip(names, arguments, strict=True))
-    for name, source in recorder.externals.items():
-        tensors[name] = source.tensor.grad if source.kind == "grad" else source.tensor
-    roots = memory_roots(recorder.block.ops)
-    for op in recorder.block.ops:
-        for name in op.written:
-            tensor = tensors.get(roots[name])
-            if tensor is not None:
-                numbers.setdefault(id(tensor.memory), []).append(op.number)
-    found: list[Written] = []
-    for position, tensor, place, count in versions:
-        owner = arguments[position] if tensor is None else tensor
-        known = numbers.get(id(written_tensor(owner, place).memory), [])
-        # What was counted otherwise is taken to come first: too much is noticed, too little not.
-        found.append((position, tensor, place, [-1] * (count - len(known)) + known))
-    return found
+def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
+    """Return whether a backward pass inside the call released the graph of an output."""
+    task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
+    task.stops_at_inputs = True
+    assert y._edge is not None
+    task.compute_dependencies_and_prune_node(y._edge[0], edges)
+    try:
+        task.order([])
+    except FreedGraphError:
+        return True
+    return False
 
 
 def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:
@@ -538,14 +382,13 @@ def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:
                 "cannot see"
             )
         recorder.block.var(name).persistable = True
-        recorder.externals[name] = Source(known[id(tensor._data)], "tensor")
+        recorder.externals[name] = Source(known[id(tensor._data)], "")
         del recorder.unknown[name]
 
 
 def _copy_written_constants(recorder: RecordingInterpreter) -> None:
     """Have constants that are written copied first, so that every replay begins with them."""
-    block = recorder.block
-    roots = memory_roots(block.ops)
+    block, roots = recorder.block, recorder.roots
     written = dict.fromkeys(roots[name] for op in block.ops for name in op.written)
     for name in written:
         desc = block.var(name)
@@ -571,29 +414,39 @@ def _states_of(late: Sequence[Tensor], states: Sequence[TensorState]) -> list[Te
     return [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
 
 
-def _versions(
-    arguments: Sequence[Tensor], states: Sequence[TensorState], late: Sequence[Tensor]
-) -> list[tuple[int, Tensor | None, str, int]]:
-    """Find how often the call wrote to each storage: (argument or -1, tensor, place, count).
-
-    The place is "" for the tensor's own, ".grad" for that of its gradient.
-    """
-    found: dict[int, tuple[int, Tensor | None, str, int]] = {}
-    positions = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
-    before = {id(state.tensor): state.version for state in states}
-    moved = {id(state.tensor) for state in states if state.moved}
-    for tensor in (*[state.tensor for state in states], *late):
-        count = 0 if id(tensor) in moved else tensor._version - before.get(id(tensor), 0)
+def _written(
+    recorder: RecordingInterpreter,
+    results: Results,
+    arrays: Sequence[Any],
+    states: Sequence[TensorState],
+    late: Sequence[Tensor],
+) -> list[Written]:
+    """Find how often, and by which ops, the call wrote to each storage outside."""
+    numbers: dict[int, list[int]] = {}
+    tensors: dict[str | None, Tensor | None]
+    tensors = dict(zip(map(recorder.find, arrays), results.arguments, strict=True))
+    for name, source in recorder.externals.items():
+        tensors[name] = source.tensor.grad if source.place else source.tensor
+    roots = recorder.roots
+    for op in recorder.block.ops:
+        for name in op.written:
+            tensor = tensors.get(roots[name])
+            if tensor is not None:
+                numbers.setdefault(id(tensor.memory), []).append(op.number)
+    seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
+    known = {id(state.tensor) for state in states}
+    seen += [(tensor, tensor, "", 0) for tensor in late if id(tensor) not in known]
+    seen += [
+        (s.tensor, s.grad, ".grad", s.grad_version)
+        for s in states
+        if s.grad is not None and s.tensor.grad is s.grad
+    ]
+    found: dict[int, Written] = {}
+    for owner, tensor, place, before in seen:
+        count = tensor._version - before
         if count and id(tensor.memory) not in found:
-            position = positions.get(id(tensor), -1)
-            found[id(tensor.memory)] = (position, None if position >= 0 else tensor, "", count)
-    for state in states:
-        tensor, grad = state.tensor, state.grad
-        if grad is None or tensor.grad is not grad or id(grad.memory) in found:
-            continue
-        count = grad._version - state.grad_version
-        if count:
-            position = positions.get(id(tensor), -1)
-            owner = None if position >= 0 else tensor
-            found[id(grad.memory)] = (position, owner, ".grad", count)
+            ops = numbers.get(id(tensor.memory), [])
+            # What was counted otherwise is taken to come first: too much is noticed.
+            early = [-1] * (count - len(ops))
+            found[id(tensor.memory)] = Written(results.place(owner) + place, [*early, *ops])
     return list(found.values())

@@ -21,14 +21,12 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.compile.results import Finish
+from oneflow_lite.static.compile.finish import Finish
+from oneflow_lite.static.compile.results import Written
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
 from oneflow_lite.tensor import Tensor
-
-# (argument or -1, tensor, place, numbers of the ops that write it): see `Recording.versions`.
-Written = tuple[int, Tensor | None, str, Sequence[int]]
 
 
 class Recovery:
@@ -73,7 +71,7 @@ class Recovery:
             self._numbers[op] = op.number if op.number >= 0 else self._numbers[following]
         later = [op for op in ops if self._numbers[op] >= self._settled]
         core.runner.divides_at = later[0] if later else None
-        self._kept = self._places(op for op in ops if op not in later)
+        self._kept = self._places(op for op in ops if self._numbers[op] < self._settled)
         self._all = self._places(ops)
         # What NumPy computes in place is lost when it then raises a warning.
         self._exposed = any(self._places(op for op in later if KERNELS.get(op.type).ufunc))
@@ -166,12 +164,11 @@ class Recovery:
         """Count the writes that were made, and leave behind what the function would have left."""
         made = {name for op in stop.perhaps for name in op.outputs}
         perhaps = {n for op, n in self._numbers.items() if op in stop.perhaps or _copies(op, made)}
-        for position, tensor, place, numbers in self._written:
-            owner = tensors[position] if tensor is None else tensor
-            written_tensor(owner, place).memory.version += sum(
-                n < number or n in perhaps for n in numbers
-            )
-        self._ending.leave(tensors, stop.values, number)
+        versions = {
+            given: sum(n < number or n in perhaps for n in numbers)
+            for given, numbers in self._written
+        }
+        self._ending.leave(tensors, stop.values, number, versions)
 
 
 class Kept(NamedTuple):
@@ -227,14 +224,6 @@ class _Stopper(Interpreter):
                 raise error
         finally:
             del error
-
-
-def written_tensor(owner: Tensor, place: str) -> Tensor:
-    """Return a tensor, or for the place ".grad" its gradient."""
-    if not place:
-        return owner
-    assert owner.grad is not None
-    return owner.grad
 
 
 def _copies(op: OpDesc | None, made: Collection[str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -24,14 +24,11 @@ from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.recorder import describe
 from oneflow_lite.static.compile.same import is_atom
 from oneflow_lite.static.compile.tensor_states import TensorState, hooks_of, users_attributes
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.ir.tree import is_plain
-from oneflow_lite.static.runtime.runner import frames
 from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, ViewInfo
 from oneflow_lite.tensor import Tensor
 
-Join = Callable[[Sequence[Tensor], Sequence[Any], Sequence[Tensor], Sequence[Tensor]], None]
 Observer = Any  # which stands on this module
 _BASES = (OrderedDict, defaultdict, dict, list, SimpleNamespace, object)
 
@@ -114,6 +111,13 @@ class Store(NamedTuple):
     number: int
 
 
+class Written(NamedTuple):
+    """A storage outside that a call writes: what gives a tensor with it, and the ops' numbers."""
+
+    given: str
+    numbers: Sequence[int]
+
+
 class Results:
     """The tensors that a call returned or left behind, in a list without repetitions.
 
@@ -154,7 +158,7 @@ class Results:
     ) -> None:
         self._observer = observer
         self._recorder = observer.recorder
-        self._given = arguments
+        self.arguments = arguments
         self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
         self._outside = {id(state.tensor): state.tensor for state in states}
         self._by_array: dict[int, Tensor] = {}
@@ -191,6 +195,11 @@ class Results:
         returned = self._expression(value, [])
         self.ending = [*self._lines, "found[-1] = True", f"return {returned}"]
 
+    def place(self, tensor: Tensor) -> str:
+        """Return what gives a tensor that was there before."""
+        position = self._arguments.get(id(tensor))
+        return self.writer.value(tensor) if position is None else f"x[{position}]"
+
     # What is left behind
 
     def _array(self, state: TensorState) -> Effect:
@@ -198,7 +207,7 @@ class Results:
         block = self._recorder.block
         name = self._recorder.find(state.tensor._data)
         is_new = name is not None and block.var(name).is_temporary
-        if state.view is not None or not is_new or memory_roots(block.ops).get(name) != name:
+        if state.view is not None or not is_new or self._recorder.roots.get(str(name)) != name:
             raise NotReplayable(
                 f"a tensor of shape {state.data.shape} from outside got an array that the call "
                 "did not make"
@@ -251,7 +260,7 @@ class Results:
         """Return what gives a holder: it is in the arguments, or is not kept alive for this."""
         holders = list(self._observer.match.holders)
         if id(holder) in holders:
-            return f"x[{len(self._given) + holders.index(id(holder))}]"
+            return f"x[{len(self.arguments) + holders.index(id(holder))}]"
         try:
             return f"{self.writer.value(weakref.ref(holder))}()"
         except TypeError:
@@ -285,7 +294,9 @@ class Results:
             return None
         if outside and issubclass(kind, (list, dict)):
             raise NotReplayable(f"it {how} a list or dict that is also elsewhere")
-        parts = _taken_apart(value, known is not None and not outside)
+        made = self._observer.known(kind)  # each call that makes a class makes another
+        made_here = known is not None and not outside and (made is None or made.expression)
+        parts = _taken_apart(value, bool(made_here))
         if parts is None or not all(map(is_plain, parts.keys)):
             raise NotReplayable(f"it {how} an object of type {kind.__name__}")
         return parts
@@ -388,10 +399,8 @@ class Results:
         return f"found[{self.fetches.index(name)}]"
 
     def _new_entry(self, tensor: Tensor) -> int:
-        if id(tensor) in self._arguments:
-            return self._add(tensor, "given", f"@ = x[{self._arguments[id(tensor)]}]")
-        if id(tensor) in self._outside:
-            return self._add(tensor, "given", f"@ = {self.writer.value(tensor)}")
+        if id(tensor) in self._arguments or id(tensor) in self._outside:
+            return self._add(tensor, "given", f"@ = {self.place(tensor)}")
         owner = next((t for t in self._outside.values() if t.grad is tensor), None)
         if owner is not None and id(tensor) not in self._gradients:
             source = self.position(owner)
@@ -565,88 +574,3 @@ def _taken_view(base: Tensor, chain: tuple[Any, ...], origin: Origin | None) -> 
     if origin is SPLIT and base._view is not None:
         base._view.origin = SPLIT
     return base
-
-
-class Finish:
-    """What a replay does after the Program has run, as one function.
-
-    Parameters
-    ----------
-    results : Results
-    versions : sequence of Written
-        How often which storage is written.
-    joins : sequence of (outputs, others, Join)
-        They give results that require a gradient their places in the graph, one after the other;
-        each is told which of them, and which other results it looks at.
-
-    Attributes
-    ----------
-    run : callable
-        Takes the arguments and the arrays of the Program; returns what the function returns. The
-        list of arrays ends with False, which becomes True when all is done but to return.
-    can_leave : bool
-        Whether what is left behind needs nothing but the arrays that ops before it have made.
-    """
-
-    def __init__(
-        self,
-        results: Results,
-        versions: Sequence[tuple[int, Tensor | None, str, int]],
-        joins: Sequence[tuple[Sequence[int], Sequence[int], Join]],
-    ) -> None:
-        writer = results.writer
-        for position, tensor, place, count in versions:
-            given = f"x[{position}]" if tensor is None else writer.value(tensor)
-            given += place
-            writer.lines.append(f"({given}._storage or {given}.memory).version += {count}")
-        entries = list(enumerate(results.entries))
-        waiting = {i for i, entry in entries if entry.place == "node"}  # for a place in the graph
-        there: set[int] = set()
-        for i, entry in entries:
-            if entry.source < 0:
-                writer.lines += entry.lines
-                there.add(i)
-        there -= waiting
-        # A view is recorded in the graph that its base has by then, and joins may look at views.
-        for outputs, others, join in (*joins, ((), (), None)):
-            for i, entry in entries:
-                if i not in there and i not in waiting and entry.source in there:
-                    writer.lines += entry.lines
-                    there.add(i)
-            if join is not None:
-                tuples = ["".join(f"y{i}, " for i in places) for places in (outputs, others)]
-                call = writer.value(join)
-                writer.lines.append(f"{call}(x, found, ({tuples[0]}), ({tuples[1]}))")
-                there.update(outputs)
-        for effect in results.effects:
-            writer.lines += effect.lines
-        writer.lines += results.ending
-        self.run = writer.function("finish(x, found)", "<finish>")
-        self._lines, self._names = writer.lines[:-1], writer.names
-        self.can_leave = results.can_leave
-        self._left: list[tuple[int, str]] = []  # how many ops come before a line
-        if self.can_leave:
-            known: set[int] = set()
-            for effect in sorted(results.effects, key=lambda effect: effect.number):
-                needs = [i for i in dict.fromkeys(effect.needs) if i not in known]
-                known.update(needs)
-                lines = [line for i in needs for line in results.entries[i].lines]
-                self._left += [(effect.number, line) for line in (*lines, *effect.lines)]
-
-    def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
-        """Do what `run` has not done when an exception came."""
-        names: dict[str, Any] = {"x": arguments, "found": found}
-        line = 0
-        for at in frames(error):
-            if at.tb_frame.f_globals is self._names:
-                names.update(at.tb_frame.f_locals)
-                line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
-        if not found[-1]:
-            exec("\n".join(self._lines[line:]), {**self._names, **names})
-
-    def leave(
-        self, arguments: Sequence[Tensor], found: Mapping[int, Any] | Sequence[Any], number: int
-    ) -> None:
-        """Leave behind what is there before the op of a number."""
-        names = {**self._names, "x": arguments, "found": found}
-        exec("\n".join(line for before, line in self._left if before <= number), names)

@@ -25,7 +25,6 @@ SYMBOL = {
 LOOK_AT_FRAME = "locals globals eval exec __import__ breakpoint super vars dir".split()
 # Statements that stay as they are; the recorder is told before.
 UNOBSERVED = {
-    "ClassDef": "a class statement",
     "Match": "a match statement",
     "AsyncFunctionDef": "an async function",
     "TypeAlias": "a type statement",
@@ -33,7 +32,11 @@ UNOBSERVED = {
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
 Tree = TypeVar("Tree", bound=ast.AST)
-Pairs = list[tuple[ast.expr, ast.expr]]
+Pairs = list[tuple[ast.expr | None, ast.expr]]
+
+
+class ClassScope(dict[str, str]):
+    """The names that the body of a class binds; the functions in it do not see them."""
 
 
 class Unsupported(Exception):
@@ -170,6 +173,16 @@ def _targets(node: Any) -> set[str]:
     }
 
 
+def _loaded(node: Any) -> list[str]:
+    """The names that a statement of a class reads or may read, those in its functions not."""
+    if isinstance(node, ast.FunctionDef | ast.Lambda):
+        parts = [node.args, *getattr(node, "decorator_list", ())]
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    own = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else []
+    return own + [name for part in parts for name in _loaded(part)]
+
+
 def _changed(node: Tree, **changes: Any) -> Tree:
     """A copy of `node` with some fields changed: the trees of files are kept, never written to."""
     fields = {field: getattr(node, field, None) for field in node._fields}
@@ -210,9 +223,10 @@ class _Rewriter:
     def kind(self, name: str) -> str:
         """Where a name is: "global", "free" (a variable around the unit), or "", in the unit."""
         name = self.mangle(name)
-        for scope in reversed(self.scopes):
+        inner = [scope for scope in self.scopes[:-1] if type(scope) is not ClassScope]
+        for scope in reversed([*inner, *self.scopes[-1:]]):
             if scope.get(name, "nonlocal") != "nonlocal":
-                return scope[name]
+                return scope[name].removeprefix("later")
         return "free" if name in self.free else "global"
 
     def temporary(self) -> str:
@@ -329,11 +343,10 @@ class _Rewriter:
             value = self.here(node, f"store_{kind}", self.mangle(name), value)
         return _changed(node, value=value)
 
-    def Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self.send(node, "attribute", self.visit(node.value), self.mangle(node.attr))
+    def Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
+        return self.send(node, *self.place(node))
 
-    def Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self.send(node, "item", self.visit(node.value), self.visit(node.slice))
+    Subscript = Attribute
 
     def Slice(self, node: ast.Slice) -> ast.expr:
         return self.send(node, "slice", *map(self.visit, (node.lower, node.upper, node.step)))
@@ -375,14 +388,14 @@ class _Rewriter:
             return node
         return self.send(node, "unary", SYMBOL[type(node.op)], self.visit(node.operand))
 
+    def BoolOp(self, node: ast.BoolOp | ast.Compare) -> ast.expr:
+        return self.send(node, "value", self.decide(node, ""))
+
     def Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) > 1:
-            return self.send(node, "value", self.decide(node, ""))
+            return self.BoolOp(node)
         left, right = self.visit(node.left), self.visit(node.comparators[0])
         return self.send(node, "compare", SYMBOL[type(node.ops[0])], left, right)
-
-    def BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        return self.send(node, "value", self.decide(node, ""))
 
     def decide(self, node: Any, way: str) -> Any:
         """Have the truth of an expression taken once for each of its parts, as CPython does.
@@ -452,15 +465,18 @@ class _Rewriter:
             iterable = self.send(clause.iter, "iterate", iterable)
             target, pairs = self.received(clause.target)
             clauses.append(ast.comprehension(target, iterable, [], 0))
-            for target, value in pairs:
-                one = ast.List([value], ast.Load(), **_where(target))
-                clauses.append(ast.comprehension(target, one, [], 0))
+            for to, value in pairs:
+                one = ast.List([value], ast.Load(), **_where(value))
+                to = to or self.name(self.temporary(), value, ast.Store())
+                clauses.append(ast.comprehension(to, one, [], 0))
             clauses[-1].ifs = [self.decide(test, "truth") for test in clause.ifs]
         if isinstance(node, ast.DictComp):
             parts = {"key": self.key(node.key), "value": self.visit(node.value)}
         else:
             hashed = isinstance(node, ast.SetComp)
             parts = {"elt": self.key(node.elt) if hashed else self.visit(node.elt)}
+            if isinstance(node, ast.GeneratorExp):
+                parts["elt"] = self.send(node.elt, "plain", parts["elt"])
         self.temporaries = pending
         self.scopes.pop()
         return self.send(node, "made", _changed(node, generators=clauses, **parts))
@@ -480,6 +496,10 @@ class _Rewriter:
         text = self.send(node, "format", self.visit(node.value), conversion, spec)
         return _changed(node, value=text, conversion=-1, format_spec=None)
 
+    def Yield(self, node: ast.Yield) -> ast.expr:
+        value = node.value and self.send(node.value, "plain", self.visit(node.value))
+        return _changed(node, value=value)
+
     def YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
         return _changed(node, value=self.send(node.value, "iterate", self.visit(node.value)))
 
@@ -488,28 +508,23 @@ class _Rewriter:
 
     # -- targets ----------------------------------------------------------------------------------
 
-    def target(self, node: Any) -> ast.expr:
-        """A target as CPython stores to it; what is outside is an item of what stores it there."""
-        match node:
-            case ast.Name():
-                kind, key = self.kind(node.id), self.mangle(node.id)
-                if not kind:
-                    return _changed(node, ctx=ast.Store())
-                owner = self.send(node, "target", f"bind_{kind}", self.name("__site__", node))
-            case ast.Attribute():
-                owner = self.send(node, "target", "set_attribute", self.visit(node.value))
-                key = self.mangle(node.attr)
-            case _:
-                owner = self.send(node, "target", "set_item", self.visit(node.value))
-                stored = ast.Subscript(owner, self.visit(node.slice), ast.Store())
-                return copy_location(stored, node)
-        where = _where(node)
-        return ast.Subscript(owner, ast.Constant(key, **where), ast.Store(), **where)
+    def stored(self, node: Any, value: ast.expr) -> Pairs:
+        """What is to be assigned in turn for `node = value`; without a target, evaluated."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return self.unpacked(node, value)
+        if isinstance(node, ast.Name):
+            if kind := self.kind(node.id):
+                value = self.here(node, f"store_{kind}", self.mangle(node.id), value)
+            return [(_changed(node, ctx=ast.Store()), value)]
+        return [(None, self.send(node, "put", value, *self.place(node)))]
+
+    def place(self, node: Any) -> tuple[str, ast.expr, Any]:
+        """Of an attribute or item: "attribute" or "item", its owner, and its name or key."""
+        if isinstance(node, ast.Attribute):
+            return "attribute", self.visit(node.value), self.mangle(node.attr)
+        return "item", self.visit(node.value), self.visit(node.slice)
 
     def unpacked(self, node: Any, value: ast.expr) -> Pairs:
-        """Targets and values to be assigned in turn for `node = value`."""
-        if not isinstance(node, ast.Tuple | ast.List):
-            return [(self.target(node), value)]
         parts = [part.value if isinstance(part, ast.Starred) else part for part in node.elts]
         before, after = len(parts), None
         for i, part in enumerate(node.elts):
@@ -518,29 +533,25 @@ class _Rewriter:
         targets: list[ast.expr] = []
         pairs: Pairs = []
         for part in parts:
-            if pairs or isinstance(part, ast.Tuple | ast.List):  # all after it waits for its turn
-                target, later = self.later(part)
-                targets.append(target)
-                pairs += later
-            else:
-                targets.append(self.target(part))
+            target, later = self.received(part, waits=bool(pairs))
+            targets.append(target)
+            pairs += later
         value = self.send(node, "unpack", value, before, after)
         return [(ast.Tuple(targets, ast.Store(), **_where(node)), value), *pairs]
 
-    def later(self, node: ast.expr) -> tuple[ast.expr, Pairs]:
-        """A name to receive what is meant for `node`, and what is to be assigned from it then."""
+    def received(self, node: ast.expr, waits: bool = False) -> tuple[ast.expr, Pairs]:
+        """A name for what is meant for `node`, itself if it can be, and what is to be done then."""
+        if isinstance(node, ast.Name) and not self.kind(node.id) and not waits:
+            return node, []
         name = self.temporary()
-        return self.name(name, node, ast.Store()), self.unpacked(node, self.name(name, node))
-
-    def received(self, node: ast.expr) -> tuple[ast.expr, Pairs]:
-        """A target for what `for` or `with` gives, and what is to be assigned after that."""
-        if isinstance(node, ast.Tuple | ast.List):
-            return self.later(node)
-        return self.target(node), []
+        return self.name(name, node, ast.Store()), self.stored(node, self.name(name, node))
 
     def assign(self, pairs: Pairs, at: Any) -> list[ast.stmt]:
-        """Assign what `unpacked` gave, and delete the names that were between."""
-        new: list[ast.stmt] = [copy_location(ast.Assign([to], value), at) for to, value in pairs]
+        """Assign what `stored` gave, and delete the names that were between."""
+        new: list[ast.stmt] = [
+            copy_location(ast.Assign([to], value), at) if to else self.run(value)
+            for to, value in pairs
+        ]
         names, self.temporaries = self.temporaries, []
         if names:
             targets: list[ast.expr] = [self.name(name, at, ast.Del()) for name in names]
@@ -552,17 +563,17 @@ class _Rewriter:
     def Assign(self, node: ast.Assign) -> list[ast.stmt]:
         value = self.visit(node.value)
         if len(node.targets) == 1:
-            return self.assign(self.unpacked(node.targets[0], value), node)
+            return self.assign(self.stored(node.targets[0], value), node)
         name = self.temporary()
         pairs: Pairs = [(self.name(name, node, ast.Store()), value)]
         for target in node.targets:
-            pairs += self.unpacked(target, self.name(name, node))
+            pairs += self.stored(target, self.name(name, node))
         return self.assign(pairs, node)
 
     def AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         target = node.target
         if node.value is not None:
-            return self.assign([(self.target(target), self.visit(node.value))], node)
+            return self.assign(self.stored(target, self.visit(node.value)), node)
         if isinstance(target, ast.Name):
             return [node]
         parts = [target.value, *([target.slice] if isinstance(target, ast.Subscript) else [])]
@@ -573,12 +584,8 @@ class _Rewriter:
         if isinstance(target, ast.Name):
             old = self.visit(_changed(target, ctx=ast.Load()))
             new = self.send(node, "inplace", symbol, old, self.visit(node.value))
-            return self.assign([(self.target(target), new)], node)
-        if isinstance(target, ast.Attribute):
-            what, key = "attribute", self.mangle(target.attr)
-        else:
-            what, key = "item", self.visit(target.slice)
-        held = self.send(target, "hold", what, self.visit(target.value), key)
+            return self.assign(self.stored(target, new), node)
+        held = self.send(target, "hold", *self.place(target))
         return [self.run(self.send(node, "change", symbol, held, self.visit(node.value)))]
 
     def Delete(self, node: ast.Delete) -> list[ast.stmt]:
@@ -593,11 +600,8 @@ class _Rewriter:
                 told = [self.run(self.here(node, f"delete_{kind}", key))] if kind else []
                 native = ast.Delete([self.name(node.id, node, ast.Del())])
                 return [*told, copy_location(native, node)]
-            case ast.Attribute():
-                parts = "delete_attribute", self.visit(node.value), self.mangle(node.attr)
-            case _:
-                parts = "delete_item", self.visit(node.value), self.visit(node.slice)
-        return [self.run(self.send(node, *parts))]
+        what, *parts = self.place(node)
+        return [self.run(self.send(node, f"delete_{what}", *parts))]
 
     def For(self, node: ast.For) -> Any:
         iterable = self.send(node.iter, "iterate", self.visit(node.iter))
@@ -634,10 +638,10 @@ class _Rewriter:
             outer = self.name(name, node, ast.Store())
             name = self.temporary()
             self.temporaries.clear()  # CPython deletes it
-            target, nothing = self.target(outer), ast.Constant(None, **_where(node))
-            last = [*self.assign([(target, nothing)], node), *self.deleted(outer)]
+            nothing = ast.Constant(None, **_where(node))
+            last = [*self.assign(self.stored(outer, nothing), node), *self.deleted(outer)]
             within = copy_location(ast.Try(body, [], [], last), node)
-            body = [*self.assign([(target, self.name(name, node))], node), within]
+            body = [*self.assign(self.stored(outer, self.name(name, node)), node), within]
         caught = self.run(self.here(first, "caught", self.send(first, "exception")))
         return self.parts(node, name=name, body=[caught, *body])
 
@@ -655,7 +659,7 @@ class _Rewriter:
             name, pairs, names = bound, Pairs(), [alias.name]
             if self.kind(bound):
                 name = self.temporary()
-                pairs.append((self.target(self.name(bound, node)), self.name(name, node)))
+                pairs = self.stored(self.name(bound, node), self.name(name, node))
                 if not alias.asname and top != alias.name:  # the first part is what is bound
                     names.append(top)
             asname = name if pairs else alias.asname
@@ -667,10 +671,41 @@ class _Rewriter:
     ImportFrom = Import
 
     def FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        arguments, body = self.visit(node.args), self.body(node)
+        return _changed(node, args=arguments, body=body, decorator_list=self.decorators(node))
+
+    def decorators(self, node: Any) -> list[ast.expr]:
         decorators = [self.send(part, "caller", self.visit(part)) for part in node.decorator_list]
-        last: list[ast.expr] = [self.method(node, "made")]
         if kind := self.kind(node.name):
             stored = f"store_{kind}", self.name("__site__", node), self.mangle(node.name)
-            decorators.insert(0, self.send(node, "target", *stored))
-        arguments, body = self.visit(node.args), self.body(node)
-        return _changed(node, args=arguments, body=body, decorator_list=decorators + last)
+            decorators.insert(0, self.send(node, "rest", *stored))
+        return [*decorators, self.method(node, "made")]
+
+    def ClassDef(self, node: ast.ClassDef) -> Any:
+        """A class statement stays one; its body reads the names that it binds by itself."""
+        decorators, private = self.decorators(node), self.private
+        bases, words = self.visit(node.bases), self.visit(node.keywords)
+        self.private = node.name.lstrip("_")
+        names: dict[str, str] = {}
+        for part in node.body:
+            _bind(part, names)
+        scope = ClassScope({self.mangle(name): kind or "later" for name, kind in names.items()})
+        scope |= {"__module__": "", "__qualname__": ""}
+        self.scopes.append(scope)
+        body: list[ast.stmt] = []
+        annotated = bool(getattr(node, "type_params", False))
+        for statement in node.body:
+            annotated |= isinstance(statement, ast.AnnAssign)
+            read = [scope.get(self.mangle(name)) for name in _loaded(statement)]
+            if annotated or "later" in read:
+                self.scopes.pop()  # it has annotations, or may read a name that is not its own
+                self.private = private
+                return self.unobserved(node, "a class statement")
+            bound: dict[str, str] = {}
+            if not isinstance(statement, ast.If | ast.Try | ast.For | ast.While | ast.With):
+                _bind(statement, bound)
+            scope |= {self.mangle(name): kind for name, kind in bound.items()}
+            body += self.visit([statement])
+        self.scopes.pop()
+        self.private = private
+        return _changed(node, bases=bases, keywords=words, body=body, decorator_list=decorators)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import collections
 import enum
+import itertools
 import math
 from types import (
     BuiltinFunctionType,
     CodeType,
     EllipsisType,
     FunctionType,
+    GeneratorType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
@@ -34,6 +36,18 @@ SEQUENCES = (list, tuple, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
 SETS = (set, frozenset)
 CONTAINERS = {*SEQUENCES, *MAPPINGS, *SETS}
+KINDS: Any = (*SEQUENCES, *MAPPINGS[1:], dict, *SETS)  # a class before what it is derived from
+_TABLES: list[Any] = [{}, collections.OrderedDict()]
+VIEWS = {type(view) for d in _TABLES for view in (d.keys(), d.values(), d.items())}
+_ITERABLES: list[Any] = ["", b"", (), set(), range(0), range(1 << 70), [], *_TABLES]
+_ITERABLES += [view for d in _TABLES for view in (d.values(), d.items())]
+# What gives its elements once; what else it holds, the call gave it.
+STREAMS = {
+    *{GeneratorType, zip, enumerate, map, filter, reversed},
+    *{type(iter(each)) for each in _ITERABLES},
+    *{type(reversed(each)) for each in ([], *_TABLES)},
+    *{kind for kind in vars(itertools).values() if type(kind) is type},
+}
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
 _COMPARED = {bool, int, str, bytes, Device}
 

@@ -68,22 +68,16 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
 def pick(code: CodeType, around: Node) -> Node:
     """Return the function in `around`, or that itself, whose name, line and columns `code` has."""
     found = _functions(around, code.co_name, code.co_firstlineno)
-    places = [
-        ((line, column), (end_line, end_column))
-        for line, end_line, column, end_column in code.co_positions()
-        if line is not None and end_line is not None
-        if column is not None
-        and end_column is not None
-        and (line, column) != (end_line, end_column)
-    ]
-    if len(found) > 1 and places:  # lambdas: the innermost one in whose body all of them are
-        spans = {_span(node.tree.body): node for node in found if isinstance(node.tree, ast.Lambda)}
-        inside = [
-            span
-            for span in spans
-            if all(span[0] <= start and end <= span[1] for start, end in places)
-        ]
-        found = [spans[max(inside)]] if inside else []
+    places = [p for p in code.co_positions() if None not in p and p[::2] != p[1::2]]
+    if len(found) > 1 and places:  # lambdas: the innermost in whose body all is; it comes later
+        first, last = min(p[::2] for p in places), max(p[1::2] for p in places)
+        bodies = [(node, node.tree.body) for node in found if type(node.tree) is ast.Lambda]
+        found = [
+            node
+            for node, body in bodies
+            if (body.lineno, body.col_offset) <= first
+            and last <= (body.end_lineno, body.end_col_offset)
+        ][-1:]
     if len(found) != 1:
         what = "cannot be told from others on its line" if found else "is no function"
         raise NoSource(f"{code.co_qualname!r} in {code.co_filename!r} {what}")
@@ -182,8 +176,3 @@ def _functions(around: Node, name: str, line: int) -> list[Node]:
                     found.append(around._replace(tree=child, private=inner))
                 todo.append((child, inner))
     return found
-
-
-def _span(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
-    assert node.end_lineno is not None and node.end_col_offset is not None
-    return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)

@@ -5,16 +5,14 @@ the other, so that hooks, retained gradients and `grad` meet them as in the grap
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-
-import attrs
+from typing import NamedTuple
 
 from oneflow_lite.autograd.node import AccumulateGrad, Edge
 from oneflow_lite.static.compile.results import Entry, NotReplayable, Results
 from oneflow_lite.tensor import Tensor
 
 
-@attrs.frozen(eq=False)
-class Stage:
+class Stage(NamedTuple):
     """The outputs of one node, by their positions among the results.
 
     Attributes

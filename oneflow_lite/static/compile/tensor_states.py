@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from oneflow_lite.autograd.node import AccumulateGrad
-from oneflow_lite.function_writer import compiled
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 
@@ -108,88 +108,77 @@ class OutsideTensors:
     def __init__(
         self, states: Sequence[TensorState], used_grads: Sequence[Tensor], grads_matter: bool
     ) -> None:
-        self.states = states
-        self._grads_matter = grads_matter
+        self._states, self._grads_matter = states, grads_matter
         owners = {id(tensor) for tensor in used_grads}
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
-        self._grad_shapes = {
-            i: _description(grad._data)
-            for i in self._used_grads
-            if (grad := states[i].grad) is not None
-        }
+        used = [(i, states[i].grad) for i in self._used_grads]
+        self._grad_shapes = {i: _description(g._data) for i, g in used if g is not None}
         self.tensors = [state.tensor for state in states]
-        self.shapes = [_description(state.data) for state in states]
-        self._namespace: dict[str, Any] = {}
-        exec(compiled(self._write(), "<outside tensors>"), self._namespace)
-        self.check: Callable[[], bool] = self._namespace["check"]
+        self._shapes = [_description(state.data) for state in states]
+        writer = FunctionWriter({"hooks_of": hooks_of})
+        self._names = writer.names
+        tests = [test for i, state in enumerate(states) for test in self._tests(i, state)]
+        writer.lines.append("return (\n    " + " and\n    ".join(tests or ["True"]) + "\n  )")
+        self.check: Callable[[], bool] = writer.function("check()", "<outside tensors>")
         self.renew()
-        # The arrays and gradients of that call are let go of; whether there was one stays known.
-        self.states = [
-            attrs.evolve(s, data=None, storage=None, grad=None if s.grad is None else s.tensor)
-            for s in states
-        ]
 
-    def _write(self) -> str:
-        tests = []
-        for i, state in enumerate(self.states):
-            self._namespace[f"t{i}"] = state.tensor
-            tests.append(f"t{i}._data is a{i} and t{i}._edge is e{i}")
-            edge = state.edge
-            grad = f"t{i}.grad"
-            is_leaf = edge is not None and isinstance(edge[0], AccumulateGrad)
-            if is_leaf:
-                self._namespace.update({f"n{i}": edge[0], f"m{i}": edge[0].meta})
-                grad = f"m{i}.acc_grad"
-            if is_leaf and not state.hooks:
-                tests.append(f"not m{i}.hooks and not m{i}.post_accumulate_hooks")
-                tests.append(f"n{i}.hooks is None")
-            elif edge is not None:
-                self._namespace.update({f"h{i}": state.hooks, "hooks_of": hooks_of})
-                tests.append(f"hooks_of(t{i}) == h{i}")
-            if i in self._used_grads:
-                tests.append(f"{grad} is g{i} and g{i}._data is b{i}")
-            elif self._grads_matter and (state.edge is not None or state.grad is not None):
-                tests.append(f"{grad} is {'' if state.grad is None else 'not '}None")
-        body = " and\n    ".join(tests) or "True"
-        return f"def check():\n  return (\n    {body})\n"
+    def let_go(self) -> None:
+        """Forget the arrays and gradients of that call; whether there was one stays known."""
+        for state in self._states:
+            state.data = state.storage = None
+            state.grad = None if state.grad is None else state.tensor
+
+    def _tests(self, i: int, state: TensorState) -> Iterator[str]:
+        """Write what holds while nothing has been put in the place of anything."""
+        self._names[f"t{i}"] = state.tensor
+        yield f"t{i}._data is a{i} and t{i}._edge is e{i}"
+        edge, grad = state.edge, f"t{i}.grad"
+        is_leaf = edge is not None and isinstance(edge[0], AccumulateGrad)
+        if is_leaf:
+            self._names.update({f"n{i}": edge[0], f"m{i}": edge[0].meta})
+            grad = f"m{i}.acc_grad"
+        if is_leaf and not state.hooks:
+            yield f"not m{i}.hooks and not m{i}.post_accumulate_hooks and n{i}.hooks is None"
+        elif edge is not None:
+            self._names[f"h{i}"] = state.hooks
+            yield f"hooks_of(t{i}) == h{i}"
+        if i in self._used_grads:
+            yield f"{grad} is g{i} and g{i}._data is b{i}"
+        elif self._grads_matter and (edge is not None or state.grad is not None):
+            yield f"{grad} is {'' if state.grad is None else 'not '}None"
 
     def renew(self) -> None:
         """Take the tensors' present arrays and places in the graph for those to look for."""
         for i, tensor in enumerate(self.tensors):
-            self._namespace[f"a{i}"] = tensor._data
-            self._namespace[f"e{i}"] = tensor._edge
+            self._names.update({f"a{i}": tensor._data, f"e{i}": tensor._edge})
         for i in self._used_grads:
             grad = self.tensors[i].grad
-            self._namespace[f"g{i}"] = _MISSING if grad is None else grad
-            self._namespace[f"b{i}"] = None if grad is None else grad._data
+            self._names[f"g{i}"] = _MISSING if grad is None else grad
+            self._names[f"b{i}"] = None if grad is None else grad._data
 
-    def why(self) -> str | None:
-        """Say which tensor a recording does not fit any more; None when all do, once renewed."""
-        for i, (state, shape) in enumerate(zip(self.states, self.shapes, strict=True)):
-            tensor = state.tensor
-            what = f"a tensor of shape {shape[1]} from outside"
-            tensor.refresh_view()
-            if _description(tensor._data) != shape:
-                return f"{what} changed its shape, dtype, layout or device"
-            if (tensor._edge is None) is not (state.edge is None):
-                return f"{what} began or ceased to require a gradient"
-            if tensor._edge is not None:
-                leaf = isinstance(state.edge[0], AccumulateGrad)
-                if isinstance(tensor._edge[0], AccumulateGrad) is not leaf:
-                    return f"{what} became a leaf, or ceased to be one"
-                if hooks_of(tensor) != state.hooks:
-                    return f"{what} got or lost a hook on its gradient"
-                if leaf and tensor._edge[0] is not state.edge[0]:
-                    return f"{what} got another node"
-            if self._grads_matter and (tensor.grad is None) is not (state.grad is None):
-                return f"the .grad of {what} was " + ("None" if state.grad is None else "there")
-            if i in self._used_grads:
-                assert tensor.grad is not None
-                if _description(tensor.grad._data) != self._grad_shapes[i]:
-                    return f"the .grad of {what} changed its dtype or layout"
-                if tensor.grad.requires_grad:
-                    return f"the .grad of {what} got a graph of its own"
-        return None
+    def fit(self) -> bool:
+        """Return whether other arrays and gradients are there, but of the same kind."""
+        return all(map(self._fits, range(len(self.tensors))))
+
+    def _fits(self, i: int) -> bool:
+        tensor, state = self.tensors[i], self._states[i]
+        tensor.refresh_view()
+        edge, before = tensor._edge, state.edge
+        if _description(tensor._data) != self._shapes[i] or (edge is None) is not (before is None):
+            return False
+        if edge is not None:
+            leaf = isinstance(before[0], AccumulateGrad)
+            if edge[0] is not before[0] if leaf else isinstance(edge[0], AccumulateGrad):
+                return False
+            if hooks_of(tensor) != state.hooks:
+                return False
+        if self._grads_matter and (tensor.grad is None) is not (state.grad is None):
+            return False
+        if i not in self._used_grads:
+            return True
+        grad = tensor.grad
+        assert grad is not None
+        return _description(grad._data) == self._grad_shapes[i] and not grad.requires_grad
 
 
 def _description(array: Any) -> tuple[Any, ...]:

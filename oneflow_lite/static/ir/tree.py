@@ -43,11 +43,6 @@ class Fixed:
 
     value: Any
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the value is what its type and content say, whoever made it."""
-        return is_plain(self.value)
-
 
 @attrs.frozen(eq=False)
 class Node:

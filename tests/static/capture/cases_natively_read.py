@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import operator
+import types
 
 import numpy as np
 
@@ -95,3 +97,134 @@ def function_that_map_calls(compiled):
     for factor in (2.0, 3.0) * 2:
         helper.__defaults__ = (factor,)
         yield f(tensor(1.0)), g(tensor(1.0))
+
+
+class Slotted:
+    __slots__ = ("extra", "rate")
+
+
+def slot_that_is_filled_later(compiled):
+    slotted = Slotted()
+    f = compiled(lambda x: x * (2 if hasattr(slotted, "extra") else 3))
+    g = compiled(lambda x: x * getattr(slotted, "rate", 1.0))
+    for i in range(6):
+        if i == 2:
+            slotted.extra, slotted.rate = 1, 5.0
+        if i == 4:
+            del slotted.extra, slotted.rate
+        yield f(tensor(1.0)), g(tensor(1.0))
+
+
+class Falling:
+    def __init__(self):
+        self.rate = 2.0
+
+    @property
+    def half(self):
+        return self.quarter * 2
+
+    def __getattr__(self, name):
+        if name == "quarter":
+            raise AttributeError(name)
+        return self.rate
+
+
+def property_that_falls_back(compiled):
+    falling = Falling()
+    f = compiled(lambda x: x * falling.half)
+    for falling.rate in (2.0, 3.0) * 2:
+        yield f(tensor(1.0))
+
+
+def attribute_that_shadows_the_fallback(compiled):
+    class Options(Falling):
+        pass
+
+    options = Options()
+    f = compiled(lambda x: x * options.width)
+    for i in range(4):
+        if i == 2:
+            Options.width = 7.0
+        yield f(tensor(1.0))
+
+
+def item_set_by_a_function(compiled):
+    table, numbers, factor = {"a": 1.0}, [1.0], [2.0]
+
+    def step(x):
+        operator.setitem(table, "a", factor[0])
+        operator.iadd(numbers, [factor[0]])
+        return x * table["a"]
+
+    f = compiled(step)
+    for factor[0] in (2.0, 3.0) * 2:
+        yield f(tensor(1.0)), dict(table), list(numbers)
+
+
+def _kinds(value):
+    if isinstance(value, (tuple, list, set)):
+        return [_kinds(each) for each in value]
+    return _kinds(value()) if callable(value) else (type(value).__name__, repr(value))
+
+
+def ints_that_c_code_hands_on(compiled):
+    kept = []
+
+    def step(x, n, *more):
+        def twice():
+            yield n
+            yield n * 2
+
+        def count(by=n):
+            nonlocal n
+            n += by
+            return n
+
+        kept[:] = [lambda: n, lambda k=n: k, lambda *, k=n: k, *list(twice()), *(n for _ in "a")]
+        kept.extend(map(lambda _: n, [1]))  # noqa: C417
+        return x * 2, count(), more, type(n), type(more[0])
+
+    f = compiled(step)
+    for n in (2, 2, 3):
+        found = f(tensor(1.0), n, n, n)
+        yield found[0], _kinds(found[1:4]), found[4].__name__, _kinds(kept)
+
+
+def class_made_inside(compiled):
+    world = types.SimpleNamespace(rate=2.0)
+
+    def step(x, n):
+        class Scaled(Below):
+            size = 3.0
+            twice = size * 2
+            __hidden = 1.5
+
+            def by(self):
+                return super().scale * world.rate * self.__hidden * n
+
+            @classmethod
+            def made(cls):
+                return cls()
+
+        scaled = Scaled.made()
+        return x * scaled.by() * scaled.twice, Scaled.__qualname__.rpartition(".")[2]
+
+    f = compiled(step)
+    for world.rate, Below.scale in ((2.0, 2.0), (2.0, 2.0), (3.0, 2.0), (3.0, 4.0), (2.0, 2.0)):
+        yield f(tensor(1.0), 2)
+
+
+ours, theirs, alias = locals, vars, super
+
+
+class Aliased(Below):
+    def own(self, x):
+        rate = __class__.scale
+        return x * rate, sorted(ours()), sorted(theirs()), alias().scale
+
+
+def frames_by_other_names(compiled):
+    aliased = Aliased()
+    f = compiled(aliased.own)
+    for Below.scale in (2.0, 3.0) * 2:
+        yield f(tensor(1.0))

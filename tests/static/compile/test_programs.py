@@ -19,7 +19,7 @@ from tests.static.compile.programs.run import (
     written_rows,
 )
 
-REPLAY = 48  # programs that replay nine of ten calls or more
+REPLAY = 54  # programs that replay nine of ten calls or more
 DIFFERENT: dict[str, str] = {}  # programs that silently differ from eager, and why
 by_name = pytest.mark.parametrize("name", PROGRAMS)
 WRITTEN = written_rows(PAGE.read_text("utf-8"))

@@ -16,9 +16,7 @@ from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewri
 from oneflow_lite.static.compile.source import NoSource
 from tests.static.compile.constructs import body, define
 
-COMPOSED = (
-    "last slice exception caller both either value link target bind_global bind_free hold change"
-)
+COMPOSED = "last slice exception caller both either value link rest put hold change"
 
 
 class Told(Native):
@@ -224,7 +222,9 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
             ("item", dir(1), slice(None, 0)),
         ],
     ),
-    ("class C: x = len", [("unsupported", "a class statement")]),
+    ("class C: x: len", [("unsupported", "a class statement")]),
+    ("class C: len = len", [("unsupported", "a class statement")]),
+    ("yield v", [("plain", 1)]),
     ("match v:\n        case int(): return len", [("unsupported", "a match statement")]),
     ("async def g(): pass", [("unsupported", "an async function")]),
 ]
@@ -240,6 +240,14 @@ def test_every_method_of_the_protocol_is_told() -> None:
     """The three about variables of functions around are in the next test."""
     names = {name for _, calls in TELLS for name, *_ in calls} - {"raised out"}
     assert names | {"free", "store_free", "delete_free"} == set(PROTOCOL)
+
+
+def test_a_class_statement_is_told_with_what_its_body_reads() -> None:
+    calls = told(body("class C:", "  x = len", "  def m(self): return x"))
+    assert [(name, *rest[:1]) for name, *rest in calls[:2]] == [
+        ("name", "len"),
+        ("made", calls[1][1]),
+    ]
 
 
 @pytest.mark.parametrize("leave", ["return len", "break", "continue"])
@@ -333,7 +341,13 @@ def test_a_function_made_in_a_rewritten_one_is_rewritten_anew() -> None:
 
 
 def test_functions_that_stayed_native_are_not_taken_for_rewritten() -> None:
-    lines = ["class C:", "  def m(self): return len", "match v:", "  case 1: n = lambda: len"]
+    lines = [
+        "class C:",
+        "  x: int",
+        "  def m(self): return len",
+        "match v:",
+        "  case 1: n = lambda: len",
+    ]
     C, n, h = rewrite(define(body(*lines, "return C, n, lambda: len"))["f"], Native())(1)
     assert is_rewritten(h.__code__)
     for function in (C.m, n):
@@ -467,3 +481,24 @@ def test_a_recorder_may_change_what_it_is_asked() -> None:
     names = define(text)
     assert rewrite(names["f"], Other())(1) == (11, ([1],), 7, ([4],))
     assert names["g"] == 11
+
+
+def test_names_bound_in_the_blocks_of_a_class() -> None:
+    lines = (
+        "class A:",
+        "  if x:",
+        "    y = 1",
+        "  for i in range(2):",
+        "    pass",
+        "  first, *rest = x, 2, 3",
+        "  with nullcontext(5) as (a, b.c):",
+        "    pass",
+        "return {k: v for k, v in vars(A).items() if k[:2] != '__' or 'temp' in k}",
+    )
+    text = "def f(x):\n " + "\n ".join(lines)
+    names = define(text, nullcontext=lambda _: nullcontext((7, 8)), b=Box())
+    recorder = Told()
+    found = rewrite(names["f"], recorder)(1)
+    assert found == {"y": 1, "i": 1, "first": 1, "rest": [2, 3], "a": 7}
+    assert names["b"].c == 8 and ("set_attribute", names["b"], "c", 8) in recorder.calls
+    assert not [call for call in recorder.calls if call[0] == "unsupported"]

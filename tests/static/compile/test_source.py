@@ -146,7 +146,7 @@ def test_a_file_that_was_edited_in_names_and_columns_only(tmp_path: Path) -> Non
     path.write_text(lines.replace("A", "B"))
     assert text(old.A.f) == "def f(self):\n    return 1 + self"  # its own lines are the same
     path.write_text(lines.replace("f(self): return 1 + self", "f(self): return 1  + self"))
-    linecache.clearcache()
+    linecache.checkcache(str(path))
     with pytest.raises(NoSource, match=r"'A\.f' differs"):
         find(old.A.f.__code__)
     assert text(old.A.g) == "def g(self):\n    return 1 + self"

@@ -353,3 +353,31 @@ def test_repr_is_short_and_blocks_know_their_parents() -> None:
     program = with_sub_blocks()
     assert repr(program) == "Program(3 blocks, 5 ops)"
     assert isinstance(program.blocks[1], Block) and program.blocks[1].parent is program.blocks[0]
+
+
+def test_what_an_op_does_follows_its_fields() -> None:
+    op = OpDesc("add", ("x", "y"), ("z",))
+    assert (op.reads, op.written, op.new_outputs, op.viewed) == (("x", "y"), (), ("z",), None)
+    copy = op.copy()
+    op.type, op.outputs = "copy_", ("x",)
+    assert (op.reads, op.written, op.new_outputs) == (("x", "y"), ("x",), ())
+    op.inputs = ("x", "x")
+    assert op.reads == ("x",) and op.schema.mutates
+    op.type, op.inputs, op.outputs = "transpose", ("y",), ("t",)
+    assert (op.viewed, op.written) == ("y", ())
+    assert (copy.reads, copy.written, copy.new_outputs) == (("x", "y"), (), ("z",))
+
+
+def test_notes_on_a_plan_go_with_its_ops() -> None:
+    plan = ExecutionPlan.of(small(), ["x"], ["t"])
+    counted: list[int] = []
+
+    def count(plan: ExecutionPlan) -> int:
+        counted.append(len(plan.block.ops))
+        return counted[-1]
+
+    before = plan.noted("count", count)
+    assert plan.noted("count", count) == before and len(counted) == 1
+    plan.block.ops.pop()
+    assert plan.noted("count", count) == before - 1
+    assert set(plan.roots) < set(ExecutionPlan.of(small(), ["x"], ["t"]).roots)

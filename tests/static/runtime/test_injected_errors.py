@@ -162,8 +162,8 @@ def fused_recordings(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> Fuse:
     """Put a fuse before the kernels of all Programs that a compiled function has recorded."""
     cores = []
     for recording in compiled._recordings:
-        backward = [part.function.differentiated for part in recording.parts]
-        cores += [recording.core, *[found.core for found in backward if found is not None]]
+        nodes = recording.ending.nodes
+        cores += [recording.core, *[node.function.core for node in nodes if node.saved]]
     fuse = fused(monkeypatch, (op.type for core in cores for op in core.plan.block.ops))
     for core in cores:
         if core.mode == "straight_line":

@@ -1,0 +1,56 @@
+"""What a recording shares with others, and what it leaves for later, so that it costs little."""
+
+from __future__ import annotations
+
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite import nn
+from oneflow_lite.static.compile.match import Match
+from oneflow_lite.static.compile.memory import MemoryClasses
+from oneflow_lite.static.compile.results import NotReplayable
+
+
+def test_other_shapes_share_their_code() -> None:
+    weight = flow.ones(1, requires_grad=True)
+    compiled = flow.compile(lambda x: (x * weight).sum())
+    for size in (2, 3, 2, 3):
+        compiled(flow.ones(size)).backward()
+    assert compiled.explain().captures == compiled.explain().hits == 2
+    one, other = compiled._recordings
+    assert one.arguments._check.__code__ is other.arguments._check.__code__
+    assert one.ending.run.__code__ is other.ending.run.__code__
+    assert one.outside.check.__code__ is other.outside.check.__code__
+
+
+def test_the_run_is_generated_by_the_first_replay() -> None:
+    compiled = flow.compile(lambda x: x * 2 + 1)
+    compiled(flow.ones(2))
+    (recording,) = compiled._recordings
+    assert recording.core.runner.source == "" and "slots" not in vars(recording.core)
+    assert compiled(flow.ones(2)).tolist() == [3.0, 3.0]
+    assert "found +=" in recording.core.runner.source and "slots" not in vars(recording.core)
+    assert len(recording.core.instructions) == 4  # two ops, a feed and a fetch
+
+
+def test_what_is_read_of_an_object_is_read_once() -> None:
+    match, holder = Match(), nn.Linear(1, 1)
+    name = match.constant(holder)
+    match.require(f"'bias' in {name}._parameters and len({name}._parameters) == 2", "parameters")
+    match.require(f"{name}._parameters['bias'] is {match.constant(holder.bias)}", "bias")
+    match.require(f"'{name}._parameters' not in {name}._parameters", "a string")
+    assert match.written()((), {}) == ()
+    assert match._lines[0] == f"p0 = {name}._parameters"
+    assert sum(line.count(f"{name}._parameters") for line in match._lines[1:]) == 1  # the string
+    holder.bias = None
+    assert match.why(match.written()((), {})) == "bias"
+
+
+@pytest.mark.parametrize("count", [2, 6])
+def test_written_arrays_that_overlap_are_found_by_their_owner(count: int) -> None:
+    whole = flow.zeros(2 * count)._data
+    apart = [whole[2 * i : 2 * i + 2] for i in range(count)]
+    MemoryClasses([], [], [], apart, [], range(count))
+    with pytest.raises(NotReplayable, match="several tensors share"):
+        MemoryClasses([], [], [], [*apart, whole[1:3]], [], range(count))
+    MemoryClasses([], [], [], [flow.ones(2)._data, whole, whole[1:3]], [], [0])
