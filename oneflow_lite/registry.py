@@ -185,8 +185,8 @@ class KernelEntry:
 
     `ufunc` is the name of the array module's function that the kernel merely calls, if it does.
     `scalar` is what the op does to single elements: an expression, or a function of the attributes
-    that returns one or None; see `fusion/scalar.py`. `on_change` is told when a kernel is added, so
-    that what was looked up is looked up again.
+    that returns one or None; see `scalar_expression.py`. `on_change` is told when a kernel is
+    added, so that what was looked up is looked up again.
     """
 
     __slots__ = ("_is_library", "by_device", "on_change", "scalar", "schema", "ufunc")

@@ -21,10 +21,10 @@ from oneflow_lite.autograd.mode import StateChange, no_grad
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.device import as_device, to_device
 from oneflow_lite.errors import FlowError, GradcheckError
-from oneflow_lite.fusion.scalar import Scalar, scalar_of
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import FUNCTORS, KERNELS
+from oneflow_lite.scalar_expression import Scalar, scalar_of
 from oneflow_lite.tensor import Tensor, make_tensor
 
 Array = np.ndarray[Any, Any]

@@ -1,7 +1,7 @@
 """InterpreterCore: a Program analysed for given feeds and fetches, and run many times.
 
 Passes rewrite the ops, then the analysis lists instructions, their dependencies and the last uses
-of variables; `run` replays the result in one of three modes.
+of variables; `run` replays the result in one of four modes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.fusion.takeover import TakesOver, run_of_takeover
 from oneflow_lite.static.ir.program import Program
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.dependencies import find_dependencies
@@ -22,6 +21,7 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassRepo
 from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.static.runtime.streams import CoreStreams
+from oneflow_lite.static.runtime.takeover import TakesOver, run_of_takeover
 from oneflow_lite.static.runtime.transfers import insert_transfers
 from oneflow_lite.static.runtime.verification import verify
 from oneflow_lite.static.runtime.work_queue import WorkQueue

@@ -32,7 +32,7 @@ PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
     "inplace": inplace.run,
     "buffer_planning": buffer_planning.run,
 }
-# Without `fusion`, which builds machine code: that takes over later, see `fusion/takeover.py`.
+# Without `fusion`, which builds machine code: that takes over later, see `runtime/takeover.py`.
 DEFAULT_PASSES: tuple[str, ...] = tuple(name for name in PASSES if name != "fusion")
 
 

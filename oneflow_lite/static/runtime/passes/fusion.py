@@ -10,9 +10,9 @@ import attrs
 import numpy as np
 
 from oneflow_lite.device import CPU
-from oneflow_lite.fusion.loops import DTYPES, REDUCTIONS, Group, kept_shape, kind_of
-from oneflow_lite.fusion.scalar import scalar_of
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS, Group, kept_shape, kind_of
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes import dead_code
@@ -48,6 +48,9 @@ class _Grouping:
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan, self.block = plan, plan.block
         self.roots = memory_roots(plan.block.ops)
+        # What is handed out or written is made at every run.
+        self.held = {self.root(name) for name in plan.fetches}
+        self.held.update(self.root(name) for op in plan.block.ops for name in op.written)
         self.open: list[_Open] = []
         self.closed: list[_Open] = []
         self.stands_for: dict[str, str] = {}
@@ -73,7 +76,12 @@ class _Grouping:
     def _is_constant(self, op: OpDesc) -> bool:
         """Make a constant of a single number that an op takes from a shape alone."""
         output = self.block.var(op.outputs[0]) if op.type in _FILLED else None
-        if output is None or output.nbytes != output.dtype.itemsize or not output.is_temporary:
+        if (
+            output is None
+            or output.nbytes != output.dtype.itemsize
+            or not output.is_temporary
+            or output.name in self.held
+        ):
             return False
         output.value = np.full(output.shape, _FILLED[op.type], output.dtype)
         self.numbers[output.name] = _FILLED[op.type]
@@ -216,7 +224,7 @@ def _is_c(desc: Any) -> bool:
 
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
-    from oneflow_lite.fusion.machine import compiled  # which imports numba
+    from oneflow_lite.static.fusion.machine import compiled  # which imports numba
 
     grouping = _Grouping(plan)
     found = grouping.groups()

@@ -22,9 +22,9 @@ import numba
 import numpy as np
 from numba import njit, types
 
-from oneflow_lite.fusion import elementary
-from oneflow_lite.fusion.loops import DTYPES, Group, source_of
 from oneflow_lite.locks import make_lock
+from oneflow_lite.static.fusion import elementary
+from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
 from oneflow_lite.static.ir.program import Block
 
 LARGE = 1 << 16  # elements from which other threads pay
@@ -73,7 +73,7 @@ def _kernel(source: str, signature: Any) -> Callable[..., None]:
 
 
 def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., None]:
-    name = f"oneflow_lite.fusion.{'group' if file is None else file.stem}"
+    name = f"oneflow_lite.static.fusion.{'group' if file is None else file.stem}"
     module = ModuleType(name)
     module.__dict__.update(_SCOPE)
     exec(compile(source, str(file or "<fused group>"), "exec"), module.__dict__)

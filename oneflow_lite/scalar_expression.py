@@ -66,7 +66,7 @@ class Scalar:
     Examples
     --------
     >>> import numpy as np
-    >>> from oneflow_lite.fusion.scalar import Scalar
+    >>> from oneflow_lite.scalar_expression import Scalar
     >>> silu = Scalar("s = sigmoid(x); x * s", ["x"])
     >>> silu.evaluate({"x": np.array([-1.0, 0.0, 2.0])}).round(4)
     array([-0.2689,  0.    ,  1.7616])

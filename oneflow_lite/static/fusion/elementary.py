@@ -1,8 +1,8 @@
 """Elementary functions for machine code: a few multiplications each, so that loops stay SIMD.
 
 Each is within 2 ulp of the truth over the whole range, infinities, nan, subnormals and signed
-zeros included (`tests/fusion/test_elementary.py`). All compute in float64; of float32 the result is
-rounded once by whoever stores it. Reductions of the argument follow Cody and Waite, "Software
+zeros included. All compute in float64; of float32 the result is rounded once by whoever stores it.
+Reductions of the argument follow Cody and Waite, "Software
 Manual for the Elementary Functions" (1980); the series are Taylor's, and that of log is the one in
 atanh of Sun's fdlibm.
 

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
-from oneflow_lite.fusion import machine
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.static.fusion import machine
 from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from tests.static.build import Builder, run_plainly
@@ -164,6 +164,26 @@ def test_ones_like_a_loss_is_no_reason_to_wait():
     assert groups == [["tanh", "sum", "tanh_grad"]]
     assert [op.type for op in plan.block.ops] == ["fused"]
     run(b, plan)
+
+
+@pytest.mark.parametrize("through", ["itself", "a view", "a write"])
+def test_what_is_handed_out_is_made_at_every_run(through):
+    b = Builder()
+    x = b.feed("x", np.ones(1))
+    one = b.op("ones_like", b.op("sum", b.op("exp", x), dim=(0,), keepdim=False))
+    end = {
+        "itself": lambda: one,
+        "a view": lambda: b.op("expand", one, shape=(3,)),
+        "a write": lambda: b.op("copy_", one, b.op("reshape", x, shape=())),
+    }[through]()
+    _, plan = fused(b, end, b.op("neg", b.op("tanh", x)))
+    runner = StraightLine(plan)
+    first = runner.run([b.initial["x"]], [])[0]
+    kept = first.copy()
+    assert not np.shares_memory(first, runner.run([b.initial["x"]], [])[0])
+    if first.flags.writeable and first.ndim == 0:
+        first[...] = 7
+    assert np.array_equal(runner.run([b.initial["x"]], [])[0], kept)
 
 
 def test_truth_values_and_integers():

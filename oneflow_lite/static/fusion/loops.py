@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.dtype import DType
-from oneflow_lite.fusion.scalar import scalar_of
+from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.ir.program import Block, OpDesc
 
 REDUCTIONS = ("sum", "mean", "sum_to")
@@ -78,7 +78,7 @@ class Group:
 def kind_of(shape: Sequence[int], whole: Sequence[int], columns: int) -> str | None:
     """Return how an operand of one shape lies in a larger one; None where it is none of these.
 
-    >>> from oneflow_lite.fusion.loops import kind_of
+    >>> from oneflow_lite.static.fusion.loops import kind_of
     >>> [kind_of(shape, (4, 2, 3), 6) for shape in ((4, 2, 3), (2, 3), (4, 1, 1), (1,), (4, 1, 3))]
     ['full', 'column', 'row', 'number', None]
     """

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 from numba import njit
 
-from oneflow_lite.fusion import elementary
+from oneflow_lite.static.fusion import elementary
 
 LONG = np.longdouble
 SPECIAL = np.array(

@@ -5,8 +5,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import RegistrationError
-from oneflow_lite.fusion.scalar import Scalar, scalar_of
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS, register_kernel
+from oneflow_lite.scalar_expression import Scalar, scalar_of
 from oneflow_lite.testing import Fixed, OpCheckError, Sample, check_op
 
 

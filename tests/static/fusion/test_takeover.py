@@ -1,4 +1,4 @@
-"""Machine code takes over at a run that the plan alone decides, and nobody notices but the clock."""
+"""Machine code takes over at a run that the plan decides, and nobody notices but the clock."""
 
 import gc
 import threading
@@ -9,7 +9,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import nn
-from oneflow_lite.fusion import takeover
+from oneflow_lite.static.runtime import takeover
 
 numba = pytest.importorskip("numba", reason="the extra `jit` is not installed")
 pytestmark = pytest.mark.unjudged("what is fused may differ in its last bits")

@@ -16,8 +16,8 @@ from threading import Thread
 from typing import Any
 
 from oneflow_lite.device import CPU
-from oneflow_lite.fusion.loops import DTYPES, REDUCTIONS
-from oneflow_lite.fusion.scalar import scalar_of
+from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 
