@@ -113,7 +113,8 @@ def in_stages(compiled: list[Any]) -> bool:
     """Return whether results were made from others, and so have nodes one above the other."""
     owners = [f.explain.__self__ for f in compiled]  # a compiled module has one, too
     functions = [owner for owner in owners if isinstance(owner, CompiledFunction)]
-    return any(len(recording.parts) > 1 for f in functions for recording in f._recordings)
+    recordings = [recording for f in functions for recording in f._recordings]
+    return any(len(recording.ending.nodes) > 1 for recording in recordings)
 
 
 def compare(have: Any, want: Any, source: str, staged: bool = False) -> str | None:

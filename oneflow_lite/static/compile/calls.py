@@ -12,7 +12,9 @@ import collections
 import dataclasses
 import enum
 import functools
+import inspect
 import itertools
+import linecache
 import operator
 import sys
 from collections import deque
@@ -43,6 +45,7 @@ from oneflow_lite.static.compile.same import (
     CONTAINERS,
     KINDS,
     MAPPINGS,
+    MISSING,
     SETS,
     STREAMS,
     VIEWS,
@@ -176,16 +179,14 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
             return leaf(o, f, args, kwargs)
     elif module.partition(".")[0] == "numpy":
         return _numpy(o, f, args, kwargs)
-    elif code.co_filename.startswith("<") and not _has_source(code):
+    if known is not None:
+        e, label = known.expression, f"a default of {known.label}"
+        for i, value in enumerate(f.__defaults__ or ()):
+            o.read(value, f"{e}.__defaults__[{i}]", label, True)
+        for name, value in (f.__kwdefaults__ or {}).items():
+            o.read(value, f"{e}.__kwdefaults__[{name!r}]", label, True)
+    if code.co_filename.startswith("<") and not linecache.getlines(code.co_filename):
         return _generated(o, f, args, kwargs)
-    for i, value in enumerate(f.__defaults__ or ()):
-        if known is not None:
-            o.read(
-                value, f"{known.expression}.__defaults__[{i}]", f"a default of {known.label}", True
-            )
-    for name, value in (f.__kwdefaults__ or {}).items():
-        if known is not None:
-            o.read(value, f"{known.expression}.__kwdefaults__[{name!r}]", name, True)
     found = o.entered(f)
     if "unsupported" in found.__code__.co_names:  # some statements of it are not observed
         args, kwargs = tuple(map(o.plain, args)), {k: o.plain(v) for k, v in kwargs.items()}
@@ -215,45 +216,58 @@ def is_leaf(f: Any) -> bool:
     return trusted and origin(f.__code__) == "own"
 
 
-def _has_source(code: Any) -> bool:
-    import linecache
-
-    return bool(linecache.getlines(code.co_filename))
-
-
 def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function without a source: those that dataclass() and namedtuple() write."""
-    owner = type(args[0]) if args else None
-    written = owner is not None and (dataclasses.is_dataclass(owner) or lookup.is_namedtuple(owner))
-    is_new = bool(args) and is_a(args[0], type) and lookup.is_namedtuple(args[0])
-    if f.__name__ == "__init__" and written and owner is not None:
-        bound = _bind(o, f, args, kwargs)
-        for field in dataclasses.fields(owner):
-            if field.init and field.name in bound:
-                object.__setattr__(args[0], field.name, bound[field.name])
-            elif field.default_factory is not dataclasses.MISSING:
-                factory = field.default_factory
-                where = f"{o.match.constant(field)}.default_factory"
-                made = o.call(o.read(factory, where, f"{owner.__name__}.{field.name}", True))
-                object.__setattr__(args[0], field.name, made)
-            elif not field.init and field.default is not dataclasses.MISSING:
-                object.__setattr__(args[0], field.name, field.default)
-        post = lookup.method(o, args[0], "__post_init__")
-        if type(post) is FunctionType:
-            extra = [
-                bound[n]
-                for n, f in owner.__dataclass_fields__.items()
-                if f._field_type is vars(dataclasses)["_FIELD_INITVAR"]
-            ]
-            o.learn(post, o.match.constant(post), "__post_init__", True)
-            o.call(post, args[0], *extra)
+    value: Any = args[0] if args else None
+    name = f.__name__
+    if is_a(value, type):
+        is_new, fields = lookup.is_namedtuple(value), {}
+        written = is_new
+    else:
+        fields = lookup.static(type(value), "__dataclass_fields__")[1]
+        is_new, written = False, fields is not MISSING or lookup.is_namedtuple(type(value))
+    if name == "__init__" and fields is not MISSING and not is_new:
+        _fill_dataclass(o, f, fields, args, kwargs)
         return None
-    if is_new or (written and f.__name__ in ("__eq__", "__repr__", "_asdict", "_replace")):
+    if is_new or (written and name in ("__eq__", "__repr__", "_asdict", "_replace")):
         if not is_new and not _settled_fields(o, *args):
             o.refuse(f"it calls {f.__qualname__}")
         return o.local(f(*args, **kwargs))
     o.refuse(f"{f.__qualname__}() has no source")
     return f(*args, **kwargs)
+
+
+def _fill_dataclass(
+    o: Observer, f: Any, fields: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Set the fields of a dataclass's new object, as the `__init__` that was written for it."""
+    bound = inspect.signature(f).bind(*args, **kwargs)
+    bound.apply_defaults()
+    extra = []
+    of_class, given = vars(dataclasses)["_FIELD_CLASSVAR"], vars(dataclasses)["_FIELD_INITVAR"]
+    for name, field in fields.items():
+        factory, kind = field.default_factory, field._field_type
+        if kind is of_class:
+            continue
+        if field.init and (factory is dataclasses.MISSING or not _is_left_out(bound, name)):
+            found = bound.arguments[name]
+        elif factory is not dataclasses.MISSING:
+            where = f"{o.match.constant(field)}.default_factory"
+            found = o.call(o.read(factory, where, f"the factory of {name}", True))
+        elif field.default is not dataclasses.MISSING and lookup.fields_of(args[0]) is None:
+            found = field.default  # which a class with slots cannot keep for it
+        else:
+            continue
+        if kind is given:
+            extra.append(found)
+        else:
+            object.__setattr__(args[0], name, found)
+    if type(lookup.static(type(args[0]), "__post_init__")[1]) is FunctionType:
+        special(o, args[0], "__post_init__", *extra)
+
+
+def _is_left_out(bound: Any, name: str) -> bool:
+    return type(bound.arguments[name]).__name__ == "_HAS_DEFAULT_FACTORY_CLASS"
 
 
 def _settled_fields(o: Observer, *values: Any) -> bool:
@@ -745,8 +759,9 @@ def _of_container(
 
 def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of NumPy: of numbers, of arrays that the call made, and of tensors."""
-    module = getattr(f, "__module__", None) or getattr(type(f), "__module__", "")
-    if "random" in str(module) or not all(map(o.settled, (*args, *kwargs.values()))):
+    module, given = getattr(f, "__module__", None) or type(f).__module__, [*args, *kwargs.values()]
+    calls = any(is_a(value, (FunctionType, MethodType, functools.partial)) for value in given)
+    if calls or "random" in str(module) or not all(map(o.settled, given)):
         o.refuse(f"it calls {getattr(f, '__name__', type(f).__name__)}() of NumPy")
     return o.local(f(*args, **kwargs))
 
@@ -906,9 +921,8 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
 
 
 def _written_by_dataclass(value: Any, name: str) -> bool:
-    return dataclasses.is_dataclass(type(value)) and not _has_source(
-        lookup.static(type(value), name)[1].__code__
-    )
+    code = lookup.static(type(value), name)[1].__code__
+    return dataclasses.is_dataclass(type(value)) and not linecache.getlines(code.co_filename)
 
 
 def _by_identity(value: Any) -> bool:
@@ -1192,7 +1206,9 @@ def _check_asked(o: Observer, kind: Any, name: str) -> None:
 
 def _type(o: Observer, *args: Any, **kwargs: Any) -> Any:
     if len(args) == 1:
-        return type(args[0]) if is_atom(args[0]) else lookup.class_of(o, args[0])
+        if is_atom(args[0]):
+            return lookup.learned(o, type(args[0]), type(args[0]).__name__)
+        return lookup.class_of(o, args[0])
     o.refuse("it makes a class")
     return type(*args, **kwargs)
 

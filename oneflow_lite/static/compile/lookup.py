@@ -297,7 +297,9 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     _require_absent(o, value, name)
     if static(kind, "__getattr__")[0] is None:
-        return native()  # which raises
+        found = native()  # which raises, but for proxies and the like
+        o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
+        return found
     raise AttributeError(name, name=name, obj=value)
 
 
@@ -363,8 +365,6 @@ def learned(o: Observer, value: Any, label: str) -> Any:
 
 def _of_class(o: Observer, cls: type, name: str) -> Any:
     known, meta = o.outer(cls), type(cls)
-    if known is None and o.known(cls) is None:
-        o.outer(cls)
     native = functools.partial(getattr, cls, name)
     owner, member = static(cls, name)
     if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):

@@ -427,10 +427,9 @@ def _written(
     tensors = dict(zip(map(recorder.find, arrays), results.arguments, strict=True))
     for name, source in recorder.externals.items():
         tensors[name] = source.tensor.grad if source.place else source.tensor
-    roots = recorder.roots
     for op in recorder.block.ops:
         for name in op.written:
-            tensor = tensors.get(roots[name])
+            tensor = tensors.get(recorder.roots[name])
             if tensor is not None:
                 numbers.setdefault(id(tensor.memory), []).append(op.number)
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]

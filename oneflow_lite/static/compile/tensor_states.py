@@ -113,6 +113,7 @@ class OutsideTensors:
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
         used = [(i, states[i].grad) for i in self._used_grads]
         self._grad_shapes = {i: _description(g._data) for i, g in used if g is not None}
+        self._states = states
         self.tensors = [state.tensor for state in states]
         self._shapes = [_description(state.data) for state in states]
         writer = FunctionWriter({"hooks_of": hooks_of})

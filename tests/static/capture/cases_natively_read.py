@@ -6,6 +6,7 @@ import abc
 import dataclasses
 import operator
 import types
+import weakref
 
 import numpy as np
 
@@ -227,4 +228,57 @@ def frames_by_other_names(compiled):
     aliased = Aliased()
     f = compiled(aliased.own)
     for Below.scale in (2.0, 3.0) * 2:
+        yield f(tensor(1.0))
+
+
+class Options:
+    rate = 2.0
+
+
+def attribute_by_a_proxy(compiled):
+    options = Options()
+    proxy = weakref.proxy(options)
+    f = compiled(lambda x: x * proxy.rate)
+    for options.rate in (2.0, 3.0) * 2:
+        yield f(tensor(1.0))
+
+
+def function_that_numpy_calls(compiled):
+    factor = [2.0]
+
+    def scaled(row):
+        return row * factor[0]
+
+    def step(x):
+        rows = np.apply_along_axis(scaled, 0, np.ones(1))
+        return x * float(rows[0]) * float(np.vectorize(scaled)(1.0))
+
+    f = compiled(step)
+    for factor[0] in (2.0, 3.0) * 2:
+        yield f(tensor(1.0))
+
+
+class Holding:
+    scale = 2.0
+
+
+@dataclasses.dataclass
+class Fielded:
+    x: object
+    holding: object = Holding
+    kept: float = dataclasses.field(default=3.0, init=False)
+    made: list = dataclasses.field(default_factory=lambda: [Holding.scale])
+    given: dataclasses.InitVar = 5
+
+    def __post_init__(self, given):
+        self.total = given * self.holding.scale
+
+
+def dataclass_with_defaults(compiled):
+    def step(x):
+        fielded = Fielded(x)
+        return x * fielded.total * fielded.made[0] * fielded.kept, sorted(vars(fielded))
+
+    f = compiled(step)
+    for Holding.scale in (2.0, 3.0) * 2:
         yield f(tensor(1.0))

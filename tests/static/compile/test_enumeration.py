@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.static.compile import judge as judging
+from oneflow_lite.static.compile import recording
 from tests.static.compile import enumerated
 from tests.static.compile.enumerated import (
     CAPTURED,
@@ -121,8 +121,8 @@ class Remembering:
         self.__wrapped__, self.found, self.hits = function, [], 0
 
     def __call__(self, *args: Any) -> Any:
-        if judging.current.is_free():
-            return judging.current(self, args, {}, (), ())
+        if recording.judge.is_free():
+            return recording.judge(self, args, {}, (), ())
         self.hits += 1
         if not self.found:
             self.found.append(self.__wrapped__(*args))
