@@ -141,5 +141,5 @@ class TakesOver(StraightLine):
             self.plan.refused.append(repr(error))
             return
         self.plan.refused += plan.refused
-        if plan.groups:
+        if plan.loops:
             self.plan, self._bound = plan, (self._bound[0], [])

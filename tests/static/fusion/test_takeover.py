@@ -44,12 +44,26 @@ def test_the_run_is_fixed_and_the_bits_are_numpys_until_then():
     compiled = flow.compile(gelu)
     for run in range(2 * RUN):
         found = compiled(x)
-        assert bool(run and runner(compiled).plan.groups) is (run >= RUN)
+        assert bool(run and runner(compiled).plan.loops) is (run >= RUN)
         for a, b in zip(found, wanted, strict=True):
             if run < RUN:
                 assert np.array_equal(a.numpy(), b.numpy())
             np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-6, 1e-6)
     assert compiled.explain().hits == 2 * RUN - 1
+
+
+def test_what_runs_can_be_read():
+    x = flow.randn(7, 5).requires_grad_()
+    compiled = flow.compile(gelu)
+    for _ in range(RUN):
+        compiled(x)
+    assert "def run(" in compiled.source() and "def group(" not in compiled.source()
+    assert compiled.explain().loops == []
+    for _ in range(2):
+        compiled(x)
+    assert "tanh(" in compiled.source().partition("def group(")[2]
+    (said,) = compiled.explain().loops
+    assert said.endswith("bytes not stored") and "ops in one loop (mul, pow, mul, add, ...)" in said
 
 
 def test_the_building_is_waited_for(monkeypatch):
@@ -68,7 +82,7 @@ def test_the_building_is_waited_for(monkeypatch):
     compiled = flow.compile(gelu)
     for _ in range(RUN + 1):
         compiled(x)
-    assert seen and runner(compiled).plan.groups
+    assert seen and runner(compiled).plan.loops
 
 
 def network(seed=0):
@@ -99,7 +113,7 @@ def test_training_goes_on_as_before():
     for a, b in zip(compiled[1], plain[1], strict=True):
         np.testing.assert_allclose(a, b, 1e-4, 1e-5)
     plans = [r.core.runner.plan for r in compiled[2]._recordings]
-    assert any(plan.groups for plan in plans)
+    assert any(plan.loops for plan in plans)
 
 
 def test_a_seeded_run_gives_the_same_bits_with_a_cold_cache(tmp_path, monkeypatch):
@@ -122,7 +136,7 @@ def test_it_can_be_left_out(way, monkeypatch):
         compiled = flow.compile(gelu, mode=mode)
         for _ in range(2 * RUN):
             found = compiled(x)
-    assert not runner(compiled).plan.groups
+    assert not runner(compiled).plan.loops
     assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(found, wanted, strict=True))
 
 
@@ -144,7 +158,7 @@ def test_a_damaged_cache_is_survived(tmp_path, monkeypatch, damage):
         compiled = flow.compile(gelu)
         for _ in range(RUN + 1):
             found = compiled(x)
-        assert runner(compiled).plan.groups
+        assert runner(compiled).plan.loops
         np.testing.assert_allclose(found[0].numpy(), wanted, 1e-6, 1e-6)
         for file in (tmp_path / "fusion").glob("**/*.nb*") if not turn else ():
             if damage is None:
@@ -161,7 +175,7 @@ def test_an_unwritable_cache_is_survived(tmp_path, monkeypatch):
     compiled = flow.compile(gelu)
     for _ in range(RUN + 1):
         compiled(x)
-    assert runner(compiled).plan.groups
+    assert runner(compiled).plan.loops
 
 
 def test_a_build_that_fails_leaves_numpy(monkeypatch):
@@ -195,7 +209,7 @@ def test_an_interrupted_step_is_put_back_after_the_takeover(monkeypatch):
     i, y = flow.tensor([0, 1, 2, 3]), flow.rand(4, 3)
     for _ in range(3 * RUN):
         step(i, y)
-    assert any(r.core.runner.plan.groups for r in step._recordings)
+    assert any(r.core.runner.plan.loops for r in step._recordings)
     before = [p.detach().numpy().copy() for p in net.parameters()]
     with pytest.raises(IndexError):
         step(flow.tensor([0, 1, 2, 9]), y)

@@ -18,7 +18,7 @@ from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes import dead_code
 from oneflow_lite.static.runtime.passes.effects import is_library
 from oneflow_lite.static.runtime.passes.plannable import is_dense, strides_of
-from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
+from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _DTYPES = frozenset(map(np.dtype, DTYPES))
 
@@ -242,7 +242,6 @@ def run(plan: ExecutionPlan) -> PassReport:
                 found.remove(each)
                 break
     replaced: dict[int, OpDesc | None] = {}
-    saved = {"ops": 0, "bytes": 0}
     for each, group, machine in zip(found, made, machines, strict=True):
         last, op = each.ops[-1]
         replaced.update({position: None for position, _ in each.ops})
@@ -256,12 +255,14 @@ def run(plan: ExecutionPlan) -> PassReport:
             role=op.role,
             number=op.number,
         )
-        saved["ops"] += len(group.ops) - 1
         inner = [op.outputs[0] for op in group.ops if op.outputs[0] not in group.outputs]
-        saved["bytes"] += sum(plan.block.var(name).nbytes for name in inner)
-        plan.groups.append(group.ops)
+        not_stored = sum(plan.block.var(name).nbytes for name in inner)
+        types = tuple([op.type for op in group.ops])
+        plan.loops.append(Loop(types, machine.source, not_stored))
     plan.block.ops = [
         new for i, op in enumerate(plan.block.ops) if (new := replaced.get(i, op)) is not None
     ]
     dead_code.run(plan)  # what was folded into the loops
+    ops = sum(len(loop.ops) - 1 for loop in plan.loops)
+    saved = {"ops": ops, "bytes": sum(loop.bytes_saved for loop in plan.loops)}
     return PassReport("fusion", len(made), saved)
