@@ -34,7 +34,27 @@ _GELU_CUBIC = 0.044715
 _MISH_LINEAR = 20
 
 
-@register_kernel("gelu", infer=like_first)
+def _gelu_scalar(approximate):
+    if approximate == "tanh":
+        a, b = _SQRT_2_OVER_PI, _SQRT_2_OVER_PI * _GELU_CUBIC
+        return f"x * 0.5 * (1 + tanh(x * ({a} + {b} * x * x)))"
+    return f"x * 0.5 * (1 + erf(x * {_SQRT_HALF}))"
+
+
+def _gelu_grad_scalar(approximate):
+    if approximate == "tanh":
+        a, b = _SQRT_2_OVER_PI, _SQRT_2_OVER_PI * _GELU_CUBIC
+        return (
+            f"q = x * x; t = tanh(x * ({a} + {b} * q)); "
+            f"dy * (0.5 * (1 + t) + x * 0.5 * (1 - t * t) * ({a} + {3 * b} * q))"
+        )
+    return (
+        f"density = exp(-0.5 * x * x) * {_INV_SQRT_2PI}; "
+        f"dy * (0.5 * (1 + erf(x * {_SQRT_HALF})) + x * density)"
+    )
+
+
+@register_kernel("gelu", infer=like_first, scalar=_gelu_scalar)
 @quiet_overflow
 @pointwise
 def gelu(xp, x, *, approximate, out=None):
@@ -53,7 +73,7 @@ def gelu(xp, x, *, approximate, out=None):
     return t
 
 
-@register_kernel("gelu_grad", infer=like_first)
+@register_kernel("gelu_grad", infer=like_first, scalar=_gelu_grad_scalar)
 @quiet_overflow
 @pointwise
 def gelu_grad(xp, dy, x, *, approximate, out=None):
@@ -82,7 +102,7 @@ def gelu_grad(xp, dy, x, *, approximate, out=None):
     return t
 
 
-@register_kernel("silu", infer=like_first)
+@register_kernel("silu", infer=like_first, scalar="x * sigmoid(x)")
 @quiet_overflow
 @pointwise
 def silu(xp, x, *, out=None):
@@ -93,7 +113,7 @@ def silu(xp, x, *, out=None):
     return xp.divide(x, t, out=out)
 
 
-@register_kernel("silu_grad", infer=like_first)
+@register_kernel("silu_grad", infer=like_first, scalar="s = sigmoid(x); dy * s * (1 + x * (1 - s))")
 @quiet_overflow
 @pointwise
 def silu_grad(xp, dy, x, *, out=None):
@@ -198,7 +218,7 @@ def _tanh_softplus(xp, e, out=None):
     return n
 
 
-@register_kernel("softsign", infer=like_first)
+@register_kernel("softsign", infer=like_first, scalar="x / (1 + abs(x))")
 @pointwise
 def softsign(xp, x, *, out=None):
     t = xp.abs(x, out=out)
@@ -226,7 +246,7 @@ def logsigmoid(xp, x, *, out=None):
 _ZERO = {np.dtype(code): np.zeros((), code) for code in "efdbhilqBHILQ"}
 
 
-@register_kernel("relu", infer=like_first, reuses="x")
+@register_kernel("relu", infer=like_first, reuses="x", scalar="maximum(x, 0)")
 def relu(xp, x, *, out=None):
     return at_least(xp, x, 0, out=out)
 
@@ -236,7 +256,7 @@ def relu_cpu(xp, x, *, out=None):
     return np.maximum(x, _ZERO[x.dtype], out=out) if x.size < 8192 else at_least(np, x, 0, out)
 
 
-@register_kernel("relu_grad", infer=like_first, reuses=("dy", "y"))
+@register_kernel("relu_grad", infer=like_first, reuses=("dy", "y"), scalar="where(y == 0, 0, dy)")
 def relu_grad(xp, dy, y, *, out=None):
     return keep_where(xp, ~(y <= 0), dy, out=out)
 
@@ -250,7 +270,7 @@ def relu_grad_cpu(xp, dy, y, *, out=None):
     return keep_where(np, np.not_equal(y, zero), dy, out)
 
 
-@register_kernel("leaky_relu", infer=like_first)
+@register_kernel("leaky_relu", infer=like_first, scalar="where(x > 0, x, x * negative_slope)")
 @pointwise
 def leaky_relu(xp, x, *, negative_slope, out=None):
     if 0 < negative_slope <= 1:  # of these two the larger one is right
@@ -261,24 +281,41 @@ def leaky_relu(xp, x, *, negative_slope, out=None):
     return t
 
 
-@register_kernel("leaky_relu_grad", infer=like_first, reuses=("dy", "x"))
+@register_kernel(
+    "leaky_relu_grad",
+    infer=like_first,
+    reuses=("dy", "x"),
+    scalar="where(x > 0, dy, dy * negative_slope)",
+)
 def leaky_relu_grad(xp, dy, x, *, negative_slope, out=None):
     return select(xp, x > 0, dy, dy * negative_slope, out=out)
 
 
-@register_kernel("hardtanh", infer=like_first, reuses="x")
+@register_kernel(
+    "hardtanh",
+    infer=like_first,
+    reuses="x",
+    scalar="where(x < min_val, min_val, where(x > max_val, max_val, x))",
+)
 def hardtanh(xp, x, *, min_val, max_val, out=None):
     return clip(xp, x, min_val, max_val, out=out)
 
 
-@register_kernel("hardtanh_grad", infer=like_first, reuses=("dy", "x"))
+@register_kernel(
+    "hardtanh_grad",
+    infer=like_first,
+    reuses=("dy", "x"),
+    scalar="where((x <= min_val) | (x >= max_val), 0, dy)",
+)
 def hardtanh_grad(xp, dy, x, *, min_val, max_val, out=None):
     outside = x <= min_val
     outside |= x >= max_val
     return keep_where(xp, ~outside, dy, out=out)
 
 
-@register_kernel("hardsigmoid", infer=like_first, reuses="x")
+@register_kernel(
+    "hardsigmoid", infer=like_first, reuses="x", scalar="minimum(maximum((x + 3) / 6, 0), 1)"
+)
 @pointwise
 def hardsigmoid(xp, x, *, out=None):
     t = xp.add(x, 3, out=out)
@@ -286,7 +323,7 @@ def hardsigmoid(xp, x, *, out=None):
     return clip(xp, t, 0, 1, out=out)
 
 
-@register_kernel("hardswish", infer=like_first)
+@register_kernel("hardswish", infer=like_first, scalar="minimum(maximum((x + 3) / 6, 0), 1) * x")
 @pointwise
 def hardswish(xp, x, *, out=None):
     """x times hardsigmoid(x)."""
@@ -295,7 +332,11 @@ def hardswish(xp, x, *, out=None):
     return t
 
 
-@register_kernel("hardswish_grad", infer=like_first)
+@register_kernel(
+    "hardswish_grad",
+    infer=like_first,
+    scalar="where(x >= 3, dy, where(x > -3, (x / 3 + 0.5) * dy, 0))",
+)
 @pointwise
 def hardswish_grad(xp, dy, x, *, out=None):
     """dy (x/3 + 1/2), where x > -3; dy where x >= 3."""
@@ -308,7 +349,7 @@ def hardswish_grad(xp, dy, x, *, out=None):
     return keep_where(xp, x > -3, t, out=out)
 
 
-@register_kernel("hardshrink", infer=like_first, reuses="x")
+@register_kernel("hardshrink", infer=like_first, reuses="x", scalar="where(abs(x) <= lambd, 0, x)")
 def hardshrink(xp, x, *, lambd, out=None):
     return shrink_grad(xp, x, x, lambd=lambd, out=out)
 
@@ -318,16 +359,20 @@ def softshrink(xp, x, *, lambd, out=None):
     return xp.subtract(x, clip(xp, x, -lambd, lambd, out=out), out=out)
 
 
-@register_kernel("shrink_grad", infer=like_first, reuses=("dy", "x"))
+@register_kernel(
+    "shrink_grad", infer=like_first, reuses=("dy", "x"), scalar="where(abs(x) <= lambd, 0, dy)"
+)
 def shrink_grad(xp, dy, x, *, lambd, out=None):
     return keep_where(xp, ~(xp.abs(x) <= lambd), dy, out=out)
 
 
-@register_kernel("threshold", infer=like_first)
+@register_kernel("threshold", infer=like_first, scalar="where(x <= threshold, value, x)")
 def threshold(xp, x, *, threshold, value):
     return xp.where(x <= threshold, value, x)
 
 
-@register_kernel("threshold_grad", infer=like_first, reuses=("dy", "x"))
+@register_kernel(
+    "threshold_grad", infer=like_first, reuses=("dy", "x"), scalar="where(x <= threshold, 0, dy)"
+)
 def threshold_grad(xp, dy, x, *, threshold, out=None):
     return keep_where(xp, ~(x <= threshold), dy, out=out)

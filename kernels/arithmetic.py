@@ -41,7 +41,7 @@ for _op, _function in _BINARY.items():
     register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
 
 
-@register_kernel("pow", infer=of_ufunc("power"), reuses=("x", "y"))
+@register_kernel("pow", infer=of_ufunc("power"), reuses=("x", "y"), scalar="pow(x, y)")
 def pow(xp, x, y, *, out=None):
     """Return x to the y; squares and cubes of floats by multiplication, as in PyTorch."""
     if not y.ndim and x.dtype.kind == "f" and xp is np:
@@ -65,7 +65,7 @@ def sign(xp, x, *, out=None):
     return y
 
 
-@register_kernel("mul_scalar", infer=like_first, reuses="x")
+@register_kernel("mul_scalar", infer=like_first, reuses="x", scalar="x * factor")
 def mul_scalar(xp, x, *, factor, out=None):
     """Return x times a number of the dtype of x, as alpha in add(): nothing is kept of it."""
     return xp.multiply(x, x.dtype.type(factor), out=out)
@@ -134,12 +134,12 @@ def pow_grad_exponent(xp, dz, x, y, z, *, out=None):
     return xp.multiply(dz, xp.where(flat, xp.zeros((), z.dtype), slope), out=out)
 
 
-@register_kernel("square", infer=like_first, reuses="x")
+@register_kernel("square", infer=like_first, reuses="x", scalar="x * x")
 def square(xp, x, *, out=None):
     return xp.multiply(x, x, out=out)
 
 
-@register_kernel("rsqrt", infer=of_ufunc("sqrt"), reuses="x")
+@register_kernel("rsqrt", infer=of_ufunc("sqrt"), reuses="x", scalar="1 / sqrt(x)")
 def rsqrt(xp, x, *, out=None):
     return xp.reciprocal(xp.sqrt(x, out=out), out=out)
 
@@ -171,7 +171,12 @@ def round(xp, x, *, decimals=0, out=None):
     return xp.round(x, decimals, out)
 
 
-@register_kernel("extreme_grad", infer=in_c_order(like_first), reuses=("dz", "x", "y"))
+@register_kernel(
+    "extreme_grad",
+    infer=in_c_order(like_first),
+    reuses=("dz", "x", "y"),
+    scalar=lambda largest: f"where(x {'<' if largest else '>'} y, 0, where(x == y, dz * 0.5, dz))",
+)
 def extreme_grad(xp, dz, x, y, *, largest, out=None):
     # nothing where x loses, even of an infinite gradient; half where both are equal
     loses = (x < y) if largest else (x > y)
@@ -181,28 +186,41 @@ def extreme_grad(xp, dz, x, y, *, largest, out=None):
     return kept
 
 
-@register_kernel("clamp_min", infer=of_ufunc("maximum"), reuses=("x", "low"))
+@register_kernel(
+    "clamp_min", infer=of_ufunc("maximum"), reuses=("x", "low"), scalar="maximum(x, low)"
+)
 def clamp_min(xp, x, low, *, out=None):
     return xp.maximum(x, low, out=out)
 
 
-@register_kernel("clamp_max", infer=of_ufunc("minimum"), reuses=("x", "high"))
+@register_kernel(
+    "clamp_max", infer=of_ufunc("minimum"), reuses=("x", "high"), scalar="minimum(x, high)"
+)
 def clamp_max(xp, x, high, *, out=None):
     return xp.minimum(x, high, out=out)
 
 
-@register_kernel("clamp", infer=broadcast, reuses=("x", "low"))
+@register_kernel(
+    "clamp", infer=broadcast, reuses=("x", "low"), scalar="minimum(maximum(x, low), high)"
+)
 def clamp(xp, x, low, high, *, out=None):
     return xp.minimum(xp.maximum(x, low, out=out), high, out=out)
 
 
-@register_kernel("mask_less", infer=in_c_order(like_first), reuses=("dy", "x", "y"))
+@register_kernel(
+    "mask_less",
+    infer=in_c_order(like_first),
+    reuses=("dy", "x", "y"),
+    scalar=lambda equal: f"where(x {'<=' if equal else '<'} y, dy, 0)",
+)
 def mask_less(xp, dy, x, y, *, equal, out=None):
     # nothing where x is larger, even of an infinite gradient
     return keep_where(xp, x <= y if equal else x < y, dy, out=out)
 
 
-@register_kernel("where", infer=broadcast_to_last, reuses=("x", "y"))
+@register_kernel(
+    "where", infer=broadcast_to_last, reuses=("x", "y"), scalar="where(condition, x, y)"
+)
 def where(xp, condition, x, y, *, out=None):
     if out is None:
         if xp is np and type(y) is np.ndarray and not (condition.ndim or np.ndim(x) or condition):

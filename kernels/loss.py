@@ -7,7 +7,12 @@ from oneflow_lite.kernels.infer_rules import in_c_order, like_first
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("huber", infer=like_first, reuses="x")
+@register_kernel(
+    "huber",
+    infer=like_first,
+    reuses="x",
+    scalar="size = abs(x); c = minimum(size, delta); c * (size - c / 2)",
+)
 @in_float32
 def huber(xp, x, *, delta, out=None):
     """c (|x| - c / 2) with c = min(|x|, delta): x² / 2 inside, delta (|x| - delta / 2) outside."""
@@ -18,7 +23,12 @@ def huber(xp, x, *, delta, out=None):
     return y
 
 
-@register_kernel("huber_grad", infer=in_c_order(like_first), reuses="x")
+@register_kernel(
+    "huber_grad",
+    infer=in_c_order(like_first),
+    reuses="x",
+    scalar="dy * where(x < -delta, -delta, where(x > delta, delta, x))",
+)
 def huber_grad(xp, dy, x, *, delta, out=None):
     return xp.multiply(dy, xp.clip(x, -delta, delta, out=out), out=out)
 

@@ -7,7 +7,7 @@ from oneflow_lite.kernels.numerics import copied, zeros
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("masked_fill", infer=broadcast, reuses="x")
+@register_kernel("masked_fill", infer=broadcast, reuses="x", scalar="where(mask, value, x)")
 def masked_fill(xp, x, mask, *, value, out=None):
     if out is None:
         return xp.where(mask, x.dtype.type(value), x)

@@ -92,7 +92,7 @@ def _ones(size, dtype):
     return np.ones(size, dtype)
 
 
-@register_kernel("clone", infer=like_input, reuses="x")
+@register_kernel("clone", infer=like_input, reuses="x", scalar="x")
 def clone(xp, x, *, out=None):
     return copied(x, out)
 

@@ -64,7 +64,7 @@ def log1p(xp, x, *, out=None):
     return y
 
 
-@register_kernel("tanh_grad", infer=like_first)
+@register_kernel("tanh_grad", infer=like_first, scalar="dy - dy * y * y")
 def tanh_grad(xp, dy, y, *, out=None):
     # dy (1 - y²), with arrays alone: a Python scalar would double the cost on a small array.
     t = xp.multiply(dy, y, out=out)
@@ -72,7 +72,7 @@ def tanh_grad(xp, dy, y, *, out=None):
     return xp.subtract(dy, t, out=out)
 
 
-@register_kernel("sigmoid", infer=like_first, reuses="x")
+@register_kernel("sigmoid", infer=like_first, reuses="x", scalar="sigmoid(x)")
 @quiet_overflow
 @in_float32
 def sigmoid(xp, x, *, out=None):
@@ -83,7 +83,7 @@ def sigmoid(xp, x, *, out=None):
     return xp.reciprocal(t, out=out)
 
 
-@register_kernel("sigmoid_grad", infer=like_first)
+@register_kernel("sigmoid_grad", infer=like_first, scalar="(y - y * y) * dy")
 @in_float32
 def sigmoid_grad(xp, dy, y, *, out=None):
     # dy y (1 - y)
@@ -93,7 +93,7 @@ def sigmoid_grad(xp, dy, y, *, out=None):
     return t
 
 
-@register_kernel("erf", infer=like_first)
+@register_kernel("erf", infer=like_first, scalar="erf(x)")
 @in_float32
 def erf(xp, x, *, out=None):
     return erf_of(xp, x, out=out)

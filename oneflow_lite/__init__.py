@@ -185,6 +185,7 @@ if TYPE_CHECKING:
         spmm as spmm,
     )
     from oneflow_lite.static.compile.face import compile as compile, explain as explain
+    from oneflow_lite.static.runtime.takeover import use_jit as use_jit
 else:
     _MODULES = """
         distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim random
@@ -194,6 +195,7 @@ else:
         "device": "get_default_device set_default_device",
         "extend": "register_op",
         "func": "vmap",
+        "static.runtime.takeover": "use_jit",
         "functors.creation": "as_tensor from_dlpack from_numpy",
         "functors.inplace": "fill_ zero_",
         "functors.shape": "is_complex is_floating_point is_tensor numel result_type",

@@ -96,6 +96,7 @@ def _importing() -> str:
 
 
 Kernel = Callable[..., Any]
+ScalarText = str | Callable[..., str | None] | None
 InferRule = Callable[..., Any]
 DynamicShape = bool | Callable[..., bool]
 
@@ -183,16 +184,19 @@ class KernelEntry:
     """The schema of an op and its kernels by device type (None: serves every device).
 
     `ufunc` is the name of the array module's function that the kernel merely calls, if it does.
-    `on_change` is told when a kernel is added, so that what was looked up is looked up again.
+    `scalar` is what the op does to single elements: an expression, or a function of the attributes
+    that returns one or None; see `scalar_expression.py`. `on_change` is told when a kernel is
+    added, so that what was looked up is looked up again.
     """
 
-    __slots__ = ("_is_library", "by_device", "on_change", "schema", "ufunc")
+    __slots__ = ("_is_library", "by_device", "on_change", "scalar", "schema", "ufunc")
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.by_device: dict[str | None, Kernel] = {}
         self._is_library: bool | None = None
         self.ufunc: str | None = None
+        self.scalar: ScalarText = None
         self.on_change: Callable[[], None] | None = None
 
     @property
@@ -219,6 +223,7 @@ def register_kernel(
     random: bool = False,
     dynamic_shape: DynamicShape = False,
     reuses: str | tuple[str, ...] = (),
+    scalar: ScalarText = None,
 ) -> Callable[[Function], Function]:
     """Register the arithmetic of an op.
 
@@ -235,6 +240,10 @@ def register_kernel(
         declared by the kernel that is registered first.
     mutates, view_of, infer, random, dynamic_shape, reuses
         See `Schema`.
+    scalar : str or callable, optional
+        Of a pointwise op: the expression that its kernel computes of each element, in the names of
+        its parameters; or a function of the attributes that returns it, or None where there is
+        none. Groups of ops become machine code by it.
 
     Raises
     ------
@@ -251,6 +260,7 @@ def register_kernel(
         entry = KERNELS.find(op_type_name, known_only=True)
         if entry is None:
             entry = KernelEntry(schema)
+            entry.scalar = scalar
             KERNELS.add(op_type_name, entry)
         elif device in entry.by_device:
             raise RegistrationError(

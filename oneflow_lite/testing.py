@@ -17,11 +17,14 @@ import numpy as np
 from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.finite_differences import reals
-from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.autograd.mode import StateChange, no_grad
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.device import as_device, to_device
 from oneflow_lite.errors import FlowError, GradcheckError
+from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter
+from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import FUNCTORS, KERNELS
+from oneflow_lite.scalar_expression import Scalar, scalar_of
 from oneflow_lite.tensor import Tensor, make_tensor
 
 Array = np.ndarray[Any, Any]
@@ -298,6 +301,15 @@ class _Checker:
         got, expected = self.gradients(self.arrays, views), self.gradients(self.arrays, dense)
         self.close("gradients, broadcast output gradient", reals(got), reals(expected))
 
+    def check_scalar(self) -> None:
+        """The scalar expressions of all ops that run here give what their kernels give."""
+        watch = _ScalarWatch()
+        with StateChange(interpreter=AutogradInterpreter(watch)), np.errstate(all="ignore"):
+            outputs = self.outputs()
+            if outputs:
+                self.gradients(self.arrays, self.random_out_grads(outputs), create_graph=True)
+        self.failures += [f"{self.call.sample}: {text}" for text in watch.failures]
+
     def check_single_precision(self) -> None:
         """float32 in, float32 out, close to the float64 result."""
         call = _Call(self.call.function, self.call.sample, self.call.device, single=True)
@@ -315,6 +327,51 @@ class _Checker:
         difference = np.abs(reals(got) - expected)
         if np.nanmax(difference, initial=0.0) > 2e-3 * size:
             self.fail(f"float32 gradients differ by {np.nanmax(difference):.3g}")
+
+
+# Where expressions and kernels part first.
+_SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 1e-3, -1e3, np.inf, -np.inf, np.nan)
+
+
+class _ScalarWatch(Interpreter):
+    """Runs ops, and holds each that has a scalar expression against it.
+
+    What is compared is the op's own call, and one of its kernel with zeros, infinities and nan.
+    """
+
+    def __init__(self) -> None:
+        self.inner: Interpreter = EagerInterpreter()
+        self.failures: list[str] = []
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run one op."""
+        arrays = [None if x is None else x._data for x in inputs]
+        result = self.inner.apply(op_expr, inputs, attrs)
+        real = all([isinstance(a, np.ndarray) and a.dtype.char in "fd?" for a in arrays])
+        scalar = scalar_of(op_expr.op_type_name, attrs) if real else None
+        if scalar is not None:
+            self._compare(op_expr, scalar, arrays, attrs, result._data)
+            values = [np.array(_SPECIAL).astype(a.dtype) for a in arrays if a is not None]
+            grid = [np.array(g) for g in np.meshgrid(*values, indexing="ij")]
+            found = op_expr.kernel(np)(*grid, **attrs)
+            self._compare(op_expr, scalar, grid, attrs, found)
+        return result
+
+    def _compare(
+        self, op_expr: OpExpr, scalar: Scalar, arrays: Any, attrs: dict[str, Any], found: Any
+    ) -> None:
+        name = op_expr.op_type_name
+        inputs = dict(zip(op_expr.schema.inputs, arrays, strict=True))
+        expected = np.broadcast_to(scalar.evaluate(inputs, attrs), found.shape)
+        tolerance = 0 if found.dtype.kind == "b" else 64 * np.finfo(found.dtype).eps
+        same = np.isclose(found, expected, tolerance, tolerance, equal_nan=True)
+        if not same.all():
+            where = np.unravel_index(np.argmin(same), same.shape)
+            self.failures.append(
+                f"{name}: the scalar expression {scalar.text!r} gives {expected[where]} where the "
+                f"kernel gives {found[where]}"
+                f" (for {', '.join(str(np.broadcast_to(a, found.shape)[where]) for a in arrays)})"
+            )
 
 
 def _reverse(a: Array) -> Array:
@@ -416,7 +473,7 @@ def check_op(
             variants += [s for s in _degenerate(sample) if _accepts(function, s, device)]
         for variant in variants:
             checker = _Checker(_Call(function, variant, device), atol, rtol, step)
-            checks = [checker.check_memory, checker.check_first]
+            checks = [checker.check_memory, checker.check_first, checker.check_scalar]
             if second_order:
                 checks.append(checker.check_second)
             if layouts and variant is sample:

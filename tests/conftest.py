@@ -47,7 +47,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def judged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Run the plain function beside every replay of a compiled one, and compare."""
+    """Run the plain function beside every replay of a compiled one, and compare, to the bit."""
+    with flow.use_jit(False):
+        yield from _judged(request)
+
+
+def _judged(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("unjudged") is not None:
         yield
         return

@@ -13,7 +13,7 @@ import oneflow_lite as flow
 from oneflow_lite.errors import CaptureError, GradientError
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
-from oneflow_lite.static.runtime.passes import PASSES
+from oneflow_lite.static.runtime.passes import DEFAULT_PASSES as PASSES
 from tests.declared_samples import Sample, floats
 from tests.op_samples import every_op, samples
 

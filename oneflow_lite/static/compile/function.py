@@ -24,6 +24,7 @@ from oneflow_lite.static.compile.results import NotReplayable, Store
 from oneflow_lite.static.compile.same import MISSING, is_atom, told
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
 from oneflow_lite.static.ir.tree import same
+from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
@@ -51,6 +52,8 @@ class Explanation:
         Why calls were not replayed, without repetitions.
     kept, dropped : int
         Recordings that there are now, and those that made room for others.
+    loops : list of str
+        Which groups of ops run as machine code, and what each saves.
     """
 
     captures: int = 0
@@ -59,6 +62,7 @@ class Explanation:
     reasons: list[str] = attrs.field(factory=list)
     kept: int = attrs.field(default=0, repr=False, eq=False)
     dropped: int = attrs.field(default=0, repr=False, eq=False)
+    loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
 
 
 @attrs.define
@@ -197,8 +201,38 @@ class CompiledFunction(FunctionStandIn):
         >>> double.explain().captures, double.explain().hits
         (3, 1)
         """
-        found = self._explanation
-        return attrs.evolve(found, reasons=[*found.reasons], kept=len(self._recordings))
+        runners = [recording.core.runner for recording in self._recordings]
+        plans = [runner.plan for runner in runners if isinstance(runner, StraightLine)]
+        return attrs.evolve(
+            self._explanation,
+            reasons=[*self._explanation.reasons],
+            kept=len(self._recordings),
+            loops=[str(loop) for plan in plans for loop in plan.loops],
+        )
+
+    def source(self) -> str:
+        """Return the code that replays run: a line for each op, then the loops of fused ones.
+
+        Each recording that was replayed has its own. What stands there changes when machine code
+        takes over.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> double = flow.compile(lambda x: x * 2)
+        >>> for _ in range(2):
+        ...     y = double(flow.ones(3))
+        >>> print(double.source())
+        def run(found, v0):
+            v1 = g0(v0, g1)
+            found += v1, False,
+        """
+        sources: list[str] = []
+        for recording in self._recordings:
+            runner = recording.core.runner
+            if isinstance(runner, StraightLine):
+                sources += [runner.source, *[loop.source for loop in runner.plan.loops]]
+        return "\n".join(filter(None, sources)).strip()
 
     def _move_to_front(self, recording: Recording) -> None:
         with self._lock:

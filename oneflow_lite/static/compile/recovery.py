@@ -78,6 +78,14 @@ class Recovery:
         self._generators = list({id(g): g for op in ops for g in _generators(op)}.values())
         self.keeps = bool(any(self._kept) or self._exposed or self._generators)
 
+    def _number_of(self, op: OpDesc | None) -> int:
+        """Return the number of the call from which an op comes.
+
+        Of a plan that has taken over, the ops that were recorded by no call stand at the beginning.
+        """
+        found = self._numbers.get(op)
+        return max(op.number, 0) if found is None and op is not None else found or 0
+
     def _places(self, ops: Iterable[OpDesc]) -> tuple[list[int], list[int]]:
         """Return which feeds and which persistable variables some ops write."""
         plan = self._core.plan
@@ -129,7 +137,7 @@ class Recovery:
                 self._ending.complete(tensors, found, error)
                 raise error
             stop = self._core.runner.stop_of(error)
-            number = 0 if stop is None else self._numbers[stop.op]
+            number = 0 if stop is None else self._number_of(stop.op)
             if stop is not None and number >= self._settled and not (kept and kept.everything):
                 self._leave(tensors, number, stop)
                 raise error

@@ -1,7 +1,7 @@
 """InterpreterCore: a Program analysed for given feeds and fetches, and run many times.
 
 Passes rewrite the ops, then the analysis lists instructions, their dependencies and the last uses
-of variables; `run` replays the result in one of three modes.
+of variables; `run` replays the result in one of four modes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassRepo
 from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.static.runtime.streams import CoreStreams
+from oneflow_lite.static.runtime.takeover import TakesOver, run_of_takeover
 from oneflow_lite.static.runtime.transfers import insert_transfers
 from oneflow_lite.static.runtime.verification import verify
 from oneflow_lite.static.runtime.work_queue import WorkQueue
 
-MODES = ("straight_line", "work_queue", "cuda_graph")
+MODES = ("straight_line", "numpy", "work_queue", "cuda_graph")
 _TABLES = frozenset(
     """
     constants dependency_count downstream downstream_before_shrink edge_kinds instructions
@@ -33,7 +34,7 @@ _TABLES = frozenset(
     """.split()
 )
 # Passes whose results hold only for the order of the Program.
-_ONE_ORDER = frozenset(("addto", "inplace", "elementwise_grouping", "buffer_planning"))
+_ONE_ORDER = frozenset(("addto", "inplace", "buffer_planning"))
 
 
 class InterpreterCore:
@@ -47,14 +48,15 @@ class InterpreterCore:
     place : Device
     passes : sequence of str, optional
         The passes to run; by default all that fit the mode.
-    mode : {"straight_line", "work_queue", "cuda_graph"}
-        One op after the other with planned memory; whatever is ready, on threads and streams; or as
-        one CUDA graph.
+    mode : {"straight_line", "numpy", "work_queue", "cuda_graph"}
+        One op after the other with planned memory, groups of them as machine code after some runs
+        where the extra `jit` is installed; the same with NumPy's functions alone; whatever is
+        ready, on threads and streams; or as one CUDA graph.
 
     Attributes
     ----------
     instructions : list of Instruction
-        Feeds, transfers, ops and fetches, before elementwise ops are joined.
+        Feeds, transfers, ops and fetches, in the order of the Program.
     dependency_count : list of int
         For each instruction, how many others must be done before it.
     downstream, downstream_before_shrink : list of list of int
@@ -104,7 +106,8 @@ class InterpreterCore:
                 kind=ArgumentError,
             )
         if passes is None:
-            passes = [p for p in DEFAULT_PASSES if mode == "straight_line" or p not in _ONE_ORDER]
+            in_order = mode in ("straight_line", "numpy")
+            passes = [p for p in DEFAULT_PASSES if in_order or p not in _ONE_ORDER]
         self.mode = mode
         self.plan = ExecutionPlan.of(program, feeds, fetches, place)
         transfers = insert_transfers(self.plan)
@@ -112,9 +115,9 @@ class InterpreterCore:
         self.external_names = self.plan.external_names
         self.written = self._written()
         self._listed = tuple(fetches), transfers
-        if mode != "straight_line":
+        if mode in ("work_queue", "cuda_graph"):
             self._fill_tables()
-        self.runner = self._make_runner()
+        self.runner = self._make_runner(program, passes)
 
     def _written(self) -> frozenset[str]:
         """The variables from outside that a run writes."""
@@ -142,10 +145,23 @@ class InterpreterCore:
         self.constants = [self.plan.block.var(name).value for name in names]
         self.streams = CoreStreams(self.instructions, self.slots)
 
-    def _make_runner(self) -> Runner:
+    def _make_runner(self, program: Program, passes: Sequence[str]) -> Runner:
         if self.mode == "work_queue":
             return WorkQueue(self)
-        return CudaGraph(self) if self.mode == "cuda_graph" else StraightLine(self.plan)
+        if self.mode == "cuda_graph":
+            return CudaGraph(self)
+        run = run_of_takeover(self.plan) if self.mode == "straight_line" else 0
+        if not run:
+            return StraightLine(self.plan)
+        feeds, fetches = self.plan.feeds, self.plan.fetches
+
+        def fused(boundary: int | None) -> ExecutionPlan:
+            plan = ExecutionPlan.of(program, feeds, fetches)
+            plan.fuses_until = boundary
+            run_passes(plan, (*passes, "fusion"))
+            return plan
+
+        return TakesOver(self.plan, fused, run)
 
     @property
     def memory_plan(self) -> MemoryPlan:

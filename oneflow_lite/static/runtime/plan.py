@@ -9,7 +9,7 @@ import attrs
 
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.static.ir.aliases import memory_roots
-from oneflow_lite.static.ir.program import Block, OpDesc, Program
+from oneflow_lite.static.ir.program import Block, Program
 from oneflow_lite.static.ir.tracked import changes
 
 
@@ -23,6 +23,29 @@ class PassReport:
     name: str
     fired: int
     saved: dict[str, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Loop:
+    """Ops that run as machine code, in one loop.
+
+    Attributes
+    ----------
+    ops : tuple of str
+        Their types, in order.
+    source : str
+        What was compiled.
+    bytes_saved : int
+        Of the results that are not stored.
+    """
+
+    ops: tuple[str, ...]
+    source: str
+    bytes_saved: int
+
+    def __str__(self) -> str:
+        named = ", ".join(self.ops[:4]) + (", ..." if len(self.ops) > 4 else "")
+        return f"{len(self.ops)} ops in one loop ({named}), {self.bytes_saved:,} bytes not stored"
 
 
 @attrs.define
@@ -59,8 +82,11 @@ class ExecutionPlan:
     in_place : dict of str to str
         For an op's output, the variable whose memory it takes over: an input that is not needed
         after the op, or the target of a later `copy_` of the output.
-    groups : list of list of OpDesc
-        Elementwise ops that follow each other and run as one chain.
+    loops : list of Loop
+    fuses_until : int or None
+        The number of the op from which on none is fused.
+    refused : list of str
+        Groups of which no machine code could be made, and why.
     memory_plan : MemoryPlan
     reports : list of PassReport
     """
@@ -70,7 +96,9 @@ class ExecutionPlan:
     fetches: tuple[str, ...]
     place: Device = CPU
     in_place: dict[str, str] = attrs.field(factory=dict)
-    groups: list[list[OpDesc]] = attrs.field(factory=list)
+    loops: list[Loop] = attrs.field(factory=list)
+    fuses_until: int | None = None
+    refused: list[str] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)
     _notes: dict[str, Any] = attrs.field(factory=dict)

@@ -35,9 +35,10 @@ class _Desk:
     On a CUDA device those of one stream: another may come to them while work is still under way.
     """
 
-    __slots__ = ("arena", "buffers", "function", "lines", "used_on")
+    __slots__ = ("arena", "buffers", "function", "lines", "plan", "used_on")
 
     def __init__(self, plan: ExecutionPlan) -> None:
+        self.plan = plan
         self.buffers: dict[str, Any] = {}
         self.function: Any = None
         self.used_on: Any = None
@@ -53,7 +54,7 @@ class _Desk:
                 self.buffers[name] = shaped(piece, desc)
 
 
-_Bound = tuple[tuple[Any, ...] | None, list[_Desk]]
+Bound = tuple[tuple[Any, ...] | None, list[_Desk]]
 
 
 class StraightLine(Runner):
@@ -79,7 +80,7 @@ class StraightLine(Runner):
         self.external_names = plan.external_names
         # The arrays of the persistable variables, and the desks around them that nobody works at.
         # A run takes one out of the list and puts it back, which needs no lock.
-        self._bound: _Bound = (None, [])
+        self._bound: Bound = (None, [])
 
     def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Run the plan.
@@ -98,7 +99,7 @@ class StraightLine(Runner):
             bound = self.bind(externals)
         self.fill_bound(found, feeds, bound)
 
-    def bind(self, externals: Sequence[Any]) -> _Bound:
+    def bind(self, externals: Sequence[Any]) -> Bound:
         """Take over arrays for the persistable variables; the code around them is made anew.
 
         The first is made by the first run: many a plan never runs.
@@ -108,7 +109,7 @@ class StraightLine(Runner):
         return self._bound
 
     def fill_bound(
-        self, found: list[Any], feeds: Sequence[Any], bound: _Bound | None = None
+        self, found: list[Any], feeds: Sequence[Any], bound: Bound | None = None
     ) -> None:
         """Run with the arrays that `bind` took over."""
         externals, idle = bound or self._bound
@@ -150,21 +151,22 @@ class StraightLine(Runner):
 
     def _desk(self, externals: tuple[Any, ...], desk: _Desk | None) -> _Desk:
         with on_device(self.plan.place):
-            desk = desk or _Desk(self.plan)
+            if desk is None or desk.plan is not self.plan:
+                desk = _Desk(self.plan)
             self._generate(externals, desk)
         return desk
 
     # Code
 
     def _generate(self, externals: tuple[Any, ...], desk: _Desk) -> None:
-        plan, block = self.plan, self.plan.block
+        plan, block = desk.plan, desk.plan.block
         fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
         fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
         writer = _RunWriter(fixed)
         desk.lines = []
         last_use = _last_uses(plan)
         for position, op in enumerate(plan.block.ops):
-            line = self._line(op, writer, desk.buffers)
+            line = _line(plan, op, writer, desk.buffers)
             if line is None:
                 continue
             dying = [
@@ -184,66 +186,79 @@ class StraightLine(Runner):
         desk.function = writer.function(f"run({parameters})", GENERATED)
         self.source = writer.source
 
-    def _line(self, op: OpDesc, writer: _RunWriter, buffers: dict[str, Any]) -> str | None:
-        """Return the code of one op; None for a view that stays where it is."""
-        fixed = writer.fixed
-        xp = array_module(device_of_op(op, self.plan.block))
-        kernel, is_ufunc = bound_kernel(op, xp)
-        if op.viewed is not None and all(name is None or name in fixed for name in op.inputs):
-            source = fixed[op.viewed]
-            try:
-                view = kernel(*[None if name is None else fixed[name] for name in op.inputs])
-            except Exception as error:
-                error.add_note(described(op))
-                raise
-            if not isinstance(view, tuple) and xp.may_share_memory(view, source):
-                fixed[op.outputs[0]] = view
+
+def _line(
+    plan: ExecutionPlan, op: OpDesc, writer: _RunWriter, buffers: dict[str, Any]
+) -> str | None:
+    """Return the code of one op; None for a view that stays where it is."""
+    fixed = writer.fixed
+    xp = array_module(device_of_op(op, plan.block))
+    kernel, is_ufunc = bound_kernel(op, xp)
+    if op.viewed is not None and all(name is None or name in fixed for name in op.inputs):
+        source = fixed[op.viewed]
+        try:
+            view = kernel(*[None if name is None else fixed[name] for name in op.inputs])
+        except Exception as error:
+            error.add_note(described(op))
+            raise
+        if not isinstance(view, tuple) and xp.may_share_memory(view, source):
+            fixed[op.outputs[0]] = view
+            return None
+    function = writer.value(kernel)
+    inputs = [writer.name(n) for n in op.inputs]
+
+    def call(*out: str) -> str:
+        return f"{function}({', '.join([*inputs, *out])})"
+
+    new = op.new_outputs
+    if op.type == "fused":
+        fixed.update({n: buffers[n] for n in new if n in buffers})
+        lines = []
+        for name in new:
+            if name not in buffers:
+                desc = plan.block.var(name)
+                make = functools.partial(np.empty, desc.shape, desc.dtype)
+                lines.append(f"{writer.local(name)} = {writer.value(make)}()")
+                writer.assigned.add(name)
+        return "; ".join([*lines, call(*map(writer.name, new))])
+    if not new:
+        if op.type == "copy_" and plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
+            return None  # it was computed in that place
+        return call()
+    out = None
+    if len(new) == 1 and op.schema.out:
+        taken = plan.in_place.get(new[0])
+        if op.type == "clone" and taken == op.inputs[0]:  # of a variable that dies
+            if taken in fixed:
+                fixed[new[0]] = fixed[taken]
                 return None
-        function = writer.value(kernel)
-        inputs = [writer.name(n) for n in op.inputs]
-
-        def call(*out: str) -> str:
-            return f"{function}({', '.join([*inputs, *out])})"
-
-        new = op.new_outputs
-        if not new:
-            if op.type == "copy_" and self.plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
-                return None  # it was computed in that place
-            return call()
-        out = None
-        if len(new) == 1 and op.schema.out:
-            taken = self.plan.in_place.get(new[0])
-            if op.type == "clone" and taken == op.inputs[0]:  # of a variable that dies
-                if taken in fixed:
-                    fixed[new[0]] = fixed[taken]
-                    return None
-                writer.assigned.add(new[0])
-                return f"{writer.local(new[0])} = {writer.name(taken)}"
-            if taken is not None:
-                out = writer.name(taken)
-                if taken in fixed:
-                    fixed[new[0]] = fixed[taken]
-                    return call(out if is_ufunc else f"out={out}")
-                writer.assigned.add(new[0])
-                return f"{writer.local(new[0])} = {call(f'out={out}')}"
-            if new[0] in buffers:
-                fixed[new[0]] = buffers[new[0]]
-                out = writer.name(new[0])
+            writer.assigned.add(new[0])
+            return f"{writer.local(new[0])} = {writer.name(taken)}"
+        if taken is not None:
+            out = writer.name(taken)
+            if taken in fixed:
+                fixed[new[0]] = fixed[taken]
                 return call(out if is_ufunc else f"out={out}")
-        writer.assigned.update(new)
+            writer.assigned.add(new[0])
+            return f"{writer.local(new[0])} = {call(f'out={out}')}"
+        if new[0] in buffers:
+            fixed[new[0]] = buffers[new[0]]
+            out = writer.name(new[0])
+            return call(out if is_ufunc else f"out={out}")
+    writer.assigned.update(new)
 
-        def is_0d(name: str) -> bool:  # NumPy returns a scalar
-            desc = self.plan.block.var(name)
-            return xp is np and not desc.shape and desc.device.type == "cpu"
+    def is_0d(name: str) -> bool:  # NumPy returns a scalar
+        desc = plan.block.var(name)
+        return xp is np and not desc.shape and desc.device.type == "cpu"
 
-        targets = [writer.local(n) if n in new else "_" for n in op.outputs]
-        if len(op.outputs) > 1 or op.returns_tuple:
-            line = f"{', '.join(targets)}, = {call()}"
-            scalars = [t for t, n in zip(targets, op.outputs, strict=True) if t != "_" and is_0d(n)]
-            return "; ".join([line, *[f"{t} = asarray({t})" for t in scalars]])
-        if is_0d(new[0]):
-            return f"{targets[0]} = asarray({call()})"
-        return f"{targets[0]} = {call()}"
+    targets = [writer.local(n) if n in new else "_" for n in op.outputs]
+    if len(op.outputs) > 1 or op.returns_tuple:
+        line = f"{', '.join(targets)}, = {call()}"
+        scalars = [t for t, n in zip(targets, op.outputs, strict=True) if t != "_" and is_0d(n)]
+        return "; ".join([line, *[f"{t} = asarray({t})" for t in scalars]])
+    if is_0d(new[0]):
+        return f"{targets[0]} = asarray({call()})"
+    return f"{targets[0]} = {call()}"
 
 
 class _RunWriter(FunctionWriter):

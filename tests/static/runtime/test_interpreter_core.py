@@ -73,7 +73,7 @@ class TestRun:
         b, fetches = forward()
         with pytest.raises(ArgumentError, match="'mode': expected 'straight_line' or"):
             InterpreterCore(b.program, b.feeds, fetches, mode="fast")
-        assert MODES == ("straight_line", "work_queue", "cuda_graph")
+        assert MODES == ("straight_line", "numpy", "work_queue", "cuda_graph")
 
     def test_a_constant_is_fetched_as_a_copy(self) -> None:
         b = Builder()

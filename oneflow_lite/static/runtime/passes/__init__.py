@@ -1,7 +1,7 @@
 """The passes, which change an ExecutionPlan before it is analysed and run.
 
 Each is a function of one plan, in a file of its name, and says how often it fired. None of them
-changes the arithmetic or its order, so results stay the same to the bit.
+but `fusion` changes the arithmetic or its order, so results stay the same to the bit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from oneflow_lite.static.runtime.passes import (
     common_subexpressions,
     constant_folding,
     dead_code,
-    elementwise_grouping,
+    fusion,
     inplace,
 )
 from oneflow_lite.static.runtime.passes.plannable import plannable
@@ -27,12 +27,13 @@ PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
     "dead_code": dead_code.run,
     "constant_folding": constant_folding.run,
     "common_subexpressions": common_subexpressions.run,
+    "fusion": fusion.run,
     "addto": addto.run,
     "inplace": inplace.run,
-    "elementwise_grouping": elementwise_grouping.run,
     "buffer_planning": buffer_planning.run,
 }
-DEFAULT_PASSES: tuple[str, ...] = tuple(PASSES)
+# Without `fusion`, which builds machine code: that takes over later, see `runtime/takeover.py`.
+DEFAULT_PASSES: tuple[str, ...] = tuple(name for name in PASSES if name != "fusion")
 
 
 def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
@@ -43,7 +44,7 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     plan : ExecutionPlan
         Changed in place.
     names : sequence of str or None
-        The names of the passes, from `PASSES`; None means all.
+        The names of the passes, from `PASSES`; None means all but `fusion`.
 
     Raises
     ------
@@ -60,7 +61,7 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     >>> [(report.name, report.fired) for report in plan.reports]
     [('dead_code', 0), ('buffer_planning', 0)]
     """
-    wanted = set(PASSES if names is None else names)
+    wanted = set(DEFAULT_PASSES if names is None else names)
     if unknown := sorted(wanted - set(PASSES)):
         raise arg_error(
             "run_passes",

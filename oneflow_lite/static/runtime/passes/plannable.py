@@ -27,10 +27,11 @@ def owned(plan: ExecutionPlan) -> set[str]:
 def _find_owned(plan: ExecutionPlan) -> set[str]:
     var = plan.block.var
     return {
-        op.outputs[0]
+        name
         for op in plan.block.ops
-        if makes_into_out(op)
-        and (desc := var(op.outputs[0])).nbytes
+        for name in (op.outputs if op.type == "fused" else op.outputs[:1])
+        if (op.type == "fused" or makes_into_out(op))
+        and (desc := var(name)).nbytes
         # NumPy rounds a single complex product differently in place.
         and not (desc.dtype.kind == "c" and desc.nbytes == desc.dtype.itemsize)
         and desc.device == plan.place

@@ -16,7 +16,8 @@ from tests.static.build import Builder
 def test_all_run_in_their_own_order() -> None:
     b = Builder()
     plan = b.plan(b.op("neg", b.feed("x", np.ones(3))), passes=None)
-    assert tuple(report.name for report in plan.reports) == DEFAULT_PASSES == tuple(PASSES)
+    assert tuple(report.name for report in plan.reports) == DEFAULT_PASSES
+    assert tuple(name for name in PASSES if name != "fusion") == DEFAULT_PASSES
     plan = b.plan("neg_0", passes=DEFAULT_PASSES[::-1])
     assert tuple(report.name for report in plan.reports) == DEFAULT_PASSES
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
-from oneflow_lite.static.runtime.passes.elementwise_grouping import NOT_ELEMENTWISE
 from tests.op_samples import every_op
 from tests.static.kernel_calls import KernelCall, copied, sample_calls
 
@@ -51,13 +50,11 @@ def test_outputs_share_memory_only_where_the_schema_says_so(name: str) -> None:
                 assert written or not np.may_share_memory(x, y), (str(call), position)
 
 
-@pytest.mark.parametrize("name", [n for n in OPS if op_expr(n).schema.reuses])
-def test_elementwise_ops_do_not_care_where_an_element_stands(name: str) -> None:
-    moved = [is_same_when_moved(call) for call in calls()[name]]
-    if name in NOT_ELEMENTWISE:
-        assert not all(moved)  # else it can leave the list
-    else:
-        assert all(moved)
+@pytest.mark.parametrize("name", OPS)
+def test_ops_with_a_scalar_expression_do_not_care_where_an_element_stands(name: str) -> None:
+    for call in calls().get(name, []):
+        if scalar_of(name, call.attrs) is not None:
+            assert is_same_when_moved(call)
 
 
 def is_same_when_moved(call: KernelCall) -> bool:

@@ -1,0 +1,304 @@
+"""Groups: which ops join, what their loops make, and that nothing else changes."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the extra `jit` is not installed")
+
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.static.fusion import machine
+from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES
+from oneflow_lite.static.runtime.straight_line import StraightLine
+from tests.static.build import Builder, run_plainly
+
+X = np.linspace(-2.0, 2.0, 24).reshape(4, 6)
+F32 = X.astype("float32")
+
+
+def fused(b, *fetches):
+    plan = b.plan(*fetches, passes=list(PASSES))
+    assert not plan.refused
+    return [list(loop.ops) for loop in plan.loops], plan
+
+
+def run(b, plan, times=2):
+    """Run a plan; hold what comes against the Program run op by op."""
+    runner = StraightLine(plan)
+    for _ in range(times):
+        given = {name: np.copy(x) for name, x in b.initial.items()}
+        found = runner.run([given[n] for n in plan.feeds], [given[n] for n in plan.external_names])
+        wanted = {name: np.copy(x) for name, x in b.initial.items()}
+        expected = run_plainly(b.program, wanted)
+        for name, value in zip(plan.fetches, found, strict=True):
+            want = expected[name]
+            assert (value.shape, value.dtype) == (want.shape, want.dtype)
+            tolerance = 1e-6 if want.dtype == np.float32 else 1e-14
+            if want.dtype.kind != "f":
+                assert np.array_equal(value, want)
+            else:
+                np.testing.assert_allclose(value, want, tolerance, tolerance, equal_nan=True)
+        for name in given:  # what the Program writes, and what it leaves alone
+            np.testing.assert_allclose(given[name], wanted[name], 1e-6)
+
+
+def check(b, *fetches):
+    groups, plan = fused(b, *fetches)
+    run(b, plan)
+    return groups
+
+
+@pytest.mark.parametrize("x", [X, F32], ids=["float64", "float32"])
+def test_a_chain_is_one_loop(x):
+    b = Builder()
+    v = b.feed("x", x)
+    y = b.op("mul", b.op("tanh", b.op("exp", v)), v)
+    assert check(b, y) == [["exp", "tanh", "mul"]]
+
+
+def test_what_is_used_outside_is_stored_as_well():
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("exp", x)
+    groups, plan = fused(b, b.op("neg", y), y)
+    assert groups == [["exp", "neg"]]
+    assert len(plan.block.ops) == 1 and len(plan.block.ops[0].outputs) == 2
+    run(b, plan)
+
+
+def test_an_op_between_divides():
+    """matmul needs what the first ones make, and the last ones need matmul."""
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("neg", b.op("exp", x))
+    z = b.op("matmul", y, b.feed("w", X.T.copy()))
+    end = b.op("tanh", b.op("abs", z))
+    assert check(b, end) == [["exp", "neg"], ["abs", "tanh"]]
+
+
+def test_an_op_that_needs_nothing_of_it_does_not_divide():
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("exp", x)
+    z = b.op("matmul", x, b.feed("w", X.T.copy()))
+    assert check(b, b.op("neg", y), z) == [["exp", "neg"]]
+
+
+def test_branches_that_meet_are_one_loop():
+    b = Builder()
+    x = b.feed("x", X)
+    assert check(b, b.op("add", b.op("exp", x), b.op("square", x))) == [["exp", "square", "add"]]
+
+
+def test_a_write_to_an_operand_divides():
+    b = Builder()
+    x, p = b.feed("x", X), b.external("p", X + 1)
+    y = b.op("mul", b.op("exp", x), p)
+    b.op("copy_", p, x)
+    z = b.op("add", b.op("neg", y), p)
+    assert check(b, y, z) == [["exp", "mul"], ["neg", "add"]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"), [((6,), "column"), ((4, 1), "row"), ((1,), "number"), ((), "number")]
+)
+def test_operands_may_be_broadcast(shape, kind):
+    b = Builder()
+    x = b.feed("x", X)
+    other = b.feed("y", np.linspace(0.5, 2.0, int(np.prod(shape))).reshape(shape))
+    assert check(b, b.op("exp", b.op("mul", x, other))) == [["mul", "exp"]], kind
+
+
+def test_rows_and_columns_together():
+    b = Builder()
+    x, row, column = b.feed("x", X), b.feed("r", X[:, :1].copy()), b.feed("c", X[0].copy())
+    y = b.op("mul", b.op("add", x, column), row)
+    assert check(b, b.op("sigmoid", y)) == [["add", "mul", "sigmoid"]]
+
+
+@pytest.mark.parametrize("x", [X, F32], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        ("sum", {"dim": (0, 1), "keepdim": False}),
+        ("mean", {"dim": (0, 1), "keepdim": False}),
+        ("sum", {"dim": (1,), "keepdim": True}),
+        ("mean", {"dim": (0,), "keepdim": False}),
+        ("mean", {"dim": (1,), "keepdim": False}),
+        ("sum_to", {"shape": (6,)}),
+        ("sum_to", {"shape": (4, 1)}),
+    ],
+)
+def test_reductions_end_a_group(x, op, attrs):
+    b = Builder()
+    y = b.op("exp", b.feed("x", x))
+    assert check(b, b.op(op, y, **attrs)) == [["exp", op]]
+
+
+def test_two_reductions_of_one_loop():
+    b = Builder()
+    y = b.op("exp", b.feed("x", X))
+    z = b.op("square", y)
+    total = b.op("sum", z, dim=(0, 1), keepdim=False)
+    columns = b.op("sum_to", y, shape=(6,))
+    assert check(b, total, columns, z) == [["exp", "square", "sum", "sum_to"]]
+
+
+def test_what_a_reduction_makes_is_used_after_the_loop():
+    b = Builder()
+    y = b.op("exp", b.feed("x", X))
+    total = b.op("sum", y, dim=(0, 1), keepdim=False)
+    assert check(b, b.op("neg", b.op("div", y, total))) == [["exp", "sum"], ["div", "neg"]]
+
+
+def test_ones_like_a_loss_is_no_reason_to_wait():
+    """Forward and backward of a loss are one loop."""
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("tanh", x)
+    loss = b.op("sum", y, dim=(0, 1), keepdim=False)
+    dy = b.op("expand", b.op("ones_like", loss), shape=(4, 6))
+    dx = b.op("tanh_grad", dy, y)
+    groups, plan = fused(b, loss, dx)
+    assert groups == [["tanh", "sum", "tanh_grad"]]
+    assert [op.type for op in plan.block.ops] == ["fused"]
+    run(b, plan)
+
+
+@pytest.mark.parametrize("through", ["itself", "a view", "a write"])
+def test_what_is_handed_out_is_made_at_every_run(through):
+    b = Builder()
+    x = b.feed("x", np.ones(1))
+    one = b.op("ones_like", b.op("sum", b.op("exp", x), dim=(0,), keepdim=False))
+    end = {
+        "itself": lambda: one,
+        "a view": lambda: b.op("expand", one, shape=(3,)),
+        "a write": lambda: b.op("copy_", one, b.op("reshape", x, shape=())),
+    }[through]()
+    _, plan = fused(b, end, b.op("neg", b.op("tanh", x)))
+    runner = StraightLine(plan)
+    first = runner.run([b.initial["x"]], [])[0]
+    kept = first.copy()
+    assert not np.shares_memory(first, runner.run([b.initial["x"]], [])[0])
+    if first.flags.writeable and first.ndim == 0:
+        first[...] = 7
+    assert np.array_equal(runner.run([b.initial["x"]], [])[0], kept)
+
+
+def test_truth_values_and_integers():
+    b = Builder()
+    x, n = b.feed("x", X), b.feed("n", np.arange(24).reshape(4, 6))
+    chosen = b.op("where", b.op("gt", x, b.op("neg", x)), n, b.op("mul", n, n))
+    assert check(b, chosen) == [["neg", "gt", "mul", "where"]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex128"])
+def test_other_dtypes_stay_with_numpy(dtype):
+    b = Builder()
+    x = b.feed("x", X.astype(dtype))
+    assert check(b, b.op("neg", b.op("exp", x))) == []
+
+
+def test_layouts_that_are_not_c_order_stay_with_numpy():
+    b = Builder()
+    x = b.feed("x", X)
+    turned = b.op("transpose", x, dim0=0, dim1=1)
+    assert check(b, b.op("neg", b.op("exp", turned))) == []
+
+
+def test_no_warning_comes_out_of_a_loop():
+    b = Builder()
+    x = b.feed("x", np.array([[1000.0, -1.0], [0.0, np.nan]]))
+    _, plan = fused(b, b.op("log", b.op("mul", b.op("exp", x), x)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        StraightLine(plan).run([b.initial["x"]], [])
+
+
+def test_infinities_and_nan_are_numpys():
+    special = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 800.0])
+    b = Builder()
+    x, y = b.feed("x", np.repeat(special, 10)), b.feed("y", np.tile(special, 10))
+    ends = [
+        b.op("mul", b.op("exp", x), y), b.op("div", b.op("log", x), y),
+        b.op("maximum", b.op("tanh", x), y), b.op("minimum", b.op("sqrt", x), y),
+        b.op("add", b.op("sigmoid", x), y), b.op("sub", b.op("erf", x), y),
+    ]  # fmt: skip
+    _, plan = fused(b, *ends)
+    assert len(plan.loops) == len(ends)
+    run(b, plan)
+
+
+@pytest.mark.parametrize("size", [machine.LARGE - 1, 3 * machine.LARGE + 7])
+def test_threads_share_large_groups(size, monkeypatch):
+    """Sums are those of one thread but for their last bits, and the same at every run."""
+    monkeypatch.setattr(machine, "threads", lambda: 3)
+    rng = np.random.default_rng(0)
+    b = Builder()
+    x = b.feed("x", rng.standard_normal(size).astype("float32"))
+    y = b.op("exp", x)
+    total = b.op("sum", y, dim=(0,), keepdim=False)
+    _, plan = fused(b, y, total)
+    run(b, plan)
+    found = [StraightLine(plan).run([b.initial["x"]], [])[1] for _ in range(5)]
+    assert len({float(each) for each in found}) == 1
+    exact = np.exp(b.initial["x"]).astype(np.longdouble).sum()
+    numpys = np.exp(b.initial["x"]).sum()
+    assert abs(float(found[0]) - exact) <= abs(numpys - exact) + np.spacing(numpys)
+
+
+def test_a_group_that_numba_refuses_stays_with_numpy(monkeypatch):
+    make, seen = machine.compiled, []
+
+    def refuse_the_first(group, block):
+        if not seen:
+            seen.append(group)
+            raise TypeError("no such thing")
+        return make(group, block)
+
+    monkeypatch.setattr(machine, "compiled", refuse_the_first)
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("neg", b.op("exp", x))
+    z = b.op("matmul", y, b.feed("w", X.T.copy()))
+    plan = b.plan(b.op("tanh", b.op("abs", z)), passes=list(PASSES))
+    assert [list(loop.ops) for loop in plan.loops] == [["abs", "tanh"]]
+    assert "exp ... neg: TypeError('no such thing')" in plan.refused[0]
+    run(b, plan)
+
+
+def test_what_is_saved_is_reported():
+    b = Builder()
+    x = b.feed("x", X)
+    _, plan = fused(b, b.op("neg", b.op("exp", x)))
+    report = next(r for r in plan.reports if r.name == "fusion")
+    assert (report.fired, report.saved) == (1, {"ops": 1, "bytes": X.nbytes})
+
+
+def test_random_programs_give_what_numpy_gives():
+    rng = np.random.default_rng(7)
+    unary = ["exp", "tanh", "sigmoid", "neg", "abs", "square", "relu", "erf", "sin"]
+    binary = ["add", "sub", "mul", "maximum", "minimum"]
+    shapes = [(4, 6), (6,), (4, 1), (1,), ()]
+    for _ in range(25):
+        b = Builder()
+        known = [b.feed(f"x{i}", rng.standard_normal(s) * 0.7) for i, s in enumerate(shapes)]
+        for _ in range(rng.integers(3, 14)):
+            name = str(rng.choice(unary + binary))
+            inputs = rng.choice(known, 1 if name in unary else 2).tolist()
+            if name == "exp" and np.abs(b.arrays[inputs[0]]).max() > 5:
+                name = "tanh"
+            known.append(b.op(name, *inputs))
+            if rng.random() < 0.2 and b.arrays[known[-1]].ndim == 2:
+                dims = [(0,), (1,), (0, 1)][rng.integers(3)]
+                known.append(b.op("sum", known[-1], dim=dims, keepdim=True))
+        made = known[len(shapes) :]
+        fetches = [made[-1], *[n for n in made[:-1] if rng.random() < 0.3]]
+        _, plan = fused(b, *fetches)
+        run(b, plan, times=1)
+
+
+def test_every_pass_but_this_one_runs_by_default():
+    assert set(PASSES) - set(DEFAULT_PASSES) == {"fusion"}
+    assert op_expr("fused").schema.variadic == "arrays"
