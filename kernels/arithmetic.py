@@ -43,13 +43,9 @@ for _op, _function in _BINARY.items():
 
 @register_kernel("pow", infer=of_ufunc("power"), reuses=("x", "y"), scalar="pow(x, y)")
 def pow(xp, x, y, *, out=None):
-    """Return x to the y; squares and cubes of floats by multiplication, as in PyTorch."""
-    if not y.ndim and x.dtype.kind == "f" and xp is np:
-        exponent = y.item()  # np.power takes ten times as long
-        if exponent == 2:
-            return np.multiply(x, x, out=out)
-        if exponent == 3:
-            return np.multiply(np.multiply(x, x), x, out=out)
+    """Return x to the y. Squares are products, which have the bits of `**` on arrays."""
+    if not y.ndim and x.dtype.kind == "f" and xp is np and y == 2:
+        return np.multiply(x, x, out=out)  # np.power takes ten times as long
     return xp.power(x, y, out=out)
 
 
