@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 import weakref
@@ -151,7 +152,10 @@ def test_cuda_graph(name: str, when: str, cuda: Any) -> None:
 
 
 class Tracer:
-    """Raises at the bytecode instruction of a number, outside of kernels."""
+    """Raises at the bytecode instruction of a number, outside of kernels and of threading.py.
+
+    An interrupt between two instructions of `Condition.wait` loses Python's own lock.
+    """
 
     def __init__(self, number: int) -> None:
         self.number, self.count = number, 0
@@ -159,6 +163,8 @@ class Tracer:
     def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
         path = frame.f_code.co_filename
         if f"{os.sep}kernels{os.sep}" in path or f"{os.sep}numpy{os.sep}" in path:
+            return None
+        if path == threading.__file__:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
