@@ -99,6 +99,7 @@ def _batch_norm(x: flow.Tensor, weight: flow.Tensor, bias: flow.Tensor) -> Any:
 
 
 _add("update_running", _batch_norm, X, ROW, Y[0])
+_add("batch_norm", _batch_norm, X, ROW, Y[0])
 
 # --- Recurrent layers: their gradients are ops where nobody differentiates them again -------------
 

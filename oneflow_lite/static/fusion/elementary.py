@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
@@ -294,6 +295,6 @@ def compensated(total: float, lost: float, x: float) -> Any:
 FUNCTIONS = {
     **{f.__name__: f for f in (where, maximum, minimum, isnan, exp, expm1, sigmoid, tanh, log)},
     "add": add, "compensated": compensated, "log1p": log1p, "pow": pow, "erf": erf, "abs": abs,
-    "sqrt": math.sqrt, "floor": math.floor,
-    "ceil": math.ceil, "trunc": math.trunc, "sin": math.sin, "cos": math.cos, "tan": math.tan,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,  # math's are integers
+    "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan,
 }  # fmt: skip

@@ -202,9 +202,8 @@ class _Writer:
             scalar = scalar_of(op.type, op.attrs)
             assert scalar is not None
             lines = scalar.steps(names, result, lambda x: _literal(x, dtype), op.attrs)
-        if output.dtype.kind != "b":
-            target, _, value = lines[-1].partition(" = ")
-            lines[-1] = f"{target} = {output.dtype}({value})"
+        target, _, value = lines[-1].partition(" = ")
+        lines[-1] = f"{target} = {output.dtype}({value})"
         self.inner += lines
         self.names[name] = result
         if name in self.targets:

@@ -193,6 +193,30 @@ def test_truth_values_and_integers():
     assert check(b, chosen) == [["neg", "gt", "mul", "where"]]
 
 
+def test_truth_values_are_added_as_numpy_adds_them():
+    b = Builder()
+    x, y = b.feed("x", X > 0), b.feed("y", X < 1)
+    both = b.op("add", x, y)
+    assert check(b, b.op("eq", both, b.op("mul", x, x))) == [["add", "mul", "eq"]]
+
+
+def test_integers_wrap_around_and_their_powers_stay_with_numpy():
+    b = Builder()
+    x = b.feed("x", np.array([100, -100, 127, -128], "int8"))
+    assert check(b, b.op("neg", b.op("mul", x, x))) == [["mul", "neg"]]
+    n = b.feed("n", np.array([3, -3, 2**40, 7]))
+    assert check(b, b.op("neg", b.op("pow", n, b.constant(np.array(3))))) == []
+
+
+def test_ones_that_are_written_are_no_ones_any_more():
+    b = Builder()
+    x = b.feed("x", X)
+    ones = b.op("ones_like", x)
+    b.op("copy_", ones, b.op("exp", x))
+    y = b.op("neg", b.op("mul", ones, x))
+    assert check(b, y) == [["mul", "neg"]]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "complex128"])
 def test_other_dtypes_stay_with_numpy(dtype):
     b = Builder()
@@ -224,6 +248,10 @@ def test_infinities_and_nan_are_numpys():
         b.op("mul", b.op("exp", x), y), b.op("div", b.op("log", x), y),
         b.op("maximum", b.op("tanh", x), y), b.op("minimum", b.op("sqrt", x), y),
         b.op("add", b.op("sigmoid", x), y), b.op("sub", b.op("erf", x), y),
+        b.op("neg", b.op("pow", x, y)), b.op("abs", b.op("log1p", x)),
+        b.op("neg", b.op("expm1", x)), b.op("mul", b.op("where", b.op("isnan", x), y, x), y),
+        b.op("neg", b.op("sin", x)), b.op("neg", b.op("relu_grad", x, y)),
+        b.op("neg", b.op("gelu", x, approximate="none")), b.op("neg", b.op("silu", x)),
     ]  # fmt: skip
     _, plan = fused(b, *ends)
     assert len(plan.loops) == len(ends)

@@ -21,8 +21,6 @@ from oneflow_lite.static.runtime.passes.plannable import is_dense, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _DTYPES = frozenset(map(np.dtype, DTYPES))
-
-
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
 
 
@@ -45,6 +43,19 @@ class _Open:
 
 
 class _Grouping:
+    """Goes through the ops of a plan, and puts those that may run together into groups.
+
+    A group runs at the place of its last op. So nothing in between may need what it makes, or write
+    what it reads: whatever does closes it.
+
+    Attributes
+    ----------
+    stands_for : dict of str to str
+        The variable of one number of which another one is an expanded view.
+    numbers : dict of str to number
+        The variables that are one known number at all places.
+    """
+
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan, self.block = plan, plan.block
         self.roots = memory_roots(plan.block.ops)
@@ -89,7 +100,7 @@ class _Grouping:
 
     def _fold(self, op: OpDesc) -> None:
         """Take note of what is one number at all places: loops need no array of it."""
-        if op.type in _FILLED:
+        if op.type in _FILLED and self.root(op.outputs[0]) not in self.held:
             self.numbers[op.outputs[0]] = _FILLED[op.type]
         if op.type == "expand" and math.prod(self.block.var(op.inputs[0] or "").shape) == 1:
             source = op.inputs[0] or ""
@@ -160,7 +171,9 @@ class _Grouping:
         size = math.prod(shape)
         if not size:
             return None
-        if is_reduction and (output.dtype.kind != "f" or block.var(names[0]).dtype.kind != "f"):
+        if (is_reduction or op.type == "pow") and output.dtype.kind != "f":
+            return None
+        if is_reduction and block.var(names[0]).dtype.kind != "f":
             return None
         columns = None
         shapes = [block.var(name).shape for name in names[:-1]]
