@@ -47,7 +47,7 @@ for _op, _function in _BINARY.items():
 # --- Exponentials and logarithms ------------------------------------------------------------------
 
 
-@register_kernel("log1p", infer=of_ufunc("log1p"), reuses="x")
+@register_kernel("log1p", infer=of_ufunc("log1p"), reuses="x", scalar="log1p(x)")
 def log1p(xp, x, *, out=None):
     if x.dtype.kind != "c":
         return xp.log1p(x, out=out)
