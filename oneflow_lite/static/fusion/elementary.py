@@ -29,11 +29,12 @@ _ROUND_BITS = 0x4338000000000000
 _EXP_MAX = 709.782712893384  # log of the largest double
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_njit: Any = njit
 
 
 def _inlined(*rounding: str) -> Callable[[Function], Function]:
     """Have Numba compile a function into its callers; LLVM may round as these flags allow."""
-    made: Callable[[Function], Function] = njit(
+    made: Callable[[Function], Function] = _njit(
         error_model="numpy", nogil=True, forceinline=True, fastmath={"contract", *rounding}
     )
     return made

@@ -27,6 +27,7 @@ from oneflow_lite.static.fusion import elementary
 from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
 from oneflow_lite.static.ir.program import Block
 
+_njit: Any = njit
 LARGE = 1 << 16  # elements from which other threads pay
 _SCOPE = {
     **elementary.FUNCTIONS,
@@ -81,7 +82,7 @@ def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., No
     with _lock:
         sys.modules[name] = module  # where Numba looks for it when it loads
         try:
-            kernel: Callable[..., None] = njit(signature, **options)(module.__dict__["group"])
+            kernel: Callable[..., None] = _njit(signature, **options)(module.__dict__["group"])
         finally:
             del sys.modules[name]
     return kernel

@@ -129,7 +129,8 @@ class TakesOver(StraightLine):
             except BaseException as error:
                 future.set_exception(error)
 
-        Thread(target=build, name="oneflow_lite fusion", daemon=True).start()
+        # No daemon: a process must not end in the middle of LLVM.
+        Thread(target=build, name="oneflow_lite fusion").start()
 
     def _take_over(self) -> None:
         built, self._built = self._built, None

@@ -1,6 +1,9 @@
 """Machine code takes over at a run that the plan decides, and nobody notices but the clock."""
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -217,6 +220,24 @@ def test_an_interrupted_step_is_put_back_after_the_takeover(monkeypatch):
         np.array_equal(a, p.detach().numpy()) for a, p in zip(before, net.parameters(), strict=True)
     )
     step(i, y)
+
+
+def test_a_process_may_end_while_it_builds(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import oneflow_lite as flow\n"
+        "from oneflow_lite.static.runtime import takeover\n"
+        "takeover._AT_LEAST = takeover._AT_MOST = 4\n"
+        "f = flow.compile(lambda x: (flow.tanh(x * 2) * flow.erf(x)).exp())\n"
+        "for _ in range(4): y = f(flow.ones(3))\n"
+        "assert f._recordings[0].core.runner._built is not None\n"
+        "print('done')\n"
+    )
+    environment = {**os.environ, "ONEFLOW_LITE_CACHE": ""}
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_nothing_is_kept():
