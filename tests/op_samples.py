@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite.distributions import VonMises
 from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors import optim as updates
 from oneflow_lite.functors.optim import adam_update, sgd_update
@@ -194,7 +195,7 @@ def _beta_tail(*inputs: flow.Tensor) -> Any:
 
 _add("gamma_tail", _gamma_tail, SHARE * 3, SHARE)
 _add("beta_tail", _beta_tail, SHARE * 3, SHARE + 1, SHARE)
-_add("_von_mises", lambda x: flow.distributions.VonMises(0 * x, x).sample(), SHARE, grads=())
+_add("_von_mises", lambda x: VonMises(0 * x, x).sample(), SHARE, grads=())
 _add("check_values", lambda x: flow.distributions.Poisson(x).rate, SHARE)
 _add("dropout_mask", lambda x: F.dropout(x, 0.5), WIDE)
 _add("bernoulli", flow.bernoulli, SHARE, grads=())
