@@ -110,3 +110,12 @@ def owner(array: Any) -> Any:
             array = base
         base = getattr(base, "base", None)  # as_strided puts an object of its own in between
     return array
+
+
+def memory_holder(array: Any) -> Any:
+    """Return the object in whose memory an array lies, array or not, as far as arrays say."""
+    base = array.base
+    while base is not None:
+        array = base
+        base = getattr(array, "base", None)
+    return array

@@ -162,9 +162,8 @@ def tanh(x: Any) -> Any:
 
 
 @_inlined()
-def _log_of(m: float, k: float, low: float) -> Any:
-    """Return log(m (1 + low)) + k log 2 for m between sqrt(1/2) and sqrt(2)."""
-    f = m - 1.0
+def _log_of(f: float, k: float, low: float) -> Any:
+    """Return log((1 + f) (1 + low)) + k log 2 for 1 + f between sqrt(1/2) and sqrt(2)."""
     s = f / (2.0 + f)
     z = s * s
     p = 1.479819860511658591e-01
@@ -195,7 +194,7 @@ def log(x: Any) -> Any:
     """Return the natural logarithm."""
     y = float(x)
     m, k = _split(where((y > 0.0) & (y < _INF), y, 1.0))
-    found = _log_of(m, k, 0.0)
+    found = _log_of(m - 1.0, k, 0.0)
     found = where(y == 0.0, -_INF, where(y < 0.0, math.nan, found))
     return where((y == _INF) | (y != y), y, found)
 
@@ -209,26 +208,11 @@ def log1p(x: Any) -> Any:
     u = 1.0 + z
     m, k = _split(u)
     lost = where(abs(z) < 1.0, z - (u - 1.0), 1.0 - (u - z)) / u  # what 1 + z rounds away
-    found = where(k == 0.0, _log1p_near(z, m, lost), _log_of(m, k, lost))
+    near = k == 0.0  # then z itself is there
+    found = _log_of(where(near, z, m - 1.0), k, where(near, 0.0, lost))
     found = where(abs(z) < 1e-300, z, found)
     found = where(y == -1.0, -_INF, where(y < -1.0, math.nan, found))
     return where((y == _INF) | (y != y) | (y == 0.0), y, found)
-
-
-@_inlined()
-def _log1p_near(z: float, m: float, lost: float) -> Any:
-    """Return log(1 + z) for 1 + z between sqrt(1/2) and sqrt(2), from z itself."""
-    s = z / (2.0 + z)
-    q = s * s
-    p = 1.479819860511658591e-01
-    p = p * q + 1.531383769920937332e-01
-    p = p * q + 1.818357216161805012e-01
-    p = p * q + 2.222219843214978396e-01
-    p = p * q + 2.857142874366239149e-01
-    p = p * q + 3.999999999940941908e-01
-    p = p * q + 6.666666666666735130e-01
-    half = 0.5 * z * z
-    return z - (half - s * (half + p * q))
 
 
 @_inlined()

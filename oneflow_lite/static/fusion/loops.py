@@ -18,7 +18,7 @@ from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.ir.program import Block, OpDesc
 
 REDUCTIONS = ("sum", "mean", "sum_to")
-DTYPES = tuple("float32 float64 int32 int64 int16 int8 uint8 bool".split())
+DTYPES = frozenset(map(np.dtype, "float32 float64 int32 int64 int16 int8 uint8 bool".split()))
 _BLOCK = 4096  # elements that are added up before their sum goes to the compensated total
 
 

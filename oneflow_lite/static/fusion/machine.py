@@ -33,15 +33,15 @@ _SCOPE = {
     **elementary.FUNCTIONS,
     "inf": np.inf,
     "nan": np.nan,
-    **{name: getattr(np, name) for name in DTYPES if name != "bool"},
+    **{str(dtype): dtype.type for dtype in DTYPES if dtype.kind != "b"},
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
 _lock = make_lock()
 _pool: ThreadPoolExecutor | None = None
 
 
-def compiled(group: Group, block: Block) -> Callable[..., None]:
-    """Return a function of a group's inputs and outputs, as arrays; its `source` can be read.
+def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
+    """Return a function of a group's inputs and outputs, as arrays, and the source of its loops.
 
     Raises
     ------
@@ -56,9 +56,7 @@ def compiled(group: Group, block: Block) -> Callable[..., None]:
     sums = group.partial_sums
     arrays += [types.Array(types.float64, 1 + len(shape), "C") for shape, _, _ in sums]
     signature = types.void(*[types.int64] * 3, *arrays)
-    run = _shared(_kernel(source, signature), group)
-    run.source = source  # type: ignore[attr-defined]
-    return run
+    return _shared(_kernel(source, signature), group), source
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:

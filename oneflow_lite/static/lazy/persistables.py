@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import attrs
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.array_spec import ArraySpec, memory_holder
 from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.nn.parameter import Parameter
@@ -262,13 +262,13 @@ class Persistables:
     def _remember(self, array: Any, desc: VarDesc) -> None:
         self._kept[id(array)] = (array, desc)
         if isinstance(array, np.ndarray):
-            self._owners.setdefault(id(_owner(array)), []).append((array, desc))
+            self._owners.setdefault(id(memory_holder(array)), []).append((array, desc))
 
     def _twin(self, array: Any) -> VarDesc | None:
         """Return the variable with exactly an array's memory; raise for a part of another's."""
         if not isinstance(array, np.ndarray):
             return None
-        for other, desc in self._owners.get(id(_owner(array)), ()):
+        for other, desc in self._owners.get(id(memory_holder(array)), ()):
             if np.may_share_memory(array, other):
                 if same_memory(array, other):
                     return desc
@@ -342,13 +342,6 @@ def is_trained(tensor: Tensor) -> bool:
     """Return whether a tensor is a parameter: one of a module, or a leaf that wants a gradient."""
     edge = tensor._edge
     return isinstance(tensor, Parameter) or (edge is not None and type(edge[0]) is AccumulateGrad)
-
-
-def _owner(array: Any) -> Any:
-    """Return the object whose memory an array lies in."""
-    while getattr(array, "base", None) is not None:
-        array = array.base
-    return array
 
 
 def _has_content(desc: VarDesc, array: Any) -> bool:

@@ -25,17 +25,3 @@ def overlap(a: Any, b: Any) -> bool:
         return False
     (low, high), (begin, end) = bounds(a), bounds(b)
     return low < end and begin < high
-
-
-def owner(array: Any) -> Any:
-    """Return the object in whose memory an array lies, as far as arrays say."""
-    base = array.base
-    while base is not None:
-        array = base
-        base = getattr(array, "base", None)
-    return array
-
-
-def is_owned(holder: Any) -> bool:
-    """Return whether an `owner` is an array whose memory no other object can have given away."""
-    return type(holder) is np.ndarray and holder.flags.owndata

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.array_spec import memory_holder
 from oneflow_lite.device import CPU, Device, device_of, on_device, to_device
 from oneflow_lite.errors import (
     ArgumentError,
@@ -72,7 +73,7 @@ class PreparedRun:
         self._descs = {name: block.var(name) for name in self.core.external_names}
         # From the plan, which also has those that passes folded.
         values = [desc.value for desc in self.core.plan.block.vars.values()]
-        self._constants = {id(_owner(value)) for value in values if value is not None}
+        self._constants = {id(memory_holder(value)) for value in values if value is not None}
         self._bound: tuple[Scope | None, int, tuple[Any, ...], set[int]] = (None, 0, (), set())
 
     def run(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
@@ -92,7 +93,7 @@ class PreparedRun:
                 or not array.flags.c_contiguous
             ):
                 array = self._check_feed(position, array)
-            owner = id(array) if array.base is None else id(_owner(array))
+            owner = id(array) if array.base is None else id(memory_holder(array))
             if owner in owned:  # it is part of memory that the run may write
                 array = array.copy()
                 owner = id(array)
@@ -100,7 +101,7 @@ class PreparedRun:
             taken.add(owner)
         results = self.core.run(arrays, externals)
         for i, array in enumerate(results):
-            owner = id(array) if array.base is None else id(_owner(array))
+            owner = id(array) if array.base is None else id(memory_holder(array))
             if owner in taken or owner in owned or type(array) is not ndarray:
                 results[i] = array = array.copy() if isinstance(array, ndarray) else array.get()
                 owner = id(array)
@@ -135,7 +136,7 @@ class PreparedRun:
                 scope.move(name, moved)
                 array = moved
             arrays.append(array)
-        owned = {id(_owner(array)) for array in arrays} | self._constants
+        owned = {id(memory_holder(array)) for array in arrays} | self._constants
         self._bound = (scope, scope.version, tuple(arrays), owned)
         return self._bound[2:]
 
@@ -243,12 +244,3 @@ def _check_order(plan: ExecutionPlan) -> None:
                 kind=ArgumentError,
             )
         known.update(outputs)
-
-
-def _owner(array: Any) -> Any:
-    """Return the object that owns an array's memory."""
-    base = array.base
-    while base is not None:
-        array = base
-        base = getattr(array, "base", None)
-    return array

@@ -73,7 +73,7 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
     for op in plan.block.ops:
         if op.outputs and (op.type in REDUCTIONS or scalar_of(op.type, op.attrs) is not None):
             output = plan.block.var(op.outputs[0])
-            if str(output.dtype) in DTYPES:
+            if output.dtype in DTYPES:
                 ops += 1
                 elements += output.nbytes
     if ops < 2:

@@ -13,14 +13,12 @@ from oneflow_lite.device import CPU
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS, Group, kept_shape, kind_of
-from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes import dead_code
 from oneflow_lite.static.runtime.passes.effects import is_library
-from oneflow_lite.static.runtime.passes.plannable import is_dense, strides_of
+from oneflow_lite.static.runtime.passes.plannable import same_layout
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
-_DTYPES = frozenset(map(np.dtype, DTYPES))
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
 
 
@@ -58,7 +56,7 @@ class _Grouping:
 
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan, self.block = plan, plan.block
-        self.roots = memory_roots(plan.block.ops)
+        self.roots = plan.roots
         # What is handed out or written is made at every run.
         self.held = {self.root(name) for name in plan.fetches}
         self.held.update(self.root(name) for op in plan.block.ops for name in op.written)
@@ -165,7 +163,8 @@ class _Grouping:
         names = [*self._read(op), op.outputs[0]]
         for name in names:
             desc = block.var(name)
-            if desc.dtype not in _DTYPES or desc.device != CPU or not _is_c(desc):
+            in_c_order = same_layout(desc, attrs.evolve(desc, strides=None))
+            if desc.dtype not in DTYPES or desc.device != CPU or not in_c_order:
                 return None
         shape = block.var(names[0]).shape if is_reduction else output.shape
         size = math.prod(shape)
@@ -228,13 +227,6 @@ class _Grouping:
                 self.closed.append(group)
 
 
-def _is_c(desc: Any) -> bool:
-    if desc.strides is None:
-        return True
-    plain = attrs.evolve(desc, strides=None)
-    return bool(is_dense(desc) and strides_of(desc) == strides_of(plain))
-
-
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
     from oneflow_lite.static.fusion.machine import compiled  # which imports numba
@@ -242,7 +234,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     grouping = _Grouping(plan)
     found = grouping.groups()
     made: list[Group] = []
-    machines: list[Any] = []
+    machines: list[tuple[Callable[..., None], str]] = []
     while len(machines) < len(found):  # what one group stores depends on which others there are
         users = grouping.users(found)
         made = [grouping.group(each, users) for each in found]
@@ -255,7 +247,7 @@ def run(plan: ExecutionPlan) -> PassReport:
                 found.remove(each)
                 break
     replaced: dict[int, OpDesc | None] = {}
-    for each, group, machine in zip(found, made, machines, strict=True):
+    for each, group, (machine, source) in zip(found, made, machines, strict=True):
         last, op = each.ops[-1]
         replaced.update({position: None for position, _ in each.ops})
         replaced[last] = OpDesc(
@@ -271,7 +263,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         inner = [op.outputs[0] for op in group.ops if op.outputs[0] not in group.outputs]
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
         types = tuple([op.type for op in group.ops])
-        plan.loops.append(Loop(types, machine.source, not_stored))
+        plan.loops.append(Loop(types, source, not_stored))
     plan.block.ops = [
         new for i, op in enumerate(plan.block.ops) if (new := replaced.get(i, op)) is not None
     ]
