@@ -240,6 +240,9 @@ def run(plan: ExecutionPlan) -> PassReport:
         made = [grouping.group(each, users) for each in found]
         machines = []
         for each, group in zip(list(found), made, strict=True):
+            if not group.outputs:  # all of it is known numbers
+                found.remove(each)
+                break
             try:
                 machines.append(compiled(group, plan.block))
             except Exception as error:  # Numba's, of many kinds: these ops stay as they are
