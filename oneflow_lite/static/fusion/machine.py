@@ -33,6 +33,7 @@ _SCOPE = {
     **elementary.FUNCTIONS,
     "inf": np.inf,
     "nan": np.nan,
+    "uint64": np.uint64,
     **{str(dtype): dtype.type for dtype in DTYPES if dtype.kind != "b"},
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
@@ -55,7 +56,7 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     ]
     sums = group.partial_sums
     arrays += [types.Array(types.float64, 1 + len(shape), "C") for shape, _, _ in sums]
-    signature = types.void(*[types.int64] * 3, *arrays)
+    signature = types.void(*[types.uint64] * 3, *arrays)
     return _shared(_kernel(source, signature), group), source
 
 
