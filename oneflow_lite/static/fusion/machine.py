@@ -50,9 +50,11 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
         Whatever Numba raises where it cannot.
     """
     source = source_of(group, block)
+    # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        types.Array(numba.from_dtype(desc.dtype), len(desc.shape), "C")
-        for desc in map(block.var, (*group.inputs, *group.outputs))
+        types.Array(numba.from_dtype(d.dtype), len(d.shape), "C", readonly=reads, aligned=not reads)
+        for reads, names in ((True, group.inputs), (False, group.outputs))
+        for d in map(block.var, names)
     ]
     sums = group.partial_sums
     arrays += [types.Array(types.float64, 1 + len(shape), "C") for shape, _, _ in sums]
