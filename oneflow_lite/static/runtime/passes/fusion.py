@@ -267,6 +267,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
         types = tuple([op.type for op in group.ops])
         plan.loops.append(Loop(types, source, not_stored))
+        plan.groups[group.outputs[0]] = group, plan.loops[-1]
     plan.block.ops = [
         new for i, op in enumerate(plan.block.ops) if (new := replaced.get(i, op)) is not None
     ]
