@@ -136,6 +136,20 @@ def test_reductions_end_a_group(x, op, attrs):
     assert check(b, b.op(op, y, **attrs)) == [["exp", op]]
 
 
+def test_a_reduction_that_adds_nothing_up_stays_with_numpy():
+    b = Builder()
+    y = b.op("exp", b.feed("x", X[:1].copy()))
+    assert check(b, b.op("sum_to", b.op("neg", y), shape=(6,))) == [["exp", "neg"]]
+
+
+def test_a_group_of_which_only_the_shape_is_used_is_none():
+    b = Builder()
+    x = b.feed("x", X[:1])
+    ones = b.op("ones_like", b.op("neg", b.op("exp", x)))
+    y = b.op("matmul", b.op("transpose", ones, dim0=0, dim1=1), x)
+    assert check(b, b.op("tanh", b.op("neg", y))) == [["neg", "tanh"]]
+
+
 def test_two_reductions_of_one_loop():
     b = Builder()
     y = b.op("exp", b.feed("x", X))

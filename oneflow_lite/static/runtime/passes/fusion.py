@@ -174,6 +174,8 @@ class _Grouping:
             return None
         if is_reduction and block.var(names[0]).dtype.kind != "f":
             return None
+        if is_reduction and 1 < output.nbytes // output.dtype.itemsize == size:
+            return None  # it adds nothing up
         columns = None
         shapes = [block.var(name).shape for name in names[:-1]]
         for each in (*shapes, kept_shape(op, block, shape)):
@@ -240,6 +242,9 @@ def run(plan: ExecutionPlan) -> PassReport:
         made = [grouping.group(each, users) for each in found]
         machines = []
         for each, group in zip(list(found), made, strict=True):
+            if not group.ops:  # all that it makes is a known number
+                found.remove(each)
+                break
             try:
                 machines.append(compiled(group, plan.block))
             except Exception as error:  # Numba's, of many kinds: these ops stay as they are
