@@ -237,10 +237,11 @@ def run(plan: ExecutionPlan) -> PassReport:
     found = grouping.groups()
     made: list[Group] = []
     machines: list[tuple[Callable[..., None], str]] = []
-    while len(machines) < len(found):  # what one group stores depends on which others there are
+    is_settled = False
+    while not is_settled:  # what one group stores depends on which others there are
         users = grouping.users(found)
         made = [grouping.group(each, users) for each in found]
-        machines = []
+        machines, count = [], len(found)
         for each, group in zip(list(found), made, strict=True):
             if not group.ops:  # all that it makes is a known number
                 found.remove(each)
@@ -251,6 +252,7 @@ def run(plan: ExecutionPlan) -> PassReport:
                 plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
                 found.remove(each)
                 break
+        is_settled = len(found) == count
     replaced: dict[int, OpDesc | None] = {}
     for each, group, (machine, source) in zip(found, made, machines, strict=True):
         last, op = each.ops[-1]
