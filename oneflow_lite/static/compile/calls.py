@@ -159,7 +159,7 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return special(o, *args, **kwargs)
     known = o.outer(f)
     if o.refused:
-        return f(*args, **kwargs)
+        return o.natively(f, args, kwargs)
     module, own = f.__module__ or "", origin(code) == "own" or _is_functor(f)
     dispatch = f.__dict__.get("dispatch") if code is _SINGLE_DISPATCH else None
     if dispatch is not None and args and known is not None:
@@ -188,9 +188,10 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     if code.co_filename.startswith("<") and not linecache.getlines(code.co_filename):
         return _generated(o, f, args, kwargs)
     found = o.entered(f)
-    if "unsupported" in found.__code__.co_names:  # some statements of it are not observed
-        args, kwargs = tuple(map(o.plain, args)), {k: o.plain(v) for k, v in kwargs.items()}
-    result = found(*args, **kwargs)
+    if o.refused or "unsupported" in found.__code__.co_names:  # some of it is not observed
+        result = o.natively(found, args, kwargs)
+    else:
+        result = found(*args, **kwargs)
     return o.local(result) if is_a(result, GeneratorType) else result
 
 
@@ -234,7 +235,7 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
             o.refuse(f"it calls {f.__qualname__}")
         return o.local(f(*args, **kwargs))
     o.refuse(f"{f.__qualname__}() has no source")
-    return f(*args, **kwargs)
+    return o.natively(f, args, kwargs)
 
 
 def _fill_dataclass(

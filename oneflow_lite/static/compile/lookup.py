@@ -37,7 +37,7 @@ from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 Observer = Any  # which stands on this module
 
-_members: Any = type.__dict__["__dict__"].__get__
+members: Any = type.__dict__["__dict__"].__get__
 _mro: Any = type.__dict__["__mro__"].__get__
 _module_content: Any = ModuleType.__dict__["__dict__"].__get__  # type: ignore[index]
 _Named = namedtuple("_Named", "field")
@@ -67,9 +67,9 @@ def static(kind: type, name: str) -> tuple[type | None, Any]:
     (<class 'int'>, None)
     """
     for cls in _mro(kind):
-        members = _members(cls)
-        if name in members:
-            return cls, members[name]
+        found = members(cls)
+        if name in found:
+            return cls, found[name]
     return None, MISSING
 
 
@@ -95,7 +95,7 @@ def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
     """Return what stands in an object's slots."""
     found: dict[MemberDescriptorType, Any] = {}
     for cls in _mro(type(value)):
-        for member in _members(cls).values() if "__slots__" in _members(cls) else ():
+        for member in members(cls).values() if "__slots__" in members(cls) else ():
             if type(member) is MemberDescriptorType:
                 try:
                     found[member] = member.__get__(value)
@@ -224,7 +224,7 @@ def require_member(o: Observer, kind: type, owner: type, name: str, member: Any)
     elif type(member) is staticmethod:
         o.match.require(f"{c(kind)}.{name} is {c(member.__func__)}", label)
     else:
-        o.match.same(f"{c(_members(owner))}[{name!r}]", member, label)
+        o.match.same(f"{c(members(owner))}[{name!r}]", member, label)
 
 
 def method(o: Observer, value: Any, name: str) -> Any:
@@ -402,8 +402,8 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
     )
     learned(o, start, start.__name__)
     for cls in mro[mro.index(here) + 1 :]:
-        if name in _members(cls):
-            member = _members(cls)[name]
+        if name in members(cls):
+            member = members(cls)[name]
             if o.known(cls) is None:
                 learned(o, cls, cls.__name__)
             require_member(o, cls, cls, name, member)
@@ -718,7 +718,7 @@ def is_made_by_code(cls: type) -> bool:
     return (
         type(cls) not in (type, abc.ABCMeta)
         or any(type(getattr(each, "__func__", None)) is FunctionType for each in bases)
-        or any(has_code(type(each), "__set_name__") for each in _members(cls).values())
+        or any(has_code(type(each), "__set_name__") for each in members(cls).values())
     )
 
 

@@ -757,12 +757,19 @@ class Observer(Native):
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function."""
-        if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
-            args = tuple([self.plain(a) for a in args])
-            kwargs = {k: self.plain(v) for k, v in kwargs.items()}
         if self.refused and not any(function is each for each in calls.OF_FRAMES):
-            return function(*args, **kwargs)
+            return self.natively(function, args, kwargs)
+        if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
+            args, kwargs = self._plainly(args, kwargs)
         return calls.call(self, function, args, kwargs)
+
+    def natively(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function as it is: nobody sees what it does with a Symbol."""
+        args, kwargs = self._plainly(args, kwargs)
+        return function(*args, **kwargs)
+
+    def _plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return tuple(map(self.plain, args)), {k: self.plain(v) for k, v in kwargs.items()}
 
     def entered(self, function: Any) -> Any:
         """Return the function that runs in the place of a user's, and is observed."""
@@ -937,8 +944,12 @@ class Observer(Native):
             self._closures.append(value)
             if self.refused:
                 self._settle_closures()
-        elif is_a(value, type) and not self.refused and lookup.is_made_by_code(value):
-            self.refuse("it has a class statement that runs code when the class is made")
+        elif is_a(value, type):
+            if not self.refused and lookup.is_made_by_code(value):
+                self.refuse("it has a class statement that runs code when the class is made")
+            for name, each in list(lookup.members(value).items()):
+                if type(each) is Symbol:
+                    type.__setattr__(value, name, self.plain(each))
         elif type(value) is list and Symbol in map(type, value):
             value[:] = map(self.plain, value)
         elif type(value) is dict and Symbol in map(type, value.values()):

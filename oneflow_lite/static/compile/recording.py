@@ -106,7 +106,7 @@ class Recording:
         outside += _pinned(met, used_grads)
         _require(observer.match, met, used_grads, grads_matter, recorder.took_gradients)
         self.outside = OutsideTensors(
-            [*outside, *_states_of(late, outside)], used_grads, grads_matter
+            [*outside, *_states_of(late, outside)], used_grads, grads_matter, late
         )
         arrays = [state.data for state in met]
         self._take_feeds(recorder, arrays)

@@ -620,6 +620,10 @@ class _Rewriter:
         body += [self.With(_changed(node, items=inner))] if inner else self.visit(node.body)
         return _changed(node, items=[ast.withitem(manager, target)], body=body)
 
+    def Assert(self, node: ast.Assert) -> Any:
+        message = node.msg and self.send(node.msg, "plain", self.visit(node.msg))
+        return self.parts(node, msg=message)
+
     def Raise(self, node: ast.Raise) -> Any:
         error = node.exc and self.send(node.exc, "raised", self.visit(node.exc))
         return self.parts(node, exc=error)

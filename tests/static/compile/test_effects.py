@@ -50,3 +50,33 @@ def test_such_calls_are_replayed(case, hits):
     compiled = Counting()
     check(case, compiled)
     assert compiled.hits >= hits
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_among_the_arguments_leave_a_refused_call_as_they_came():
+    kept, scope = {}, {}
+    exec("def note(kept, value):\n    kept['by exec'] = value", scope)
+    note, cell = scope["note"], 0
+
+    def put(value):
+        nonlocal cell
+        cell = value
+
+    def f(x, n):
+        bool(x.sum() > 0)
+        put(n)
+        note(kept, n)
+
+        class Holder:
+            number = n
+
+        kept["in a class"] = vars(Holder)["number"]
+        try:
+            assert n < 0, n
+        except AssertionError as error:
+            (kept["in an error"],) = error.args
+        return x * n
+
+    flow.compile(f)(flow.ones(2), 2)
+    found = [cell, *kept.values()]
+    assert found == [2] * 4 and {type(number) for number in found} == {int}
