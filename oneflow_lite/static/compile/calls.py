@@ -848,7 +848,19 @@ def _has_special(o: Observer, value: Any, name: str) -> bool:
     return True
 
 
-def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
+def unary(o: Observer, op: str, value: Any) -> Any:
+    """Apply a unary operator."""
+    if not o.settled(value):
+        return special(o, value, SPECIAL_UNARY[op])
+    return o.local(_NATIVE.unary(op, value))
+
+
+def inplace(o: Observer, op: str, a: Any, b: Any) -> Any:
+    """Apply an in-place operator."""
+    return binary(o, op, a, b, True)
+
+
+def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     """Apply a binary operator by Python's rules."""
     native = _NATIVE.inplace if inplace else _NATIVE.binary
     if is_atom(a) and is_atom(b):

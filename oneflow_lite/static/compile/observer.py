@@ -148,6 +148,22 @@ def _suffix(kind: str, key: Any) -> str:
     return f".{key}" if kind == "attribute" else f"[{key!r}]"
 
 
+def _observed(name: str, rule: Callable[..., Any], looks: bool = False) -> Any:
+    """Return the method that follows a rule, or does what CPython does once a call is refused.
+
+    `looks` says that the rule looks at values, and does not only hand them on.
+    """
+    native = vars(Native)[name]
+
+    def method(self: Observer, *args: Any) -> Any:
+        args = tuple([self.plain(each) for each in args])
+        if looks:
+            self.look_at(*args)
+        return native(self, *args) if self.refused else rule(self, *args)
+
+    return method
+
+
 class Observer(Native):
     """Takes note of what one recorded call does.
 
@@ -210,9 +226,14 @@ class Observer(Native):
             return tuple(map(self.plain, value))
         return value
 
+    def _of_numbers(self, symbol: str, left: Any, right: Any) -> Any:
+        """Return what two numbers give one of which is not settled, MISSING where none is."""
+        found = self._symbolic(symbol, left, right)
+        return self._of_read_out(symbol, left, right) if found is MISSING else found
+
     def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
         """Return what an operator gives of two ints one of which is a Symbol, else MISSING."""
-        if self.refused:
+        if self.refused or Symbol not in (type(left), type(right)):
             return MISSING
         sides = []
         for side in (left, right):
@@ -318,6 +339,9 @@ class Observer(Native):
 
     def _of_read_out(self, op: str, a: Any, b: Any) -> Any:
         """Return what a number that was read makes with another, MISSING where it is no such."""
+        if not self.read_out or self.refused:
+            return MISSING
+        a, b = self.plain(a), self.plain(b)
         reflected = id(b) in self.read_out
         if reflected is (id(a) in self.read_out):
             return MISSING
@@ -648,18 +672,12 @@ class Observer(Native):
 
     # Attributes and items
 
-    def attribute(self, owner: Any, name: str) -> Any:
-        """Read an attribute."""
-        owner = self.plain(owner)
-        return getattr(owner, name) if self.refused else lookup.attribute(self, owner, name)
-
-    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Write an attribute."""
-        value = self.plain(value)
-        if self.refused:
-            setattr(owner, name, value)
-        else:
-            lookup.set_attribute(self, owner, name, value)
+    attribute = _observed("attribute", lookup.attribute)
+    set_attribute = _observed("set_attribute", lookup.set_attribute)
+    delete_attribute = _observed("delete_attribute", lookup.delete_attribute)
+    item = _observed("item", lookup.item)
+    set_item = _observed("set_item", lookup.set_item)
+    delete_item = _observed("delete_item", lookup.delete_item)
 
     def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
         """Begin to add to a place; a number that is only counted on need not be guarded."""
@@ -724,34 +742,6 @@ class Observer(Native):
             _, old, where = self.counted.pop((id(holder), kind, key))
             self.recorder.unsettle()
             self.match.same(where, old, str(key))
-
-    def delete_attribute(self, owner: Any, name: str) -> None:
-        """Delete an attribute."""
-        if self.refused:
-            delattr(owner, name)
-        else:
-            lookup.delete_attribute(self, owner, name)
-
-    def item(self, owner: Any, key: Any) -> Any:
-        """Read an item."""
-        owner, key = self.plain(owner), self.plain(key)
-        return owner[key] if self.refused else lookup.item(self, owner, key)
-
-    def set_item(self, owner: Any, key: Any, value: Any) -> None:
-        """Write an item."""
-        key, value = self.plain(key), self.plain(value)
-        if self.refused:
-            owner[key] = value
-        else:
-            lookup.set_item(self, owner, key, value)
-
-    def delete_item(self, owner: Any, key: Any) -> None:
-        """Delete an item."""
-        key = self.plain(key)
-        if self.refused:
-            del owner[key]
-        else:
-            lookup.delete_item(self, owner, key)
 
     # Calls
 
@@ -852,71 +842,31 @@ class Observer(Native):
 
     def binary(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply a binary operator."""
-        if type(left) is Symbol or type(right) is Symbol:
-            found = self._symbolic(symbol, left, right)
-            if found is not MISSING:
-                return found
-            left, right = self.plain(left), self.plain(right)
-        if self.read_out and not self.refused:
-            found = self._of_read_out(symbol, left, right)
-            if found is not MISSING:
-                return found
-        self.look_at(left, right)
-        return (
-            super().binary(symbol, left, right)
-            if self.refused
-            else calls.operate(self, symbol, left, right, False)
-        )
+        found = self._of_numbers(symbol, left, right)
+        return self._operated(symbol, left, right) if found is MISSING else found
 
     def inplace(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply an in-place operator."""
-        if type(left) is Symbol:
-            return self.binary(symbol, left, right)
-        right = self.plain(right)
-        self.look_at(left, right)
-        return (
-            super().inplace(symbol, left, right)
-            if self.refused
-            else calls.operate(self, symbol, left, right, True)
-        )
-
-    def unary(self, symbol: str, operand: Any) -> Any:
-        """Apply a unary operator."""
-        operand = self.plain(operand)
-        self.look_at(operand)
-        if not self.refused and not self.settled(operand):
-            return calls.special(self, operand, calls.SPECIAL_UNARY[symbol])
-        return self.local(super().unary(symbol, operand))
+        found = self._of_numbers(symbol, left, right)
+        return self._changed(symbol, left, right) if found is MISSING else found
 
     def compare(self, symbol: str, left: Any, right: Any) -> Any:
         """Compare two values."""
-        if type(left) is Symbol or type(right) is Symbol:
-            found = self._symbolic(symbol, left, right)
-            if found is not MISSING:
-                return found
-            left, right = self.plain(left), self.plain(right)
-        self.look_at(left, right)
-        return (
-            super().compare(symbol, left, right)
-            if self.refused
-            else calls.compare(self, symbol, left, right)
-        )
+        found = self._symbolic(symbol, left, right)
+        return self._compared(symbol, left, right) if found is MISSING else found
 
-    def truth(self, value: Any) -> bool:
-        """Decide by a value."""
-        value = self.plain(value)
-        self.look_at(value)
-        return bool(value) if self.refused else calls.truth(self, value)
+    _operated = _observed("binary", calls.binary, looks=True)
+    _changed = _observed("inplace", calls.inplace, looks=True)
+    _compared = _observed("compare", calls.compare, looks=True)
+    unary = _observed("unary", calls.unary, looks=True)
+    truth = _observed("truth", calls.truth, looks=True)
+    iterate = _observed("iterate", calls.iterate, looks=True)
+    key = _observed("key", lookup.hashed, looks=True)
+    context = _observed("context", calls.context)
 
     def not_(self, value: Any) -> bool:
         """Decide by the opposite of a value."""
         return not self.truth(value)
-
-    def iterate(self, values: Any) -> Any:
-        """Go through the elements of a values."""
-        values = self.plain(values)
-        self.look_at(values)
-        return values if self.refused else calls.iterate(self, values)
 
     def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
         """Take a values apart."""
@@ -956,14 +906,6 @@ class Observer(Native):
             value.update({k: self.plain(v) for k, v in value.items()})
         return self.local(value)
 
-    def key(self, value: Any) -> Any:
-        """Take note of what is about to be hashed."""
-        value = self.plain(value)
-        self.look_at(value)
-        if not self.refused:
-            lookup.check_key(self, value)
-        return value
-
     def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
         """Take note of an import inside a function."""
         if self.refused:
@@ -977,10 +919,6 @@ class Observer(Native):
             self.read(value, f"{where}[{module!r}]", module, True)
 
     # Exceptions
-
-    def context(self, manager: Any) -> Any:
-        """Enter a context manager."""
-        return manager if self.refused else calls.context(self, manager)
 
     def raised(self, error: Any) -> Any:
         """Raise an exception, or one of a class."""
