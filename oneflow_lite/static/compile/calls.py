@@ -106,7 +106,7 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if kind is MethodType:
         function = o.child(f, f.__func__, ".__func__", "")
         return call(o, function, (o.child(f, f.__self__, ".__self__", ""), *args), kwargs)
-    handler = _HANDLERS.get(f) if _hashable(f) else None
+    handler = _HANDLERS.get(f) if _hashable(o, f) else None
     if handler is not None:
         return handler(o, *args, **kwargs)
     if is_a(f, type):
@@ -140,8 +140,8 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return f(*args, **kwargs)
 
 
-def _hashable(f: Any) -> bool:
-    return is_a(f, BuiltinFunctionType) or (is_a(f, type) and lookup.is_plain_class(f))
+def _hashable(o: Observer, f: Any) -> bool:
+    return is_a(f, BuiltinFunctionType) or (is_a(f, type) and lookup.is_plain_class(o, f))
 
 
 # --- Functions ------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         is_new, fields = lookup.is_namedtuple(value), {}
         written = is_new
     else:
-        fields = lookup.static(type(value), "__dataclass_fields__")[1]
+        fields = lookup.looked_up(o, type(value), "__dataclass_fields__")[1]
         is_new, written = False, fields is not MISSING or lookup.is_namedtuple(type(value))
     if name == "__init__" and fields is not MISSING and not is_new:
         _fill_dataclass(o, f, fields, args, kwargs)
@@ -263,7 +263,7 @@ def _fill_dataclass(
             extra.append(found)
         else:
             object.__setattr__(args[0], name, found)
-    if type(lookup.static(type(args[0]), "__post_init__")[1]) is FunctionType:
+    if type(lookup.looked_up(o, type(args[0]), "__post_init__")[1]) is FunctionType:
         special(o, args[0], "__post_init__", *extra)
 
 
@@ -348,7 +348,7 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
     e, label = known.expression, known.label
     kind = lookup.class_of(o, optimizer)
     if not kind.__module__.startswith("oneflow_lite"):
-        step = lookup.static(kind, "step")[1]
+        step = lookup.looked_up(o, kind, "step")[1]
         o.match.same(f"{o.match.constant(kind)}.step", step, f"{label}.step")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
     listed = f"[id(h) for d in {e}._hooks.values() for h in d.values()]"
@@ -496,12 +496,12 @@ def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, 
         if not is_atom(args):
             o.refuse(f"it looks up a member of {cls.__name__}")
         return cls(*args, **kwargs)
-    if lookup.static(meta, "__call__")[0] is not type:
+    if lookup.looked_up(o, meta, "__call__")[0] is not type:
         o.refuse(f"it makes {cls.__name__}, whose metaclass has a __call__ of its own")
     if o.refused:
         return cls(*args, **kwargs)
-    owner, new = lookup.static(cls, "__new__")
-    init = lookup.static(cls, "__init__")[1]
+    owner, new = lookup.looked_up(o, cls, "__new__")
+    init = lookup.looked_up(o, cls, "__init__")[1]
     if type(new) is staticmethod:
         lookup.require_member(o, cls, cls, "__new__", new)
         made = o.call(lookup.learned(o, new.__func__, "__new__"), cls, *args, **kwargs)
@@ -585,7 +585,7 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
     elif letter == "r" and type(value) not in STREAMS:
         if not o.settled(value):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
-    elif letter == "m" and lookup.static(type(value), "keys")[0] is not None:
+    elif letter == "m" and lookup.looked_up(o, type(value), "keys")[0] is not None:
         if type(value) not in MAPPINGS:
             o.refuse(f"it takes the items of {told(value)}")
             return value
@@ -635,10 +635,10 @@ def _filter(o: Observer, *args: Any) -> Any:
 
 
 def _reversed(o: Observer, value: Any) -> Any:
-    owner, member = lookup.static(type(value), "__reversed__")
+    owner, member = lookup.looked_up(o, type(value), "__reversed__")
     if type(member) is FunctionType:
         return special(o, value, "__reversed__")
-    if owner is None and type(lookup.static(type(value), "__getitem__")[1]) is FunctionType:
+    if owner is None and type(lookup.looked_up(o, type(value), "__getitem__")[1]) is FunctionType:
         count = _length(o, value)
         return o.local(special(o, value, "__getitem__", i) for i in range(count)[::-1])
     if not is_atom(value):
@@ -647,7 +647,7 @@ def _reversed(o: Observer, value: Any) -> Any:
 
 
 def _length(o: Observer, value: Any) -> int:
-    owner, member = lookup.static(type(value), "__len__")
+    owner, member = lookup.looked_up(o, type(value), "__len__")
     if type(member) is FunctionType and not is_a(value, Tensor):
         return int(o.plain(special(o, value, "__len__")))
     if is_a(value, np.ndarray):
@@ -665,7 +665,9 @@ def _number(function: Any) -> Callable[..., Any]:
         value = args[0] if args else None
         if function is float and is_a(value, Tensor):
             return _OWN[Tensor.item](o, value)
-        if type(lookup.static(type(value), name)[1]) is FunctionType and not is_a(value, Tensor):
+        if type(lookup.looked_up(o, type(value), name)[1]) is FunctionType and not is_a(
+            value, Tensor
+        ):
             return function(o.plain(special(o, value, name)), *args[1:], **kwargs)
         return _native(o, function, "r", args, kwargs)
 
@@ -712,7 +714,7 @@ def _of_owner(
             return native("r" if kind is not GeneratorType else "h")
     elif name in ("__class_getitem__", "__subclasses__"):
         return native("h")
-    if name in ("__eq__", "__ne__") and lookup.static(kind, name)[0] is object:
+    if name in ("__eq__", "__ne__") and lookup.looked_up(o, kind, name)[0] is object:
         return native("h")
     return native("h", f"it calls {name}() of {label}")
 
@@ -837,7 +839,7 @@ def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> An
 def _has_special(o: Observer, value: Any, name: str) -> bool:
     """Return whether a special method is a Python function that is none of the package's."""
     kind = type(value)
-    member = lookup.static(kind, name)[1]
+    member = lookup.looked_up(o, kind, name)[1]
     if type(member) is not FunctionType or is_a(value, (np.ndarray, np.generic)):
         return False
     if is_a(value, Tensor):
@@ -912,7 +914,7 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
         if o.refused or is_atom(x):
             continue
         if _has_special(o, x, name):
-            if type(x) in CONTAINERS or _written_by_dataclass(x, name):
+            if type(x) in CONTAINERS or _written_by_dataclass(o, x, name):
                 if _settled_fields(o, a, b):  # the fields alone are compared
                     return _NATIVE.compare(op, a, b)
             else:
@@ -924,22 +926,22 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
                 o.refuse(f"it compares a tensor with {told(y)}")
             return o.local(_NATIVE.compare(op, a, b))
     if op in ("==", "!=") and not o.refused:
-        if not is_atom(a) and not is_atom(b) and _by_identity(a) and _by_identity(b):
+        if not is_atom(a) and not is_atom(b) and _by_identity(o, a) and _by_identity(o, b):
             return identical(o, a, b) is (op == "==")
-        if (is_atom(a) and _by_identity(b)) or (is_atom(b) and _by_identity(a)):
+        if (is_atom(a) and _by_identity(o, b)) or (is_atom(b) and _by_identity(o, a)):
             return _NATIVE.compare(op, a, b)
     if not (o.settled(a) and o.settled(b)):
         o.refuse(f"it compares {told(a)} with {told(b)}")
     return _NATIVE.compare(op, a, b)
 
 
-def _written_by_dataclass(value: Any, name: str) -> bool:
-    code = lookup.static(type(value), name)[1].__code__
+def _written_by_dataclass(o: Observer, value: Any, name: str) -> bool:
+    code = lookup.looked_up(o, type(value), name)[1].__code__
     return dataclasses.is_dataclass(type(value)) and not linecache.getlines(code.co_filename)
 
 
-def _by_identity(value: Any) -> bool:
-    return lookup.static(type(value), "__eq__")[0] in (
+def _by_identity(o: Observer, value: Any) -> bool:
+    return lookup.looked_up(o, type(value), "__eq__")[0] in (
         object,
         type(value) if type(value) is type else object,
     )
@@ -986,7 +988,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
             o.refuse(f"it looks for {told(value)}")
         return value in container
     kind = type(container)
-    owner, member = lookup.static(kind, "__contains__")
+    owner, member = lookup.looked_up(o, kind, "__contains__")
     if type(member) is FunctionType and not is_a(container, (Tensor, enum.EnumMeta)):
         return truth(o, special(o, container, "__contains__", value))
     if owner in MAPPINGS:
@@ -1027,7 +1029,7 @@ def truth(o: Observer, value: Any) -> bool:
     if o.refused or is_a(value, (Tensor, np.ndarray)):
         return bool(value)
     for name in ("__bool__", "__len__"):
-        owner, member = lookup.static(type(value), name)
+        owner, member = lookup.looked_up(o, type(value), name)
         if type(member) is FunctionType:
             return truth(o, o.plain(special(o, value, name)))
         if owner is not None:
@@ -1035,8 +1037,6 @@ def truth(o: Observer, value: Any) -> bool:
                 test = f"{'' if value else 'not '}{known.expression}"
                 o.match.require(test, f"whether `{known.label}` is empty")
             return bool(value)
-        if known is not None and type(value).__flags__ & 1 << 9:  # a class that may change
-            lookup.method(o, value, name)
     return True
 
 
@@ -1048,7 +1048,7 @@ def iterate(o: Observer, value: Any) -> Any:
     if is_a(value, Tensor):
         o.outer(value)
         return iter([o.local(each) for each in value])
-    owner, member = lookup.static(kind, "__iter__")
+    owner, member = lookup.looked_up(o, kind, "__iter__")
     if owner in CONTAINERS:
         o.contents(value)
         if o.outer(value) is None:
@@ -1057,7 +1057,7 @@ def iterate(o: Observer, value: Any) -> Any:
     if type(member) is FunctionType and not is_a(value, enum.EnumMeta):
         found = special(o, value, "__iter__")
         return iterate(o, found) if found is not value else o.local(_steps(o, value))
-    if type(lookup.static(kind, "__next__")[1]) is FunctionType:
+    if type(lookup.looked_up(o, kind, "__next__")[1]) is FunctionType:
         return o.local(_steps(o, value))
     known = o.outer(value)
     strange = owner is None and not is_a(value, np.ndarray)
@@ -1090,9 +1090,9 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]
         o.refuse("it writes a tensor's values into a string")
         return value, conversion
     for name in _TEXTS[conversion]:
-        member = lookup.static(type(value), name)[1]
+        member = lookup.looked_up(o, type(value), name)[1]
         if type(member) is FunctionType and type(value) not in CONTAINERS:
-            if _written_by_dataclass(value, name):
+            if _written_by_dataclass(o, value, name):
                 if _settled_fields(o, value) and not _has_text_of_its_own(
                     (lookup.fields_of(value) or {}).values()
                 ):
@@ -1104,7 +1104,7 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]
     if is_a(value, BaseException) and o.outer(value) is not None:
         o.settled(o.child(value, value.args, ".args", ".args"))
         return value, conversion
-    if is_a(value, type) and lookup.is_plain_class(value):
+    if is_a(value, type) and lookup.is_plain_class(o, value):
         o.outer(value)
         c = o.match.constant(value)
         o.match.same(f"repr({c})", repr(value), f"the name of {value.__name__}")
@@ -1130,7 +1130,7 @@ def context(o: Observer, manager: Any) -> Any:
     if kind.__module__.startswith("oneflow_lite"):
         o.outer(manager)
         return manager
-    enter, leave = (lookup.static(kind, name)[1] for name in ("__enter__", "__exit__"))
+    enter, leave = (lookup.looked_up(o, kind, name)[1] for name in ("__enter__", "__exit__"))
     if type(enter) is FunctionType and type(leave) is FunctionType:
         return _Entered(o, manager)
     o.refuse(f"it enters {told(manager)}")
@@ -1211,7 +1211,7 @@ def _check_asked(o: Observer, kind: Any, name: str) -> None:
         elif meta is abc.ABCMeta:  # classes may be registered with it
             token = o.match.constant(abc.get_cache_token)
             o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
-        elif not plain and lookup.static(meta, name)[0] not in (None, type):
+        elif not plain and lookup.looked_up(o, meta, name)[0] not in (None, type):
             o.refuse(f"it asks {meta.__name__} what its classes are")
         if is_a(each, type) and getattr(each, "_is_protocol", False):
             o.refuse("it asks whether an object follows a protocol")
@@ -1250,7 +1250,7 @@ def _iter(o: Observer, value: Any, *sentinel: Any) -> Any:
 
 
 def _next(o: Observer, iterator: Any, *default: Any) -> Any:
-    if type(lookup.static(type(iterator), "__next__")[1]) is FunctionType:
+    if type(lookup.looked_up(o, type(iterator), "__next__")[1]) is FunctionType:
         try:
             return special(o, iterator, "__next__")
         except StopIteration:
@@ -1370,7 +1370,7 @@ def _apply(o: Observer, cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply a Function of a user's: its methods are observed, in the backward pass as well."""
     members = {}
     for name in ("forward", "backward", "setup_context", "jvp", "vjp"):
-        owner, member = lookup.static(cls, name)
+        owner, member = lookup.looked_up(o, cls, name)
         if type(member) is staticmethod and owner is not Function:
             o.match.require(
                 f"{o.match.constant(cls)}.{name} is {o.match.constant(member.__func__)}",

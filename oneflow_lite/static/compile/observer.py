@@ -506,7 +506,7 @@ class Observer(Native):
         known = self.outer(value)
         if known is not None and not is_a(value, Tensor):
             plain = f"len({known.expression})"
-            if lookup.static(type(value), "__len__")[0] is not base:
+            if lookup.looked_up(self, type(value), "__len__")[0] is not base:
                 plain = f"{self.match.constant(base)}.__len__({known.expression})"
             count = base.__len__(value)
             self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
@@ -532,7 +532,7 @@ class Observer(Native):
         if issubclass(base, dict):
             lookup.check_keys(self, container)
         at, listed = f"{e}[%s]", f"(*{e},)"
-        if lookup.has_code(kind):  # which is another way to its elements
+        if lookup.has_code(self, kind):  # which is another way to its elements
             at, listed = (
                 f"{constant(base.__getitem__)}({e}, %s)",
                 f"(*{constant(base)}.__iter__({e}),)",
@@ -585,10 +585,10 @@ class Observer(Native):
                 parts += value.values()
         elif is_a(value, BaseException):
             parts = list(value.args)
-            if self.outer(value) is not None or lookup.has_code(kind, *_TOLD):
+            if self.outer(value) is not None or lookup.has_code(self, kind, *_TOLD):
                 return False
         elif is_a(value, type):
-            return lookup.is_plain_class(value)
+            return lookup.is_plain_class(self, value)
         elif kind in (FunctionType, MethodType, GenericAlias, UnionType):
             self.outer(value)
             return True
@@ -687,7 +687,7 @@ class Observer(Native):
                 found = type(owner) is dict and type(key) is str
                 old = owner.get(key, MISSING) if found else MISSING
             elif not is_a(owner, (type, ModuleType, FunctionType)):
-                default = lookup.static(type(owner), key)[1]
+                default = lookup.looked_up(self, type(owner), key)[1]
                 if default is MISSING or type(default) in (int, float):
                     old = lookup.own_attribute(owner, key)
         counts = self._counts(owner, what, key, old)
@@ -895,7 +895,7 @@ class Observer(Native):
             if self.refused:
                 self._settle_closures()
         elif is_a(value, type):
-            if not self.refused and lookup.is_made_by_code(value):
+            if not self.refused and lookup.is_made_by_code(self, value):
                 self.refuse("it has a class statement that runs code when the class is made")
             for name, each in list(lookup.members(value).items()):
                 if type(each) is Symbol:
