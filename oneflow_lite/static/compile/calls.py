@@ -281,20 +281,6 @@ def _settled_fields(o: Observer, *values: Any) -> bool:
     return all(map(o.settled, found))
 
 
-def _bind(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    import inspect
-
-    bound = inspect.signature(f).bind(*args, **kwargs)
-    given = dict(bound.arguments)
-    for name, parameter in inspect.signature(f).parameters.items():
-        if name not in given and parameter.default is not parameter.empty:
-            if type(parameter.default).__name__ == "_HAS_DEFAULT_FACTORY_CLASS":
-                continue
-            given[name] = parameter.default
-            o.settled(o.local(parameter.default))
-    return given
-
-
 def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of the package; users' functions that it is given are observed."""
     if has_own_effect(f.__code__) or _leaves_something(o, f, args):

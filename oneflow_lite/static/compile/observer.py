@@ -207,6 +207,7 @@ class Observer(Native):
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
+        self._arguments: dict[str, str] = {}  # what users call the ints among them
         self._entered: dict[int, Callable[..., Any]] = {}
         self._closures: list[Any] = []
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
@@ -217,7 +218,10 @@ class Observer(Native):
         """Return a value as it is: what it was computed from is guarded now."""
         if type(value) is Symbol:
             if not self.refused:
-                self.match.same(value.expression, int(value), value.expression)
+                label = value.expression
+                for expression, name in self._arguments.items():
+                    label = label.replace(expression, name)
+                self.match.same(value.expression, int(value), label)
             return int(value)
         if type(value) is slice:
             parts = [self.plain(part) for part in (value.start, value.stop, value.step)]
@@ -441,40 +445,42 @@ class Observer(Native):
 
     def _require_layout(self, tensor: Tensor, name: str, label: str) -> None:
         """Guard what a Program takes for granted of a tensor that is fed."""
-        array, constant = tensor._data, self.match.constant
-        tests = [
-            f"type({name}._data) is {constant(type(array))}",
-            f"{name}._data.dtype is {constant(array.dtype)}",
-            f"{name}._data.shape == {constant(array.shape)}",
-            f"{name}._data.strides == {constant(array.strides)}",
-            f"({name}._view is None) is {tensor._view is None}",
-            f"{name}._inference is {tensor._inference}",
-        ]
+        array, data, require = tensor._data, f"{name}._data", self.match.require
+        self.match.same(f"type({data})", type(array), f"type({label}._data)")
+        for what, how in (("dtype", "is"), ("shape", "=="), ("strides", "==")):
+            now, then = f"{data}.{what}", self.match.constant(getattr(array, what))
+            require(f"{now} {how} {then}", f"{label}.{what}", now, then)
         if not is_a(array, np.ndarray):
-            tests.append(f"{name}.device == {constant(tensor.device)}")
+            then = self.match.constant(tensor.device)
+            require(f"{name}.device == {then}", f"{label}.device", f"{name}.device", then)
+        view = f"({name}._view is None) is {tensor._view is None}"
+        require(view, f"whether `{label}` is a view")
         if tensor._view is not None:
-            tests.append(f"{name}.refresh_view() is None")
+            self.match.bind(f"{name}.refresh_view()")
+        require(f"{name}._inference is {tensor._inference}", f"whether `{label}` is for inference")
         edge = tensor._edge
-        if edge is None:
-            tests.append(f"{name}._edge is None")
-        else:
-            leaf = is_a(edge[0], AccumulateGrad)
-            tests.append(f"{name}._edge is not None")
-            tests.append(f"(type({name}._edge[0]) is {constant(AccumulateGrad)}) is {leaf}")
-        self.match.require(
-            " and ".join(tests), f"`{label}` differs in shape, dtype, layout or requires_grad"
-        )
+        test = f"{name}._edge is {'' if edge is None else 'not '}None"
+        require(test, f"whether `{label}` requires a gradient")
+        if edge is not None:
+            leaf = f"type({name}._edge[0]) is {self.match.constant(AccumulateGrad)}"
+            require(f"({leaf}) is {is_a(edge[0], AccumulateGrad)}", f"whether `{label}` is a leaf")
 
-    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Take note of the arguments of the call."""
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> None:
+        """Take note of the arguments of a call of a function."""
         keys = self.match.constant(tuple(kwargs))
         self.match.require(
             f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"
         )
-        places = [(f"args[{i}]", f"argument {i}", value) for i, value in enumerate(args)]
+        names = [f"argument {i}" for i in range(len(args))]
+        bound = type(function) is MethodType
+        if type(plain := function.__func__ if bound else function) is FunctionType:
+            given = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
+            names[: len(given)] = given[: len(args)]
+        places = [(f"args[{i}]", names[i], value) for i, value in enumerate(args)]
         places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
         for expression, label, value in places:
             if type(value) is int:
+                self._arguments[expression] = label
                 kind = self.match.constant(int)
                 self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
             elif _is_one(value) and not is_atom(value) and id(value) not in self._known:

@@ -22,6 +22,7 @@ from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, FreedGradFunction
 from oneflow_lite.static.compile.finish import Finish, NodeOf
+from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.memory import MemoryClasses
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.compile.recovery import Recovery
@@ -46,8 +47,6 @@ class Recording:
         Of the function.
     observer : Observer
         After the call.
-    arguments : object
-        With `tensors` and `match`: which calls it is for.
     value : object
         What the call returned.
     stores : sequence of Store
@@ -67,13 +66,13 @@ class Recording:
         self,
         name: str,
         observer: Any,
-        arguments: Any,
         value: Any,
         stores: Sequence[Store],
         late: Sequence[Tensor],
         mode: str | None,
     ) -> None:
         recorder: RecordingInterpreter = observer.recorder
+        arguments: Match = observer.match
         states: list[TensorState] = list(observer.states.values())
         grads_matter = observer.reads_gradients or recorder.took_gradients
         has_handlers = observer.has_handlers()
@@ -84,9 +83,7 @@ class Recording:
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = arguments
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
-        self.default_float = default_float()
-        self.grad_enabled = local.state.grad_enabled
-        self.inference = local.state.inference
+        self.modes = local.state.grad_enabled, local.state.inference, default_float()
         given = {id(tensor) for tensor in arguments.tensors}
         outside = [
             s for s in states if id(s.tensor) not in given or id(s.tensor) in observer.captured
@@ -278,13 +275,10 @@ class Recording:
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
         tensors = self.arguments.match(args, kwargs)
-        if (
-            tensors is None
-            or local.state.grad_enabled is not self.grad_enabled
-            or local.state.inference is not self.inference
-            or default_float() is not self.default_float
-            or EVERYWHERE  # hooks on all modules, which a recording does not know
-        ):
+        state = local.state
+        if tensors is None or self.modes != (state.grad_enabled, state.inference, default_float()):
+            return None
+        if EVERYWHERE:  # hooks on all modules, which a recording does not know
             return None
         if not self.outside.check():
             if not self.outside.fit():
@@ -292,6 +286,13 @@ class Recording:
             self.outside.renew()
             self._bind()
         return tensors if self.memory.check(tensors) else None
+
+    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Say in words why this recording is not for a call."""
+        found = self.arguments.why(args, kwargs)
+        if found is None and not self.outside.fit():
+            found = "what differs: the kind, gradients or hooks of a tensor from outside"
+        return found or "what differs: the modes of autograd, or which tensors share memory"
 
     def _bind(self) -> None:
         """Take the arrays that captured tensors have now."""
