@@ -228,7 +228,7 @@ class CompiledFunction(FunctionStandIn):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: _Refusal | None
     ) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
-        recorder = RecordingInterpreter(self._fullgraph, {}, {})
+        recorder = RecordingInterpreter(self._fullgraph)
         observer = Observer(recorder, self._volatile)
         stack = AutogradInterpreter(recorder)
         _learn(observer, self.__wrapped__, self.__name__)

@@ -550,7 +550,9 @@ class Observer(Native):
                 self.read(value, at % i, f"{label}[{i}]", held)
             return
         if is_atom(keys):
-            require(f"same({listed}, {constant(keys)})", f"the keys of `{label}`")
+            words = set(map(type, keys)) == {str}  # which compare by themselves
+            asked = "%s == %s" if words else "same(%s, %s)"
+            require(asked % (listed, constant(keys)), f"the keys of `{label}`")
         else:
             self.guard_length(container, base)
             name = self.match.bind(listed)

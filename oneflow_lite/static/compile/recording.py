@@ -39,27 +39,11 @@ judge: Any = None  # of the tests: while it is there, it runs the plain function
 
 
 class Recording:
-    """A Program with all that a replay needs besides.
+    """A Program with all that a replay needs besides: which calls it is for, and what it leaves.
 
-    Parameters
-    ----------
-    name : str
-        Of the function.
-    observer : Observer
-        After the call.
-    value : object
-        What the call returned.
-    stores : sequence of Store
-        What it left in places outside.
-    late : sequence of Tensor
-        The state and options of optimizers that took part.
-    mode : str, optional
-        Of the InterpreterCore.
-
-    Raises
-    ------
-    NotReplayable
-        When a replay could not do what the call did.
+    It takes the observer after the call, what that returned, the places outside that it wrote, and
+    the tensors of optimizers that took part. `NotReplayable` is raised where a replay could not do
+    what the call did.
     """
 
     def __init__(

@@ -95,16 +95,8 @@ def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
 class OutsideTensors:
     """The tensors that a compiled function can reach besides its arguments, guarded together.
 
-    Parameters
-    ----------
-    states : sequence of TensorState
-        Before the call that was recorded.
-    used_grads : sequence of Tensor
-        Those whose gradient the Program reads or writes.
-    grads_matter : bool
-        Whether the call looked at any `.grad`, to see whether it is there.
-    of_optimizers : collection of Tensor
-        State and options of optimizers, which look for no gradient there.
+    Of those in `used_grads` the Program reads or writes the gradient; `grads_matter` says that the
+    call looked whether any is there, which `of_optimizers`, their state and options, do not have.
     """
 
     def __init__(
