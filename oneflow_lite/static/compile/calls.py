@@ -261,9 +261,11 @@ def _fill_dataclass(
             continue
         if kind is given:
             extra.append(found)
-        else:
+        elif lookup.static(type(args[0]), "__dataclass_params__")[1].frozen:
             object.__setattr__(args[0], name, found)
-    if type(lookup.looked_up(o, type(args[0]), "__post_init__")[1]) is FunctionType:
+        else:
+            o.set_attribute(args[0], name, found)
+    if "__post_init__" in f.__code__.co_names:
         special(o, args[0], "__post_init__", *extra)
 
 
@@ -1178,12 +1180,14 @@ def _plain_name(o: Observer, name: Any) -> Any:
 def _isinstance(o: Observer, value: Any, kind: Any) -> bool:
     _check_asked(o, kind, "__instancecheck__")
     if not is_atom(value):
-        lookup.class_of(o, value)
+        lookup.require_bases(o, lookup.class_of(o, value))
     return isinstance(value, kind)
 
 
 def _issubclass(o: Observer, cls: Any, kind: Any) -> bool:
     _check_asked(o, kind, "__subclasscheck__")
+    if is_a(cls, type):
+        lookup.require_bases(o, cls)
     return issubclass(cls, kind)
 
 

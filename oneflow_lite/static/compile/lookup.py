@@ -6,6 +6,7 @@ import abc
 import enum
 import functools
 from collections import namedtuple
+from collections.abc import Sequence
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -40,7 +41,6 @@ Observer = Any  # which stands on this module
 members: Any = type.__dict__["__dict__"].__get__
 _mro: Any = type.__dict__["__mro__"].__get__
 _flags: Any = type.__dict__["__flags__"].__get__
-_HEAP_TYPE = 1 << 9
 _METAS = (type, abc.ABCMeta, enum.EnumMeta)
 _PLAIN = (FunctionType, property, WrapperDescriptorType, MethodDescriptorType)  # C.name is it
 _module_content: Any = ModuleType.__dict__["__dict__"].__get__  # type: ignore[index]
@@ -225,10 +225,10 @@ def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
 
 def require_member(o: Observer, kind: type, owner: type | None, name: str, member: Any) -> None:
     """Guard that a class has this member, or that it has none of this name."""
-    if not _flags(kind) & _HEAP_TYPE:  # nobody can change it
+    if not _may_change(kind):
         return
-    c, label, mro = o.match.constant, f"`{kind.__name__}.{name}` is another", _mro(kind)
-    made = [cls for cls in mro if (known := o.known(cls)) is not None and known.expression is None]
+    c, label = o.match.constant, f"`{kind.__name__}.{name}` is another"
+    made = any(_is_made(o, cls) for cls in _mro(kind))
     if owner is not None and not made and name.isidentifier() and type(kind) in _METAS:
         if type(member) in _PLAIN:
             o.match.require(f"{c(kind)}.{name} is {c(member)}", label)
@@ -236,16 +236,40 @@ def require_member(o: Observer, kind: type, owner: type | None, name: str, membe
         if looked_up(o, type(member), "__get__")[0] is None:  # who reads the value, guards it
             o.match.require(f"type({c(kind)}.{name}) is {c(type(member))}", label)
             return
-    for cls in mro if owner is None else mro[: mro.index(owner) + 1]:
-        if cls in made or not _flags(cls) & _HEAP_TYPE:
-            continue
-        table = c(members(cls))
-        if cls is owner:
-            o.match.require(f"{table}.get({name!r}) is {c(member)}", label)
-        elif not cls.__module__.startswith("oneflow_lite."):
-            o.match.require(f"{name!r} not in {table}", label)
-    if not made:
-        o.match.require(f"{c(kind)}.__mro__ is {c(mro)}", f"the bases of `{kind.__name__}`")
+    _require_in(o, _mro(kind), name)
+    require_bases(o, kind)
+
+
+def _require_in(o: Observer, classes: Sequence[type], name: str) -> None:
+    """Guard what a name is in the first of some classes that has it, and that others have none."""
+    for cls in classes:
+        label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
+        if _may_change(cls) and not _is_made(o, cls):
+            table = o.match.constant(members(cls))
+            if there is not MISSING:
+                o.match.require(f"{table}.get({name!r}) is {o.match.constant(there)}", label)
+            elif not cls.__module__.startswith("oneflow_lite."):
+                o.match.require(f"{name!r} not in {table}", label)
+        if there is not MISSING:
+            return
+
+
+def _may_change(kind: type) -> bool:
+    """Return whether a class is none of those written in C, whose members stay."""
+    return bool(_flags(kind) & 1 << 9)
+
+
+def _is_made(o: Observer, kind: type) -> bool:
+    """Return whether the call made a class: another one at each call."""
+    known = o.known(kind)
+    return known is not None and known.expression is None
+
+
+def require_bases(o: Observer, kind: type) -> None:
+    """Guard what a class is derived from."""
+    if not o.refused and _may_change(kind) and not any(_is_made(o, cls) for cls in _mro(kind)):
+        where, mro = f"{o.match.constant(kind)}.__mro__", o.match.constant(_mro(kind))
+        o.match.require(f"{where} is {mro}", f"the bases of `{kind.__name__}`")
 
 
 def method(o: Observer, value: Any, name: str) -> Any:
@@ -310,6 +334,9 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[0] is Module:
         for place in ("_parameters", "_buffers", "_modules"):
             if fields is not None and name in fields.get(place, ()):
+                if known is not None:
+                    test = f"{name!r} not in {known.expression}.__dict__"
+                    o.match.require(test, f"`{known.label}.{name}` is there now")
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     _require_absent(o, value, name)
     if looked_up(o, kind, "__getattr__")[0] is None:
@@ -413,19 +440,17 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
     here, self, start = value.__thisclass__, value.__self__, value.__self_class__
     native = functools.partial(getattr, value, name)
     mro = _mro(start)
-    o.match.require(
-        f"{o.match.constant(start)}.__mro__ is {o.match.constant(mro)}", "the bases of a class"
-    )
+    require_bases(o, start)
     learned(o, start, start.__name__)
-    for cls in mro[mro.index(here) + 1 :]:
+    above = mro[mro.index(here) + 1 :]
+    _require_in(o, above, name)
+    for cls in above:
         if name in members(cls):
+            learned(o, cls, cls.__name__)
             member = members(cls)[name]
-            if o.known(cls) is None:
-                learned(o, cls, cls.__name__)
-            require_member(o, cls, cls, name, member)
-            if type(member) is classmethod:
-                cls = start
-            return _got(o, self, cls, name, member, native)
+            return _got(
+                o, self, start if type(member) is classmethod else cls, name, member, native
+            )
     return native()
 
 

@@ -938,6 +938,7 @@ class Observer(Native):
         """Handle an exception."""
         if is_a(error, _UNEXPLAINED):
             self.refuse(f"it handles {type(error).__name__}")
+        lookup.require_bases(self, type(error))
         self.local(error)
 
     # The end

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import types
+
+import oneflow_lite as flow
 from oneflow_lite import nn
 from tests.static.capture.worlds import attempt, tensor
 
@@ -500,5 +504,341 @@ def a_property_over_an_attribute_of_a_module(compiled):
 
     def change():
         B.k = property(lambda s: 9, lambda s, v: None)
+
+    yield from calls(compiled, f, change)
+
+
+def a_descriptor_that_begins_to_set(compiled):
+    class D:
+        def __get__(s, i, c):
+            return 2
+
+    class A:
+        k = D()
+
+    a = A()
+    a.__dict__["k"] = 3
+
+    def f(x):
+        return x * a.k
+
+    def change():
+        D.__set__ = lambda s, i, v: None
+
+    yield from calls(compiled, f, change)
+
+
+def a_value_that_begins_to_get(compiled):
+    class D:
+        pass
+
+    class A:
+        k = D()
+
+    a = A()
+
+    def f(x):
+        return x * (2 if isinstance(a.k, D) else 5)
+
+    def change():
+        D.__get__ = lambda s, i, c: 7
+
+    yield from calls(compiled, f, change)
+
+
+def a_metaclass_that_makes_objects(compiled):
+    class M(type):
+        pass
+
+    class A(metaclass=M):
+        def __init__(s):
+            s.k = 2
+
+    def f(x):
+        return x * A().k
+
+    def change():
+        M.__call__ = lambda c: types.SimpleNamespace(k=5)
+
+    yield from calls(compiled, f, change)
+
+
+def another_class(compiled):
+    class A:
+        def k(s):
+            return 2
+
+    class B:
+        def k(s):
+            return 5
+
+    a = A()
+
+    def f(x):
+        return x * a.k()
+
+    def change():
+        a.__class__ = B
+
+    yield from calls(compiled, f, change)
+
+
+def a_parameter_behind_an_attribute(compiled):
+    class N(nn.Module):
+        def __init__(s):
+            super().__init__()
+            s.w = nn.Parameter(flow.ones(2))
+
+        def forward(s, x):
+            return x * s.w
+
+    n = N()
+
+    def f(x):
+        return n(x)
+
+    def change():
+        vars(n)["w"] = flow.ones(2) * 5
+
+    yield from calls(compiled, f, change)
+
+
+def a_layer_behind_an_attribute(compiled):
+    class N(nn.Module):
+        def __init__(s):
+            super().__init__()
+            s.l = nn.Tanh()
+
+        def forward(s, x):
+            return s.l(x)
+
+    n = N()
+
+    def f(x):
+        return n(x)
+
+    def change():
+        vars(n)["l"] = nn.ReLU()
+
+    yield from calls(compiled, f, change)
+
+
+def the_bases_of_an_exception(compiled):
+    class E(Exception):
+        pass
+
+    class F(Exception):
+        pass
+
+    class G(E):
+        pass
+
+    def f(x):
+        try:
+            raise G
+        except E:
+            return x * 2
+        except Exception:
+            return x * 5
+
+    def change():
+        G.__bases__ = (F,)
+
+    yield from calls(compiled, f, change)
+
+
+def the_bases_of_an_object(compiled):
+    class E:
+        pass
+
+    class F:
+        pass
+
+    class G(E):
+        pass
+
+    g = G()
+
+    def f(x):
+        return x * (2 if isinstance(g, E) else 5)
+
+    def change():
+        G.__bases__ = (F,)
+
+    yield from calls(compiled, f, change)
+
+
+def the_bases_of_a_class(compiled):
+    class E:
+        pass
+
+    class F:
+        pass
+
+    class G(E):
+        pass
+
+    def f(x):
+        return x * (2 if issubclass(G, E) else 5)
+
+    def change():
+        G.__bases__ = (F,)
+
+    yield from calls(compiled, f, change)
+
+
+def format_of_an_object(compiled):
+    class A:
+        def __str__(s):
+            return "ab"
+
+    a = A()
+
+    def f(x):
+        return x * len(f"{a}")
+
+    def change():
+        A.__format__ = lambda s, spec: "abcdef"
+
+    yield from calls(compiled, f, change)
+
+
+def a_post_init_that_comes_late(compiled):
+    @dataclasses.dataclass
+    class A:
+        k: int = 2
+
+    def f(x):
+        return x * A().k
+
+    def change():
+        A.__post_init__ = lambda s: setattr(s, "k", 5)
+
+    yield from calls(compiled, f, change)
+
+
+def how_a_dataclass_sets_its_fields(compiled):
+    @dataclasses.dataclass
+    class A:
+        k: int = 2
+
+    def f(x):
+        return x * A(3).k
+
+    def change():
+        A.__setattr__ = lambda s, n, v: object.__setattr__(s, n, 9)
+
+    yield from calls(compiled, f, change)
+
+
+def a_method_between_super_and_its_class(compiled):
+    class A:
+        def k(s):
+            return 2
+
+    class M(A):
+        pass
+
+    class B(M):
+        def k(s):
+            return super().k()
+
+    b = B()
+
+    def f(x):
+        return x * b.k()
+
+    def change():
+        M.k = lambda s: 5
+
+    yield from calls(compiled, f, change)
+
+
+def an_attribute_that_super_had_not(compiled):
+    class A:
+        pass
+
+    class B(A):
+        def k(s):
+            return getattr(super(), "h", 2)
+
+    b = B()
+
+    def f(x):
+        return x * b.k()
+
+    def change():
+        A.h = 5
+
+    yield from calls(compiled, f, change)
+
+
+def an_attribute_between_super_and_its_class(compiled):
+    class A:
+        h = 2
+
+    class M(A):
+        pass
+
+    class B(M):
+        def k(s):
+            return super().h
+
+    b = B()
+
+    def f(x):
+        return x * b.k()
+
+    def change():
+        M.h = 5
+
+    yield from calls(compiled, f, change)
+
+
+def keys_that_are_filled_in(compiled):
+    class D(dict):
+        pass
+
+    d = D()
+
+    def f(x):
+        try:
+            return x * d["k"]
+        except KeyError:
+            return x
+
+    def change():
+        D.__missing__ = lambda s, k: 7
+
+    yield from calls(compiled, f, change)
+
+
+def elements_that_are_counted(compiled):
+    class A:
+        pass
+
+    a, b = A(), A()
+    found = [a]
+
+    def f(x):
+        return x * (found.count(b) + 2)
+
+    def change():
+        A.__eq__ = lambda s, o: True
+
+    yield from calls(compiled, f, change)
+
+
+def truth_of_a_list(compiled):
+    class L(list):
+        pass
+
+    found = L()
+
+    def f(x):
+        return x * (2 if found else 3)
+
+    def change():
+        L.__bool__ = lambda s: True
 
     yield from calls(compiled, f, change)
