@@ -817,6 +817,8 @@ _METHODS = {
 
 def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call a special method as Python does for an operation; refuse where it is not a user's."""
+    if o.refused:
+        return getattr(type(value), name)(value, *args, **kwargs)
     member = lookup.method(o, value, name)
     if type(member) is FunctionType:
         return o.call(lookup.learned(o, member, name), value, *args, **kwargs)
@@ -1132,19 +1134,12 @@ class _Entered:
         self.o, self.manager = o, manager
 
     def __enter__(self) -> Any:
-        return (
-            special(self.o, self.manager, "__enter__")
-            if not self.o.refused
-            else type(self.manager).__enter__(self.manager)
-        )
+        return special(self.o, self.manager, "__enter__")
 
     def __exit__(self, *error: Any) -> bool:
-        if self.o.refused:
-            return bool(type(self.manager).__exit__(self.manager, *error))
-        if error[1] is not None:
-            self.o.local(error[1])
-            self.o.local(error[2])
-        swallowed = truth(self.o, special(self.o, self.manager, "__exit__", *error))
+        for each in error[1:]:
+            self.o.local(each)
+        swallowed: bool = self.o.truth(special(self.o, self.manager, "__exit__", *error))
         if swallowed and error[1] is not None:
             self.o.caught(None, error[1])
         return swallowed
@@ -1163,11 +1158,7 @@ def _getattr(o: Observer, value: Any, name: str, *default: Any) -> Any:
 
 
 def _hasattr(o: Observer, value: Any, name: str) -> bool:
-    try:
-        o.attribute(value, _plain_name(o, name))
-    except AttributeError:
-        return False
-    return True
+    return _getattr(o, value, name, MISSING) is not MISSING
 
 
 def _plain_name(o: Observer, name: Any) -> Any:
@@ -1218,18 +1209,8 @@ def _type(o: Observer, *args: Any, **kwargs: Any) -> Any:
 
 def _callable(o: Observer, value: Any) -> bool:
     if not is_atom(value):
-        lookup.class_of(o, value)
+        lookup.method(o, value, "__call__")
     return callable(value)
-
-
-def _repr(o: Observer, value: Any) -> str:
-    found, conversion = text(o, value, "r", "")
-    return repr(found) if conversion or is_atom(value) else found
-
-
-def _format(o: Observer, value: Any, spec: str = "") -> str:
-    found, _ = text(o, value, "", spec)
-    return format(found, spec if found is value else "")
 
 
 def _iter(o: Observer, value: Any, *sentinel: Any) -> Any:
@@ -1293,14 +1274,6 @@ def _of_frame(function: Any) -> Callable[..., Any]:
     return run
 
 
-def _setattr(o: Observer, value: Any, name: str, new: Any) -> None:
-    o.set_attribute(value, _plain_name(o, name), new)
-
-
-def _delattr(o: Observer, value: Any, name: str) -> None:
-    o.delete_attribute(value, _plain_name(o, name))
-
-
 def _vars(o: Observer, *args: Any) -> Any:
     return o.attribute(*args, "__dict__") if args else _of_frame(vars)(o)
 
@@ -1315,10 +1288,9 @@ def _bool(o: Observer, *args: Any) -> bool:
 
 
 def _str(o: Observer, *args: Any, **kwargs: Any) -> Any:
-    if len(args) != 1 or kwargs or is_atom(args[0]):
+    if len(args) != 1 or kwargs:
         return _native(o, str, "r", args, kwargs)
-    found = text(o, args[0], "s", "")[0]
-    return str(found) if found is args[0] else found
+    return o.format(args[0], "s", "")
 
 
 def _hash(o: Observer, value: Any) -> int:
@@ -1336,8 +1308,12 @@ def _id(o: Observer, value: Any) -> int:
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, hasattr: _hasattr, isinstance: _isinstance, issubclass: _issubclass,
-    type: _type, callable: _callable, repr: _repr, format: _format, iter: _iter, next: _next,
-    id: _id, setattr: _setattr, delattr: _delattr, vars: _vars, hash: _hash, len: _length,
+    type: _type, iter: _iter, next: _next, id: _id, vars: _vars, hash: _hash, len: _length,
+    callable: _callable,
+    repr: lambda o, value: o.format(value, "r", ""),
+    format: lambda o, value, spec="": o.format(value, "", spec),
+    setattr: lambda o, f, name, value: o.set_attribute(f, _plain_name(o, name), value),
+    delattr: lambda o, f, name: o.delete_attribute(f, _plain_name(o, name)),
     str: _str, bool: _bool, max: _extreme(max), min: _extreme(min), sorted: _sorted,
     filter: _filter, reversed: _reversed, operator.getitem: _on("item"),
     operator.setitem: _on("set_item"), operator.delitem: _on("delete_item"),

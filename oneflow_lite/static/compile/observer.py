@@ -90,23 +90,12 @@ def _stays(value: Any) -> bool:
 
 @attrs.define(eq=False)
 class Known:
-    """An object whose origin is known.
-
-    Attributes
-    ----------
-    value : object
-    expression : str or None
-        What gives it in the guards; None for what the call made.
-    label : str
-        How users would name it.
-    held : bool
-        Whether its identity is guarded.
-    """
+    """An object whose origin is known."""
 
     value: Any
-    expression: str | None = None
-    label: str = ""
-    held: bool = False
+    expression: str | None = None  # what gives it in the guards; None for what the call made
+    label: str = ""  # how users would name it
+    held: bool = False  # whether its identity is guarded
 
 
 @attrs.frozen(eq=False)
@@ -178,8 +167,6 @@ class Observer(Native):
     stores : dict
         The places outside that were written: (id of holder, kind, key) to holder, old value,
         whether the old value was read, and so is guarded, and how many ops were dispatched before.
-    reads_gradients : bool
-        Whether the call looked at any `.grad`.
     volatile : collection of (id of holder, kind, key)
         Places that earlier calls wrote: what stands there is another object at every call.
     read_out : dict of int to (value, Tensor, how)
@@ -200,7 +187,7 @@ class Observer(Native):
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
         self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any, int]], Any, str]] = {}
-        self.reads_gradients = False
+        self.reads_gradients = False  # whether the call looked at any `.grad`
         self.ended = False
         self.after_call = False
         self.user_calls = 0  # of hooks and gradient rules

@@ -84,11 +84,13 @@ class Recording:
         used_grads = [s.tensor for s in recorder.externals.values() if s.place]
         before = {id(state.tensor): state for state in states}
         met = [before[id(tensor)] for tensor in arguments.tensors]
-        outside += _pinned(met, used_grads)
-        _require(observer.match, met, used_grads, grads_matter, recorder.took_gradients)
-        self.outside = OutsideTensors(
-            [*outside, *_states_of(late, outside)], used_grads, grads_matter, late
-        )
+        # The arguments to whose gradients is added: the same tensors at every call.
+        pinned = [state for state in met if any(state.tensor is tensor for tensor in used_grads)]
+        _require(arguments, met, pinned, grads_matter, recorder.took_gradients)
+        outside += pinned
+        known = {id(state.tensor) for state in outside}
+        outside += [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
+        self.outside = OutsideTensors(outside, used_grads, grads_matter, late)
         arrays = [state.data for state in met]
         self._take_feeds(recorder, arrays)
         self.written = _written(recorder, results, arrays, states, late)
@@ -319,20 +321,15 @@ class Recording:
             del stopped
 
 
-def _pinned(met: Sequence[TensorState], used: Sequence[Tensor]) -> list[TensorState]:
-    """Return the arguments to whose gradients is added: the same tensors at every call."""
-    return [state for state in met if any(state.tensor is tensor for tensor in used)]
-
-
 def _require(
     match: Any,
     met: Sequence[TensorState],
-    used: Sequence[Tensor],
+    pinned: Sequence[TensorState],
     grads_matter: bool,
     hooks_matter: bool,
 ) -> None:
     """Add guards of what autograd keeps of the arguments."""
-    constant, pinned = match.constant, _pinned(met, used)
+    constant = match.constant
     for name, state in zip(match.feed_names, met, strict=True):
         if state in pinned:
             match.require(f"{name} is {constant(state.tensor)}", "an argument with a gradient")
@@ -392,11 +389,6 @@ def _check_gradients_apart(states: Sequence[TensorState]) -> None:
     for state in states:
         if state.grad is not None and id(state.grad._data) in repeated:
             raise NotReplayable("a gradient is another tensor within reach as well")
-
-
-def _states_of(late: Sequence[Tensor], states: Sequence[TensorState]) -> list[TensorState]:
-    known = {id(state.tensor) for state in states}
-    return [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
 
 
 def _written(

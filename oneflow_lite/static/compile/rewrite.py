@@ -636,22 +636,16 @@ class _Rewriter:
         last = [part for statement in node.finalbody for part in ast.walk(statement)]
         if any(isinstance(part, ast.Return | ast.Break | ast.Continue) for part in last):
             return self.unobserved(node, "a finally clause with return, break or continue")
+        if any(handler.name and self.kind(handler.name) for handler in node.handlers):
+            return self.unobserved(node, "a handler that binds a variable from outside")
         return self.parts(node)
 
     TryStar = Try
 
     def ExceptHandler(self, node: ast.ExceptHandler) -> Any:
-        first, name, body = node.body[0], node.name, self.visit(node.body)
-        if name and self.kind(name):  # bound by hand, and deleted however the body ends
-            outer = self.name(name, node, ast.Store())
-            name = self.temporary()
-            self.temporaries.clear()  # CPython deletes it
-            nothing = ast.Constant(None, **_where(node))
-            last = [*self.assign(self.stored(outer, nothing), node), *self.deleted(outer)]
-            within = copy_location(ast.Try(body, [], [], last), node)
-            body = [*self.assign(self.stored(outer, self.name(name, node)), node), within]
+        first = node.body[0]
         caught = self.run(self.here(first, "caught", self.send(first, "exception")))
-        return self.parts(node, name=name, body=[caught, *body])
+        return self.parts(node, body=[caught, *self.visit(node.body)])
 
     def Import(self, node: Any) -> list[ast.stmt]:
         """An import is CPython's; what it bound is told, and stored anew where that is outside."""

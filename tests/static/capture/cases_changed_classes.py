@@ -842,3 +842,18 @@ def truth_of_a_list(compiled):
         L.__bool__ = lambda s: True
 
     yield from calls(compiled, f, change)
+
+
+def what_can_be_called(compiled):
+    class A:
+        pass
+
+    a = A()
+
+    def f(x):
+        return x * (5 if callable(a) else 2)
+
+    def change():
+        A.__call__ = lambda s: 1
+
+    yield from calls(compiled, f, change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import oneflow_lite as flow
-from tests.static.capture import cases_made, cases_switched
+from tests.static.capture import cases_made, cases_results, cases_switched
 from tests.static.capture.models import must_be_negative
 from tests.static.capture.worlds import check
 
@@ -36,6 +36,7 @@ class Counting:
         (cases_made.objects_that_become_one, 2),
         (cases_made.an_argument_that_is_outside_too, 2),
         (cases_made.pairs_and_numbers, 3),
+        (cases_results.a_number_that_is_added_up, 3),
         (cases_switched.array_set_of_what_is_outside, 4),
         (cases_switched.array_set_of_an_argument, 4),
         (cases_switched.array_set_and_returned, 3),
