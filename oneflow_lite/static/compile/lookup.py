@@ -218,8 +218,11 @@ def class_of(o: Observer, value: Any) -> type:
 def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
     """Do as `static`; where the class is a user's, and may change, the guards know."""
     owner, member = static(kind, name)
-    if not o.refused and str(kind.__module__).partition(".")[0] != "oneflow_lite":
-        require_member(o, kind, owner, name, member)
+    place = id(kind), name
+    if place not in o.looked_up and not o.refused:
+        o.looked_up.add(place)
+        if str(kind.__module__).partition(".")[0] != "oneflow_lite":
+            require_member(o, kind, owner, name, member)
     return owner, member
 
 

@@ -44,16 +44,13 @@ class Match:
         self.holders: dict[int, str] = {}
         self._roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
         self._writer = FunctionWriter({"same": same, "gone": _GONE})
+        self.constant = self._writer.value  # the name of an object in the guards
         self._labels: list[tuple[str, str, str]] = []  # in words, and what gives it now and then
         self._known: set[str] = set()
         self._bound: dict[str, str] = {}
         self._check: Any = None
 
     # Writing
-
-    def constant(self, value: Any) -> str:
-        """Return the name of an object in the guards."""
-        return self._writer.value(value)
 
     def bind(self, expression: str) -> str:
         """Have an expression read once; return the name of what it gives."""

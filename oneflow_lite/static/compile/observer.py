@@ -194,6 +194,7 @@ class Observer(Native):
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
+        self.looked_up: set[tuple[int, str]] = set()  # by the ids of classes
         self._arguments: dict[str, str] = {}  # what users call the ints among them
         self._entered: dict[int, Callable[..., Any]] = {}
         self._closures: list[Any] = []

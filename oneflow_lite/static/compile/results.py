@@ -422,8 +422,8 @@ class Results:
         lines = [f"@ = new({self.writer.value(type(tensor))})", f"@._data = {self._fetched(name)}"]
         if tensor._inference:
             lines.append("@._inference = True")
-        outside = [t for i, t in self._outside.items() if i not in self._moved]
-        shared = [t for t in outside if storage is not None and t._storage is storage]
+        outside = () if storage is None else self._outside.values()
+        shared = [t for t in outside if t._storage is storage and id(t) not in self._moved]
         if shared:  # as view(dtype) shares memory and version, though it is no view
             if tensor._edge is not None:
                 raise NotReplayable("it returned memory that came from outside")

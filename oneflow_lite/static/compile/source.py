@@ -87,7 +87,6 @@ def pick(code: CodeType, around: Node) -> Node:
 def forget() -> None:
     """Drop what was parsed; the next `find` parses anew."""
     _parsed.cache_clear()
-    _imports.clear()
 
 
 def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
