@@ -3,7 +3,9 @@
 While a call is recorded, its backward pass is recorded as well, with gradients that stand for
 those to come; what it reads of the forward pass becomes results of the forward Program, kept by
 the node. A backward pass that is itself recorded takes the other way: it runs the recorded ops
-once more, through dispatch, and differentiates that.
+once more, through dispatch, and differentiates that. The user's function is not run again: it would
+draw other numbers for dropout, write running statistics twice, and cannot be asked for the
+derivative of one of its outputs while its arguments may have been written since.
 """
 
 from __future__ import annotations
