@@ -106,7 +106,7 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if kind is MethodType:
         function = o.child(f, f.__func__, ".__func__", "")
         return call(o, function, (o.child(f, f.__self__, ".__self__", ""), *args), kwargs)
-    handler = _HANDLERS.get(f) if _hashable(f) else None
+    handler = _HANDLERS.get(f) if _hashable(o, f) else None
     if handler is not None:
         return handler(o, *args, **kwargs)
     if is_a(f, type):
@@ -140,8 +140,8 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return f(*args, **kwargs)
 
 
-def _hashable(f: Any) -> bool:
-    return is_a(f, BuiltinFunctionType) or (is_a(f, type) and lookup.is_plain_class(f))
+def _hashable(o: Observer, f: Any) -> bool:
+    return is_a(f, BuiltinFunctionType) or (is_a(f, type) and lookup.is_plain_class(o, f))
 
 
 # --- Functions ------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return special(o, *args, **kwargs)
     known = o.outer(f)
     if o.refused:
-        return f(*args, **kwargs)
+        return o.natively(f, args, kwargs)
     module, own = f.__module__ or "", origin(code) == "own" or _is_functor(f)
     dispatch = f.__dict__.get("dispatch") if code is _SINGLE_DISPATCH else None
     if dispatch is not None and args and known is not None:
@@ -188,9 +188,10 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     if code.co_filename.startswith("<") and not linecache.getlines(code.co_filename):
         return _generated(o, f, args, kwargs)
     found = o.entered(f)
-    if "unsupported" in found.__code__.co_names:  # some statements of it are not observed
-        args, kwargs = tuple(map(o.plain, args)), {k: o.plain(v) for k, v in kwargs.items()}
-    result = found(*args, **kwargs)
+    if o.refused or "unsupported" in found.__code__.co_names:  # some of it is not observed
+        result = o.natively(found, args, kwargs)
+    else:
+        result = found(*args, **kwargs)
     return o.local(result) if is_a(result, GeneratorType) else result
 
 
@@ -224,7 +225,7 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         is_new, fields = lookup.is_namedtuple(value), {}
         written = is_new
     else:
-        fields = lookup.static(type(value), "__dataclass_fields__")[1]
+        fields = lookup.looked_up(o, type(value), "__dataclass_fields__")[1]
         is_new, written = False, fields is not MISSING or lookup.is_namedtuple(type(value))
     if name == "__init__" and fields is not MISSING and not is_new:
         _fill_dataclass(o, f, fields, args, kwargs)
@@ -234,7 +235,7 @@ def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
             o.refuse(f"it calls {f.__qualname__}")
         return o.local(f(*args, **kwargs))
     o.refuse(f"{f.__qualname__}() has no source")
-    return f(*args, **kwargs)
+    return o.natively(f, args, kwargs)
 
 
 def _fill_dataclass(
@@ -260,9 +261,11 @@ def _fill_dataclass(
             continue
         if kind is given:
             extra.append(found)
-        else:
+        elif lookup.static(type(args[0]), "__dataclass_params__")[1].frozen:
             object.__setattr__(args[0], name, found)
-    if type(lookup.static(type(args[0]), "__post_init__")[1]) is FunctionType:
+        else:
+            o.set_attribute(args[0], name, found)
+    if "__post_init__" in f.__code__.co_names:
         special(o, args[0], "__post_init__", *extra)
 
 
@@ -278,20 +281,6 @@ def _settled_fields(o: Observer, *values: Any) -> bool:
         for name, each in (lookup.fields_of(value) or {}).items()
     ]
     return all(map(o.settled, found))
-
-
-def _bind(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    import inspect
-
-    bound = inspect.signature(f).bind(*args, **kwargs)
-    given = dict(bound.arguments)
-    for name, parameter in inspect.signature(f).parameters.items():
-        if name not in given and parameter.default is not parameter.empty:
-            if type(parameter.default).__name__ == "_HAS_DEFAULT_FACTORY_CLASS":
-                continue
-            given[name] = parameter.default
-            o.settled(o.local(parameter.default))
-    return given
 
 
 def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -347,7 +336,7 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
     e, label = known.expression, known.label
     kind = lookup.class_of(o, optimizer)
     if not kind.__module__.startswith("oneflow_lite"):
-        step = lookup.static(kind, "step")[1]
+        step = lookup.looked_up(o, kind, "step")[1]
         o.match.same(f"{o.match.constant(kind)}.step", step, f"{label}.step")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
     listed = f"[id(h) for d in {e}._hooks.values() for h in d.values()]"
@@ -495,12 +484,12 @@ def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, 
         if not is_atom(args):
             o.refuse(f"it looks up a member of {cls.__name__}")
         return cls(*args, **kwargs)
-    if lookup.static(meta, "__call__")[0] is not type:
+    if lookup.looked_up(o, meta, "__call__")[0] is not type:
         o.refuse(f"it makes {cls.__name__}, whose metaclass has a __call__ of its own")
     if o.refused:
         return cls(*args, **kwargs)
-    owner, new = lookup.static(cls, "__new__")
-    init = lookup.static(cls, "__init__")[1]
+    owner, new = lookup.looked_up(o, cls, "__new__")
+    init = lookup.looked_up(o, cls, "__init__")[1]
     if type(new) is staticmethod:
         lookup.require_member(o, cls, cls, "__new__", new)
         made = o.call(lookup.learned(o, new.__func__, "__new__"), cls, *args, **kwargs)
@@ -584,7 +573,7 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
     elif letter == "r" and type(value) not in STREAMS:
         if not o.settled(value):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
-    elif letter == "m" and lookup.static(type(value), "keys")[0] is not None:
+    elif letter == "m" and lookup.looked_up(o, type(value), "keys")[0] is not None:
         if type(value) not in MAPPINGS:
             o.refuse(f"it takes the items of {told(value)}")
             return value
@@ -634,10 +623,10 @@ def _filter(o: Observer, *args: Any) -> Any:
 
 
 def _reversed(o: Observer, value: Any) -> Any:
-    owner, member = lookup.static(type(value), "__reversed__")
+    owner, member = lookup.looked_up(o, type(value), "__reversed__")
     if type(member) is FunctionType:
         return special(o, value, "__reversed__")
-    if owner is None and type(lookup.static(type(value), "__getitem__")[1]) is FunctionType:
+    if owner is None and type(lookup.looked_up(o, type(value), "__getitem__")[1]) is FunctionType:
         count = _length(o, value)
         return o.local(special(o, value, "__getitem__", i) for i in range(count)[::-1])
     if not is_atom(value):
@@ -646,7 +635,7 @@ def _reversed(o: Observer, value: Any) -> Any:
 
 
 def _length(o: Observer, value: Any) -> int:
-    owner, member = lookup.static(type(value), "__len__")
+    owner, member = lookup.looked_up(o, type(value), "__len__")
     if type(member) is FunctionType and not is_a(value, Tensor):
         return int(o.plain(special(o, value, "__len__")))
     if is_a(value, np.ndarray):
@@ -664,7 +653,9 @@ def _number(function: Any) -> Callable[..., Any]:
         value = args[0] if args else None
         if function is float and is_a(value, Tensor):
             return _OWN[Tensor.item](o, value)
-        if type(lookup.static(type(value), name)[1]) is FunctionType and not is_a(value, Tensor):
+        if type(lookup.looked_up(o, type(value), name)[1]) is FunctionType and not is_a(
+            value, Tensor
+        ):
             return function(o.plain(special(o, value, name)), *args[1:], **kwargs)
         return _native(o, function, "r", args, kwargs)
 
@@ -711,7 +702,7 @@ def _of_owner(
             return native("r" if kind is not GeneratorType else "h")
     elif name in ("__class_getitem__", "__subclasses__"):
         return native("h")
-    if name in ("__eq__", "__ne__") and lookup.static(kind, name)[0] is object:
+    if name in ("__eq__", "__ne__") and lookup.looked_up(o, kind, name)[0] is object:
         return native("h")
     return native("h", f"it calls {name}() of {label}")
 
@@ -826,6 +817,8 @@ _METHODS = {
 
 def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call a special method as Python does for an operation; refuse where it is not a user's."""
+    if o.refused:
+        return getattr(type(value), name)(value, *args, **kwargs)
     member = lookup.method(o, value, name)
     if type(member) is FunctionType:
         return o.call(lookup.learned(o, member, name), value, *args, **kwargs)
@@ -836,7 +829,7 @@ def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> An
 def _has_special(o: Observer, value: Any, name: str) -> bool:
     """Return whether a special method is a Python function that is none of the package's."""
     kind = type(value)
-    member = lookup.static(kind, name)[1]
+    member = lookup.looked_up(o, kind, name)[1]
     if type(member) is not FunctionType or is_a(value, (np.ndarray, np.generic)):
         return False
     if is_a(value, Tensor):
@@ -847,7 +840,19 @@ def _has_special(o: Observer, value: Any, name: str) -> bool:
     return True
 
 
-def operate(o: Observer, op: str, a: Any, b: Any, inplace: bool) -> Any:
+def unary(o: Observer, op: str, value: Any) -> Any:
+    """Apply a unary operator."""
+    if not o.settled(value):
+        return special(o, value, SPECIAL_UNARY[op])
+    return o.local(_NATIVE.unary(op, value))
+
+
+def inplace(o: Observer, op: str, a: Any, b: Any) -> Any:
+    """Apply an in-place operator."""
+    return binary(o, op, a, b, True)
+
+
+def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     """Apply a binary operator by Python's rules."""
     native = _NATIVE.inplace if inplace else _NATIVE.binary
     if is_atom(a) and is_atom(b):
@@ -899,7 +904,7 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
         if o.refused or is_atom(x):
             continue
         if _has_special(o, x, name):
-            if type(x) in CONTAINERS or _written_by_dataclass(x, name):
+            if type(x) in CONTAINERS or _written_by_dataclass(o, x, name):
                 if _settled_fields(o, a, b):  # the fields alone are compared
                     return _NATIVE.compare(op, a, b)
             else:
@@ -911,22 +916,22 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
                 o.refuse(f"it compares a tensor with {told(y)}")
             return o.local(_NATIVE.compare(op, a, b))
     if op in ("==", "!=") and not o.refused:
-        if not is_atom(a) and not is_atom(b) and _by_identity(a) and _by_identity(b):
+        if not is_atom(a) and not is_atom(b) and _by_identity(o, a) and _by_identity(o, b):
             return identical(o, a, b) is (op == "==")
-        if (is_atom(a) and _by_identity(b)) or (is_atom(b) and _by_identity(a)):
+        if (is_atom(a) and _by_identity(o, b)) or (is_atom(b) and _by_identity(o, a)):
             return _NATIVE.compare(op, a, b)
     if not (o.settled(a) and o.settled(b)):
         o.refuse(f"it compares {told(a)} with {told(b)}")
     return _NATIVE.compare(op, a, b)
 
 
-def _written_by_dataclass(value: Any, name: str) -> bool:
-    code = lookup.static(type(value), name)[1].__code__
+def _written_by_dataclass(o: Observer, value: Any, name: str) -> bool:
+    code = lookup.looked_up(o, type(value), name)[1].__code__
     return dataclasses.is_dataclass(type(value)) and not linecache.getlines(code.co_filename)
 
 
-def _by_identity(value: Any) -> bool:
-    return lookup.static(type(value), "__eq__")[0] in (
+def _by_identity(o: Observer, value: Any) -> bool:
+    return lookup.looked_up(o, type(value), "__eq__")[0] in (
         object,
         type(value) if type(value) is type else object,
     )
@@ -973,7 +978,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
             o.refuse(f"it looks for {told(value)}")
         return value in container
     kind = type(container)
-    owner, member = lookup.static(kind, "__contains__")
+    owner, member = lookup.looked_up(o, kind, "__contains__")
     if type(member) is FunctionType and not is_a(container, (Tensor, enum.EnumMeta)):
         return truth(o, special(o, container, "__contains__", value))
     if owner in MAPPINGS:
@@ -1014,7 +1019,7 @@ def truth(o: Observer, value: Any) -> bool:
     if o.refused or is_a(value, (Tensor, np.ndarray)):
         return bool(value)
     for name in ("__bool__", "__len__"):
-        owner, member = lookup.static(type(value), name)
+        owner, member = lookup.looked_up(o, type(value), name)
         if type(member) is FunctionType:
             return truth(o, o.plain(special(o, value, name)))
         if owner is not None:
@@ -1022,8 +1027,6 @@ def truth(o: Observer, value: Any) -> bool:
                 test = f"{'' if value else 'not '}{known.expression}"
                 o.match.require(test, f"whether `{known.label}` is empty")
             return bool(value)
-        if known is not None and type(value).__flags__ & 1 << 9:  # a class that may change
-            lookup.method(o, value, name)
     return True
 
 
@@ -1035,7 +1038,7 @@ def iterate(o: Observer, value: Any) -> Any:
     if is_a(value, Tensor):
         o.outer(value)
         return iter([o.local(each) for each in value])
-    owner, member = lookup.static(kind, "__iter__")
+    owner, member = lookup.looked_up(o, kind, "__iter__")
     if owner in CONTAINERS:
         o.contents(value)
         if o.outer(value) is None:
@@ -1044,7 +1047,7 @@ def iterate(o: Observer, value: Any) -> Any:
     if type(member) is FunctionType and not is_a(value, enum.EnumMeta):
         found = special(o, value, "__iter__")
         return iterate(o, found) if found is not value else o.local(_steps(o, value))
-    if type(lookup.static(kind, "__next__")[1]) is FunctionType:
+    if type(lookup.looked_up(o, kind, "__next__")[1]) is FunctionType:
         return o.local(_steps(o, value))
     known = o.outer(value)
     strange = owner is None and not is_a(value, np.ndarray)
@@ -1077,9 +1080,9 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]
         o.refuse("it writes a tensor's values into a string")
         return value, conversion
     for name in _TEXTS[conversion]:
-        member = lookup.static(type(value), name)[1]
+        member = lookup.looked_up(o, type(value), name)[1]
         if type(member) is FunctionType and type(value) not in CONTAINERS:
-            if _written_by_dataclass(value, name):
+            if _written_by_dataclass(o, value, name):
                 if _settled_fields(o, value) and not _has_text_of_its_own(
                     (lookup.fields_of(value) or {}).values()
                 ):
@@ -1091,7 +1094,7 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]
     if is_a(value, BaseException) and o.outer(value) is not None:
         o.settled(o.child(value, value.args, ".args", ".args"))
         return value, conversion
-    if is_a(value, type) and lookup.is_plain_class(value):
+    if is_a(value, type) and lookup.is_plain_class(o, value):
         o.outer(value)
         c = o.match.constant(value)
         o.match.same(f"repr({c})", repr(value), f"the name of {value.__name__}")
@@ -1117,7 +1120,7 @@ def context(o: Observer, manager: Any) -> Any:
     if kind.__module__.startswith("oneflow_lite"):
         o.outer(manager)
         return manager
-    enter, leave = (lookup.static(kind, name)[1] for name in ("__enter__", "__exit__"))
+    enter, leave = (lookup.looked_up(o, kind, name)[1] for name in ("__enter__", "__exit__"))
     if type(enter) is FunctionType and type(leave) is FunctionType:
         return _Entered(o, manager)
     o.refuse(f"it enters {told(manager)}")
@@ -1131,19 +1134,12 @@ class _Entered:
         self.o, self.manager = o, manager
 
     def __enter__(self) -> Any:
-        return (
-            special(self.o, self.manager, "__enter__")
-            if not self.o.refused
-            else type(self.manager).__enter__(self.manager)
-        )
+        return special(self.o, self.manager, "__enter__")
 
     def __exit__(self, *error: Any) -> bool:
-        if self.o.refused:
-            return bool(type(self.manager).__exit__(self.manager, *error))
-        if error[1] is not None:
-            self.o.local(error[1])
-            self.o.local(error[2])
-        swallowed = truth(self.o, special(self.o, self.manager, "__exit__", *error))
+        for each in error[1:]:
+            self.o.local(each)
+        swallowed: bool = self.o.truth(special(self.o, self.manager, "__exit__", *error))
         if swallowed and error[1] is not None:
             self.o.caught(None, error[1])
         return swallowed
@@ -1162,11 +1158,7 @@ def _getattr(o: Observer, value: Any, name: str, *default: Any) -> Any:
 
 
 def _hasattr(o: Observer, value: Any, name: str) -> bool:
-    try:
-        o.attribute(value, _plain_name(o, name))
-    except AttributeError:
-        return False
-    return True
+    return _getattr(o, value, name, MISSING) is not MISSING
 
 
 def _plain_name(o: Observer, name: Any) -> Any:
@@ -1179,12 +1171,14 @@ def _plain_name(o: Observer, name: Any) -> Any:
 def _isinstance(o: Observer, value: Any, kind: Any) -> bool:
     _check_asked(o, kind, "__instancecheck__")
     if not is_atom(value):
-        lookup.class_of(o, value)
+        lookup.require_bases(o, lookup.class_of(o, value))
     return isinstance(value, kind)
 
 
 def _issubclass(o: Observer, cls: Any, kind: Any) -> bool:
     _check_asked(o, kind, "__subclasscheck__")
+    if is_a(cls, type):
+        lookup.require_bases(o, cls)
     return issubclass(cls, kind)
 
 
@@ -1198,7 +1192,7 @@ def _check_asked(o: Observer, kind: Any, name: str) -> None:
         elif meta is abc.ABCMeta:  # classes may be registered with it
             token = o.match.constant(abc.get_cache_token)
             o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
-        elif not plain and lookup.static(meta, name)[0] not in (None, type):
+        elif not plain and lookup.looked_up(o, meta, name)[0] not in (None, type):
             o.refuse(f"it asks {meta.__name__} what its classes are")
         if is_a(each, type) and getattr(each, "_is_protocol", False):
             o.refuse("it asks whether an object follows a protocol")
@@ -1215,18 +1209,8 @@ def _type(o: Observer, *args: Any, **kwargs: Any) -> Any:
 
 def _callable(o: Observer, value: Any) -> bool:
     if not is_atom(value):
-        lookup.class_of(o, value)
+        lookup.method(o, value, "__call__")
     return callable(value)
-
-
-def _repr(o: Observer, value: Any) -> str:
-    found, conversion = text(o, value, "r", "")
-    return repr(found) if conversion or is_atom(value) else found
-
-
-def _format(o: Observer, value: Any, spec: str = "") -> str:
-    found, _ = text(o, value, "", spec)
-    return format(found, spec if found is value else "")
 
 
 def _iter(o: Observer, value: Any, *sentinel: Any) -> Any:
@@ -1237,7 +1221,7 @@ def _iter(o: Observer, value: Any, *sentinel: Any) -> Any:
 
 
 def _next(o: Observer, iterator: Any, *default: Any) -> Any:
-    if type(lookup.static(type(iterator), "__next__")[1]) is FunctionType:
+    if type(lookup.looked_up(o, type(iterator), "__next__")[1]) is FunctionType:
         try:
             return special(o, iterator, "__next__")
         except StopIteration:
@@ -1290,14 +1274,6 @@ def _of_frame(function: Any) -> Callable[..., Any]:
     return run
 
 
-def _setattr(o: Observer, value: Any, name: str, new: Any) -> None:
-    o.set_attribute(value, _plain_name(o, name), new)
-
-
-def _delattr(o: Observer, value: Any, name: str) -> None:
-    o.delete_attribute(value, _plain_name(o, name))
-
-
 def _vars(o: Observer, *args: Any) -> Any:
     return o.attribute(*args, "__dict__") if args else _of_frame(vars)(o)
 
@@ -1312,10 +1288,9 @@ def _bool(o: Observer, *args: Any) -> bool:
 
 
 def _str(o: Observer, *args: Any, **kwargs: Any) -> Any:
-    if len(args) != 1 or kwargs or is_atom(args[0]):
+    if len(args) != 1 or kwargs:
         return _native(o, str, "r", args, kwargs)
-    found = text(o, args[0], "s", "")[0]
-    return str(found) if found is args[0] else found
+    return o.format(args[0], "s", "")
 
 
 def _hash(o: Observer, value: Any) -> int:
@@ -1333,8 +1308,12 @@ def _id(o: Observer, value: Any) -> int:
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, hasattr: _hasattr, isinstance: _isinstance, issubclass: _issubclass,
-    type: _type, callable: _callable, repr: _repr, format: _format, iter: _iter, next: _next,
-    id: _id, setattr: _setattr, delattr: _delattr, vars: _vars, hash: _hash, len: _length,
+    type: _type, iter: _iter, next: _next, id: _id, vars: _vars, hash: _hash, len: _length,
+    callable: _callable,
+    repr: lambda o, value: o.format(value, "r", ""),
+    format: lambda o, value, spec="": o.format(value, "", spec),
+    setattr: lambda o, f, name, value: o.set_attribute(f, _plain_name(o, name), value),
+    delattr: lambda o, f, name: o.delete_attribute(f, _plain_name(o, name)),
     str: _str, bool: _bool, max: _extreme(max), min: _extreme(min), sorted: _sorted,
     filter: _filter, reversed: _reversed, operator.getitem: _on("item"),
     operator.setitem: _on("set_item"), operator.delitem: _on("delete_item"),
@@ -1357,7 +1336,7 @@ def _apply(o: Observer, cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply a Function of a user's: its methods are observed, in the backward pass as well."""
     members = {}
     for name in ("forward", "backward", "setup_context", "jvp", "vjp"):
-        owner, member = lookup.static(cls, name)
+        owner, member = lookup.looked_up(o, cls, name)
         if type(member) is staticmethod and owner is not Function:
             o.match.require(
                 f"{o.match.constant(cls)}.{name} is {o.match.constant(member.__func__)}",

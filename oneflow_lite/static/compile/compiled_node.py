@@ -3,7 +3,9 @@
 While a call is recorded, its backward pass is recorded as well, with gradients that stand for
 those to come; what it reads of the forward pass becomes results of the forward Program, kept by
 the node. A backward pass that is itself recorded takes the other way: it runs the recorded ops
-once more, through dispatch, and differentiates that.
+once more, through dispatch, and differentiates that. The user's function is not run again: it would
+draw other numbers for dropout, write running statistics twice, and cannot be asked for the
+derivative of one of its outputs while its arguments may have been written since.
 """
 
 from __future__ import annotations
@@ -54,30 +56,10 @@ class FreedGradFunction(OpExprGradFunction):
 class CompiledGradFunction(FreedGradFunction):
     """Takes the gradients of a compiled function's inputs, by the recorded backward pass.
 
-    A node saves the variables in `saved`, then those in `again`.
-
-    Parameters
-    ----------
-    name : str
-        Of the function.
-    recorder : RecordingInterpreter
-        Which gets the ops of the backward pass appended.
-    outputs : sequence of Tensor
-        What the call returned that has a place in the graph.
-    inputs : dict of str to (node, output index)
-        The variables that may get a gradient, and their places.
-    before : collection of str
-        Which of the inputs are variables that the forward pass makes.
-    visited : dict of node to bool
-        What the backward passes of other outputs went through, and whether users' code ran in
-        them; the nodes of this one are added.
-    mode : str
-        Of the InterpreterCore.
-
-    Raises
-    ------
-    NotReplayable
-        When users' code, which may compute anything of a gradient, would get it in parts.
+    It is made from outputs that have a place in the graph, and the places of `inputs`, some of them
+    made by the forward pass (`before`); the recorder gets the ops of the backward pass appended.
+    `visited` says what the backward passes of other outputs went through, and whether users' code
+    ran there: where it would get a gradient in parts, `NotReplayable` is raised.
 
     Attributes
     ----------
@@ -87,7 +69,7 @@ class CompiledGradFunction(FreedGradFunction):
         The variables of the forward pass that the backward pass reads.
     again : list of str
         The variables from which the forward pass can be run once more: the arguments and captured
-        tensors that it reads, and what its random ops drew.
+        tensors that it reads, and what its random ops drew. A node saves these after the others.
     """
 
     materialize = False

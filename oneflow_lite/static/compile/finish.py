@@ -22,18 +22,10 @@ _NEVER_WRITTEN = Storage()  # of what only a node holds
 class NodeOf:
     """A node that every replay makes.
 
-    Parameters
-    ----------
-    function : FreedGradFunction
-    outputs : sequence of int
-        The results that it gives a place in the graph.
-    owners : sequence of str
-        What gives the tensors that get a gradient.
-    saved : sequence of (variable, (holder, whether it is the variable)) or None
-        What the node keeps, and what gives the tensor that holds its memory, None for nobody;
-        None for a node that is released.
-    device : Device
-        Of the outputs.
+    It gives the results at `outputs` a place in the graph; `owners` are what gives the tensors that
+    get a gradient. Of each variable that it keeps, `saved` names what gives the tensor that holds
+    its memory, None for nobody, and says whether that is the variable; a node that was released
+    keeps nothing.
     """
 
     def __init__(
@@ -92,16 +84,6 @@ def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
 class Finish:
     """What a replay does after the Program has run, as one function.
 
-    Parameters
-    ----------
-    results : Results
-    written : sequence of Written
-        What is written outside.
-    nodes : sequence of NodeOf
-        They give results that require a gradient their places in the graph, one after the other.
-    arrays : dict of str to str
-        What gives the variables that the Program gives.
-
     Attributes
     ----------
     run : callable
@@ -109,7 +91,6 @@ class Finish:
         list of arrays ends with False, which becomes True when all is done but to return.
     bind : callable
         Takes the places in the graph that tensors from outside have now.
-    nodes : sequence of NodeOf
     can_leave : bool
         Whether what is left behind needs nothing but the arrays that ops before it have made.
     """

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Collection
-from itertools import combinations
+from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
@@ -52,6 +50,8 @@ class Explanation:
         Why calls were not replayed, without repetitions.
     kept, dropped : int
         Recordings that there are now, and those that made room for others.
+    why : str
+        In what the last call that was recorded anew differs from the one before.
     loops : list of str
         Which groups of ops run as machine code, and what each saves.
     """
@@ -62,6 +62,7 @@ class Explanation:
     reasons: list[str] = attrs.field(factory=list)
     kept: int = attrs.field(default=0, repr=False, eq=False)
     dropped: int = attrs.field(default=0, repr=False, eq=False)
+    why: str = attrs.field(default="", repr=False, eq=False)
     loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
 
 
@@ -82,51 +83,11 @@ class _Pause:
         return self.left >= 0
 
 
-class Guarded:
-    """Which calls a recording, or a refusal, is for."""
-
-    def __init__(self, match: Match) -> None:
-        self.tensors = match.tensors
-        self._match = match
-        self._check: Any = None
-
-    def settle(self, captured: Collection[int] = ()) -> None:
-        """Write the guards; none comes after that. No argument may be a captured tensor."""
-        match, names = self._match, self._match.feed_names
-        apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
-        if len(names) > 3:
-            apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
-        if apart:
-            match.require(" and ".join(apart), "which arguments are one tensor")
-        if names and captured:
-            known = match.constant(frozenset(captured))
-            outer = " and ".join(f"id({name}) not in {known}" for name in names)
-            match.require(outer, "which arguments are from outside")
-        self._check = match.written(*names, *match.holders.values())
-        self.tensors = match.tensors = []  # those of the recorded call may go
-
-    def tie(self, item: Any, items: list[Any]) -> None:
-        """Take an item off a list as soon as an object is gone that the guards need."""
-        tied = weakref.ref(item)
-
-        def drop(_: Any) -> None:
-            if (found := tied()) in items:
-                items.remove(found)
-
-        alive = [found for root in self._match.roots if (found := root()) is not None]
-        self._ties = [weakref.ref(found, drop) for found in alive]
-
-    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
-        """Return the tensors of another call, and the holders; None for one that differs."""
-        found = self._check(args, kwargs)
-        return found if type(found) is tuple else None
-
-
 @attrs.define(eq=False)
 class _Refusal:
     """Calls that were not kept."""
 
-    guarded: Guarded
+    guarded: Match
     reason: str
     attempts_left: int = ATTEMPTS
     pause: _Pause = attrs.field(factory=lambda: _Pause(2))
@@ -267,11 +228,13 @@ class CompiledFunction(FunctionStandIn):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: _Refusal | None
     ) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
-        recorder = RecordingInterpreter(self._fullgraph, {}, {})
+        recorder = RecordingInterpreter(self._fullgraph)
         observer = Observer(recorder, self._volatile)
         stack = AutogradInterpreter(recorder)
         _learn(observer, self.__wrapped__, self.__name__)
-        observer.arguments(args, kwargs)
+        observer.arguments(args, kwargs, self.__wrapped__)
+        if self._recordings:
+            self._explanation.why = self._recordings[0].why(args, kwargs)
         tensors = observer.match.tensors
         if self._mode == "cuda_graph" and not any(t.is_cuda for t in tensors):
             raise arg_error(
@@ -295,9 +258,8 @@ class CompiledFunction(FunctionStandIn):
             except NotReplayable as stop:
                 if refusal is None:
                     self._recorded_in_vain += 1
-                guarded = Guarded(observer.match)
-                guarded.settle()
-                self._give_up(refusal, guarded, str(stop), stopped is not None)
+                observer.match.settle()
+                self._give_up(refusal, observer.match, str(stop), stopped is not None)
             else:
                 self._keep(recording)
                 self._explanation.captures += 1
@@ -332,14 +294,13 @@ class CompiledFunction(FunctionStandIn):
         late = _optimizer_tensors(recorder, observer)
         for optimizer in observer.optimizers.values():
             calls.settle_optimizer(observer, optimizer)
-        guarded = Guarded(observer.match)
         for state in observer.states.values():
             if state.moved and id(state.tensor) in observer.captured:
                 observer.feed(state.tensor)
         observer.after_call = True
         with StateChange(interpreter=stack):
-            recording = Recording(self.__name__, observer, guarded, value, stores, late, self._mode)
-        guarded.settle(observer.captured)
+            recording = Recording(self.__name__, observer, value, stores, late, self._mode)
+        observer.match.settle(observer.captured)
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:
@@ -364,7 +325,7 @@ class CompiledFunction(FunctionStandIn):
         return found
 
     def _give_up(
-        self, refusal: _Refusal | None, guarded: Guarded, reason: str, for_good: bool
+        self, refusal: _Refusal | None, guarded: Match, reason: str, for_good: bool
     ) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
         if self._fullgraph:

@@ -6,6 +6,7 @@ import abc
 import enum
 import functools
 from collections import namedtuple
+from collections.abc import Sequence
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -37,8 +38,11 @@ from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 Observer = Any  # which stands on this module
 
-_members: Any = type.__dict__["__dict__"].__get__
+members: Any = type.__dict__["__dict__"].__get__
 _mro: Any = type.__dict__["__mro__"].__get__
+_flags: Any = type.__dict__["__flags__"].__get__
+_METAS = (type, abc.ABCMeta, enum.EnumMeta)
+_PLAIN = (FunctionType, property, WrapperDescriptorType, MethodDescriptorType)  # C.name is it
 _module_content: Any = ModuleType.__dict__["__dict__"].__get__  # type: ignore[index]
 _Named = namedtuple("_Named", "field")
 _FIELD = type(vars(_Named)["field"])
@@ -67,9 +71,9 @@ def static(kind: type, name: str) -> tuple[type | None, Any]:
     (<class 'int'>, None)
     """
     for cls in _mro(kind):
-        members = _members(cls)
-        if name in members:
-            return cls, members[name]
+        found = members(cls)
+        if name in found:
+            return cls, found[name]
     return None, MISSING
 
 
@@ -95,7 +99,7 @@ def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
     """Return what stands in an object's slots."""
     found: dict[MemberDescriptorType, Any] = {}
     for cls in _mro(type(value)):
-        for member in _members(cls).values() if "__slots__" in _members(cls) else ():
+        for member in members(cls).values() if "__slots__" in members(cls) else ():
             if type(member) is MemberDescriptorType:
                 try:
                     found[member] = member.__get__(value)
@@ -211,33 +215,70 @@ def class_of(o: Observer, value: Any) -> type:
     return kind
 
 
-def require_member(o: Observer, kind: type, owner: type, name: str, member: Any) -> None:
-    """Guard that a class, as instances see it, has this member."""
-    if o.known(kind) is not None and o.known(kind).expression is None:  # the call made it
-        if kind is owner or (o.known(owner) is not None and o.known(owner).expression is None):
+def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
+    """Do as `static`; where the class is a user's, and may change, the guards know."""
+    owner, member = static(kind, name)
+    place = id(kind), name
+    if place not in o.looked_up and not o.refused:
+        o.looked_up.add(place)
+        if str(kind.__module__).partition(".")[0] != "oneflow_lite":
+            require_member(o, kind, owner, name, member)
+    return owner, member
+
+
+def require_member(o: Observer, kind: type, owner: type | None, name: str, member: Any) -> None:
+    """Guard that a class has this member, or that it has none of this name."""
+    if not _may_change(kind):
+        return
+    c, label = o.match.constant, f"`{kind.__name__}.{name}` is another"
+    made = any(_is_made(o, cls) for cls in _mro(kind))
+    if owner is not None and not made and name.isidentifier() and type(kind) in _METAS:
+        if type(member) in _PLAIN:
+            o.match.require(f"{c(kind)}.{name} is {c(member)}", label)
             return
-        kind = owner
-    c = o.match.constant
-    label = f"`{kind.__name__}.{name}` is another"
-    if type(member) in (FunctionType, property):
-        o.match.require(f"{c(kind)}.{name} is {c(member)}", label)
-    elif type(member) is staticmethod:
-        o.match.require(f"{c(kind)}.{name} is {c(member.__func__)}", label)
-    else:
-        o.match.same(f"{c(_members(owner))}[{name!r}]", member, label)
+        if looked_up(o, type(member), "__get__")[0] is None:  # who reads the value, guards it
+            o.match.require(f"type({c(kind)}.{name}) is {c(type(member))}", label)
+            return
+    _require_in(o, _mro(kind), name)
+    require_bases(o, kind)
+
+
+def _require_in(o: Observer, classes: Sequence[type], name: str) -> None:
+    """Guard what a name is in the first of some classes that has it, and that others have none."""
+    for cls in classes:
+        label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
+        if _may_change(cls) and not _is_made(o, cls):
+            table = o.match.constant(members(cls))
+            if there is not MISSING:
+                o.match.require(f"{table}.get({name!r}) is {o.match.constant(there)}", label)
+            elif not cls.__module__.startswith("oneflow_lite."):
+                o.match.require(f"{name!r} not in {table}", label)
+        if there is not MISSING:
+            return
+
+
+def _may_change(kind: type) -> bool:
+    """Return whether a class is none of those written in C, whose members stay."""
+    return bool(_flags(kind) & 1 << 9)
+
+
+def _is_made(o: Observer, kind: type) -> bool:
+    """Return whether the call made a class: another one at each call."""
+    known = o.known(kind)
+    return known is not None and known.expression is None
+
+
+def require_bases(o: Observer, kind: type) -> None:
+    """Guard what a class is derived from."""
+    if not o.refused and _may_change(kind) and not any(_is_made(o, cls) for cls in _mro(kind)):
+        where, mro = f"{o.match.constant(kind)}.__mro__", o.match.constant(_mro(kind))
+        o.match.require(f"{where} is {mro}", f"the bases of `{kind.__name__}`")
 
 
 def method(o: Observer, value: Any, name: str) -> Any:
     """Return the special method that Python calls for an operation; MISSING when there is none."""
     kind = class_of(o, value)
     owner, member = static(kind, name)
-    if owner is None:
-        if not is_atom(value):
-            o.match.require(
-                f"getattr({o.match.constant(kind)}, {name!r}, None) is None",
-                f"`{kind.__name__}.{name}` is there now",
-            )
-        return MISSING
     require_member(o, kind, owner, name, member)
     return member
 
@@ -250,13 +291,15 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
         return native()
     if name == "__class__":
         return kind
-    if type(static(kind, "__getattribute__")[1]) is FunctionType:
+    if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
         o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
         return native()
     try:
         return _stored(o, value, kind, name)
     except AttributeError:
-        getter = static(kind, "__getattr__")[1] if o.refused else method(o, value, "__getattr__")
+        getter = (
+            looked_up(o, kind, "__getattr__")[1] if o.refused else method(o, value, "__getattr__")
+        )
         if getter is MISSING:
             raise
         return o.call(learned(o, getter, "__getattr__"), value, name)
@@ -274,13 +317,13 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     if (id(value), "attribute", name) in o.stores:  # written by this call
         o.settle_count(value, name)
         return native()
-    owner, member = static(kind, name)
+    owner, member = looked_up(o, kind, name)
     if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
         owner, fields = None, None  # an empty slot
     if owner is not None and type(member) is not FunctionType:
         if type(member) in (MemberDescriptorType, GetSetDescriptorType):
             return o.child(value, native(), f".{name}", f".{name}")
-        if static(type(member), "__set__")[0] is not None:
+        if looked_up(o, type(member), "__set__")[0] is not None:
             require_member(o, kind, owner, name, member)
             return _got(o, value, kind, name, member, native)
     if fields is not None and name in fields:
@@ -291,12 +334,15 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
             o.match.require(f"{name!r} not in {e}.__dict__", f"`{known.label}.{name}` is there now")
         require_member(o, kind, owner, name, member)
         return _got(o, value, kind, name, member, native)
-    if issubclass(kind, Module) and static(kind, "__getattr__")[0] is Module:
+    if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[0] is Module:
         for place in ("_parameters", "_buffers", "_modules"):
             if fields is not None and name in fields.get(place, ()):
+                if known is not None:
+                    test = f"{name!r} not in {known.expression}.__dict__"
+                    o.match.require(test, f"`{known.label}.{name}` is there now")
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     _require_absent(o, value, name)
-    if static(kind, "__getattr__")[0] is None:
+    if looked_up(o, kind, "__getattr__")[0] is None:
         found = native()  # which raises, but for proxies and the like
         o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
         return found
@@ -309,8 +355,8 @@ def _require_absent(o: Observer, value: Any, name: str) -> None:
     if known is not None:
         e, kind = known.expression, o.match.constant(type(value))
         test = f"not hasattr({e}, {name!r})"
-        if static(type(value), "__getattr__")[0] is not None:
-            if static(type(value), name)[0] is not None:
+        if looked_up(o, type(value), "__getattr__")[0] is not None:
+            if looked_up(o, type(value), name)[0] is not None:
                 o.refuse(f"it reads {name} of {told(value)}, which is empty")
             test = f"getattr({kind}, {name!r}, {nothing}) is {nothing}"
             if fields_of(value) is not None:
@@ -333,7 +379,7 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         return o.local(MethodType(learned(o, member.__func__, name), cls))
     if kind in (MethodDescriptorType, WrapperDescriptorType):
         return o.local(native()) if of_object else member
-    getter = static(kind, "__get__")
+    getter = looked_up(o, kind, "__get__")
     if type(getter[1]) is FunctionType and kind is not functools.cached_property:
         learned(o, member, name)
         given = value if of_object else None
@@ -366,11 +412,11 @@ def learned(o: Observer, value: Any, label: str) -> Any:
 def _of_class(o: Observer, cls: type, name: str) -> Any:
     known, meta = o.outer(cls), type(cls)
     native = functools.partial(getattr, cls, name)
-    owner, member = static(cls, name)
+    owner, member = looked_up(o, cls, name)
     if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):
         return learned(o, native(), name)
-    above, data = static(meta, name)
-    if above is not None and static(type(data), "__set__")[0] is not None:
+    above, data = looked_up(o, meta, name)
+    if above is not None and looked_up(o, type(data), "__set__")[0] is not None:
         if above is not type:
             o.refuse(f"it reads {name} of a class of {meta.__name__}")
         return o.child(cls, native(), f".{name}", f".{name}")
@@ -386,7 +432,7 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
         if type(data) is FunctionType:
             require_member(o, meta, above, name, data)
         return _got(o, cls, meta, name, data, native)
-    if type(static(meta, "__getattr__")[1]) is FunctionType:
+    if type(looked_up(o, meta, "__getattr__")[1]) is FunctionType:
         o.match.require(absent, label)
         return o.call(learned(o, method(o, cls, "__getattr__"), "__getattr__"), cls, name)
     o.match.require(f"not hasattr({c(cls)}, {name!r})", label)
@@ -397,19 +443,17 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
     here, self, start = value.__thisclass__, value.__self__, value.__self_class__
     native = functools.partial(getattr, value, name)
     mro = _mro(start)
-    o.match.require(
-        f"{o.match.constant(start)}.__mro__ is {o.match.constant(mro)}", "the bases of a class"
-    )
+    require_bases(o, start)
     learned(o, start, start.__name__)
-    for cls in mro[mro.index(here) + 1 :]:
-        if name in _members(cls):
-            member = _members(cls)[name]
-            if o.known(cls) is None:
-                learned(o, cls, cls.__name__)
-            require_member(o, cls, cls, name, member)
-            if type(member) is classmethod:
-                cls = start
-            return _got(o, self, cls, name, member, native)
+    above = mro[mro.index(here) + 1 :]
+    _require_in(o, above, name)
+    for cls in above:
+        if name in members(cls):
+            learned(o, cls, cls.__name__)
+            member = members(cls)[name]
+            return _got(
+                o, self, start if type(member) is classmethod else cls, name, member, native
+            )
     return native()
 
 
@@ -425,7 +469,7 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
             return getattr(tensor, name)
         return o.child(tensor, tensor.__dict__[name], f".{name}", f".{name}")
     kind = type(tensor)
-    owner, member = static(kind, name)
+    owner, member = looked_up(o, kind, name)
     if owner is None:
         if known is not None:
             o.match.require(
@@ -462,19 +506,21 @@ def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
     value = original(o, value)
     kind = type(value)
     if is_a(value, Tensor):
-        if static(kind, name)[0] is not None:  # grad, data, requires_grad: kept by tensor states
+        if (
+            looked_up(o, kind, name)[0] is not None
+        ):  # grad, data, requires_grad: kept by tensor states
             o.reads_gradients |= name == "grad"
             o.outer(value)
             setattr(value, name, new)
             return
     else:
-        setter = static(kind, "__setattr__")
+        setter = looked_up(o, kind, "__setattr__")
         if setter[0] is not object and type(setter[1]) is FunctionType:
             if setter[0] is Module:
                 _set_in_module(o, value, name, new)
                 return
             class_of(o, value)
-            require_member(o, kind, setter[0], "__setattr__", setter[1])  # type: ignore[arg-type]
+            require_member(o, kind, setter[0], "__setattr__", setter[1])
             o.call(learned(o, setter[1], "__setattr__"), value, name, new)
             return
         if (
@@ -508,14 +554,14 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute as `object.__setattr__` does."""
     kind = type(value)
     o.settle_count(value, name)
-    owner, member = static(kind, name)
+    owner, member = looked_up(o, kind, name)
     if type(member) is property and member.fset is not None:
         class_of(o, value)
-        require_member(o, kind, owner, name, member)  # type: ignore[arg-type]
+        require_member(o, kind, owner, name, member)
         o.call(learned(o, member.fset, name), value, new)
         return
     if owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
-        setter = static(type(member), "__set__")
+        setter = looked_up(o, type(member), "__set__")
         if type(setter[1]) is FunctionType:
             learned(o, member, name)
             o.call(learned(o, setter[1], "__set__"), member, value, new)
@@ -524,7 +570,7 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
         if is_a(value, (type, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")
         o.store(value, "attribute", name, own_attribute(value, name))
-    if type(static(kind, "__setattr__")[1]) is FunctionType and not is_a(value, Module):
+    if type(looked_up(o, kind, "__setattr__")[1]) is FunctionType and not is_a(value, Module):
         object.__setattr__(value, name, new)  # which a method of the class calls at its end
     else:
         setattr(value, name, new)
@@ -534,7 +580,7 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
     """Delete an attribute."""
     value = original(o, value)
     if o.outer(value) is not None:
-        if static(type(value), "__delattr__")[0] not in (object, Module) or is_a(
+        if looked_up(o, type(value), "__delattr__")[0] not in (object, Module) or is_a(
             value, (type, ModuleType)
         ):
             o.refuse(f"it deletes {name} of {told(value)}")
@@ -549,7 +595,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
     """Read an item."""
     value = original(o, value)
     kind = type(value)
-    owner, getter = static(kind, "__getitem__")
+    owner, getter = looked_up(o, kind, "__getitem__")
     if owner in CONTAINERS:
         return item_of(o, owner, value, key)
     plain = is_a(value, (Tensor, np.ndarray, enum.EnumMeta))
@@ -583,7 +629,7 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
         o.settle_count(value, key, "item")
         return found
     known, spelled = o.outer(value), in_guards(o, key)
-    if known is not None and static(type(value), "__getitem__")[0] not in CONTAINERS:
+    if known is not None and looked_up(o, type(value), "__getitem__")[0] not in CONTAINERS:
         where = f"{o.match.constant(getter)}({known.expression}, {spelled})"
         return o.read(found, where, f"{known.label}[{told(key)}]", known.held)
     return o.child(value, found, f"[{spelled}]", f"[{told(key)}]")
@@ -591,7 +637,7 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
 
 def _missing(o: Observer, value: Any, key: Any) -> Any:
     """Read an item of a dict that is not there."""
-    _, filler = static(type(value), "__missing__")
+    _, filler = looked_up(o, type(value), "__missing__")
     if type(filler) is FunctionType:
         return o.call(learned(o, method(o, value, "__missing__"), "__missing__"), value, key)
     if filler is not MISSING:  # that of defaultdict
@@ -612,7 +658,7 @@ def has_key(o: Observer, container: Any, key: Any) -> bool:
     if known is not None and not o.refused and (id(container), "item", key) not in o.stores:
         e = known.expression
         asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
-        if static(type(container), "__contains__")[0] in CONTAINERS:
+        if looked_up(o, type(container), "__contains__")[0] in CONTAINERS:
             o.match.require(asked + e, f"the keys of `{known.label}`")
         else:
             o.match.require(asked + f"dict.keys({e})", f"the keys of `{known.label}`")
@@ -636,7 +682,7 @@ def in_guards(o: Observer, key: Any) -> str:
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     """Write an item."""
     value = original(o, value)
-    owner, setter = static(type(value), "__setitem__")
+    owner, setter = looked_up(o, type(value), "__setitem__")
     if is_a(value, Tensor):
         o.outer(value)
         if not o.settled(key):
@@ -673,7 +719,7 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
 def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item."""
     value = original(o, value)
-    owner, deleter = static(type(value), "__delitem__")
+    owner, deleter = looked_up(o, type(value), "__delitem__")
     if type(deleter) is FunctionType:
         o.call(learned(o, method(o, value, "__delitem__"), "__delitem__"), value, key)
         return
@@ -691,9 +737,9 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
 # --- Hashing --------------------------------------------------------------------------------------
 
 
-def has_code(kind: type, *names: str) -> bool:
+def has_code(o: Observer, kind: type, *names: str) -> bool:
     """Return whether a class answers to some special methods with Python code that is a user's."""
-    found = [static(kind, name) for name in names or _READING]
+    found = [looked_up(o, kind, name) for name in names or _READING]
     return any(
         type(member) is FunctionType
         and str(owner.__module__).partition(".")[0] not in ("oneflow_lite", "enum")
@@ -704,22 +750,28 @@ def has_code(kind: type, *names: str) -> bool:
 _READING = ("__iter__", "__len__", "__getitem__", "__contains__", "keys", "__reversed__")
 
 
-def is_plain_class(value: Any) -> bool:
+def is_plain_class(o: Observer, value: Any) -> bool:
     """Return whether a class is made by none but the metaclasses that Python comes with."""
-    return type(value) in (type, abc.ABCMeta, enum.EnumMeta) or not has_code(
-        type(value), "__eq__", "__hash__", "__repr__", "__str__", "__bool__", "__len__", "__iter__",
-        "__lt__", "__gt__",
+    return type(value) in _METAS or not has_code(
+        o, type(value), "__eq__", "__hash__", "__repr__", "__str__", "__bool__", "__len__",
+        "__iter__", "__lt__", "__gt__",
     )  # fmt: skip
 
 
-def is_made_by_code(cls: type) -> bool:
+def is_made_by_code(o: Observer, cls: type) -> bool:
     """Return whether users' code ran, as nobody saw, when a class was made."""
     bases = [static(base, "__init_subclass__")[1] for base in _mro(cls)[1:2]]
     return (
         type(cls) not in (type, abc.ABCMeta)
         or any(type(getattr(each, "__func__", None)) is FunctionType for each in bases)
-        or any(has_code(type(each), "__set_name__") for each in _members(cls).values())
+        or any(has_code(o, type(each), "__set_name__") for each in members(cls).values())
     )
+
+
+def hashed(o: Observer, key: Any) -> Any:
+    """Hash a key, which is returned."""
+    check_key(o, key)
+    return key
 
 
 def check_key(o: Observer, key: Any) -> None:
@@ -733,7 +785,7 @@ def check_key(o: Observer, key: Any) -> None:
         return
     if not is_a(key, (Tensor, type, Module)):
         _check_key_stays(o, key)
-    if has_code(type(key), "__hash__", "__eq__"):
+    if has_code(o, type(key), "__hash__", "__eq__"):
         o.refuse(f"it hashes {told(key)}")
 
 
@@ -742,7 +794,7 @@ def check_keys(o: Observer, container: Any) -> None:
     base = next(b for b in KINDS if is_a(container, b))
     keys = [key for key in base.__iter__(container) if type(key) not in ATOMS]
     for kind in {type(key) for key in keys} - {tuple, frozenset}:
-        if has_code(kind, "__eq__", "__hash__"):
+        if has_code(o, kind, "__eq__", "__hash__"):
             o.refuse(f"it compares keys of {told(container)}")
     for key in keys:
         if type(key) in (tuple, frozenset):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Collection
+from itertools import combinations
 from typing import Any
 
-from oneflow_lite.function_writer import compiled
+from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.static.compile.same import is_atom, told
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
@@ -19,63 +20,54 @@ from oneflow_lite.tensor import Tensor
 # What several guards read of one object, outside of string literals.
 _SHARED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|"""
-    r"\b([cp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"
+    r"\b([gp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"
 )
 _GONE = (AttributeError, KeyError, IndexError, NameError, ValueError, TypeError, StopIteration)
 
 
 class Match:
-    """The guards of one recorded call.
+    """The guards of one recorded call, or of one that was not kept.
 
     Attributes
     ----------
     tensors : list of Tensor
         Those that the guards find: at the recorded call, in the order in which they were read.
+    feed_names : list of str
+        What gives them in the guards.
+    holders : dict of int to str
+        What gives the objects in arguments that are written, by id.
     """
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.feed_names: list[str] = []
-        self.holders: dict[int, str] = {}  # objects in arguments that are written, by id
-        self.roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
-        self._lines: list[str] = []
-        self._labels: list[str] = []
+        self.holders: dict[int, str] = {}
+        self._roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
+        self._writer = FunctionWriter({"same": same, "gone": _GONE})
+        self.constant = self._writer.value  # the name of an object in the guards
+        self._labels: list[tuple[str, str, str]] = []  # in words, and what gives it now and then
         self._known: set[str] = set()
-        self._names: dict[int, str] = {}
-        self._kept: list[Any] = []  # so that no id is used twice
         self._bound: dict[str, str] = {}
-        self._scope: dict[str, Any] = {"same": same, "gone": _GONE}
-
-    def __len__(self) -> int:
-        return len(self._labels)
+        self._check: Any = None
 
     # Writing
-
-    def constant(self, value: Any) -> str:
-        """Return the name of an object in the guards."""
-        name = self._names.get(id(value))
-        if name is None:
-            name = self._names[id(value)] = f"c{len(self._names)}"
-            self._kept.append(value)
-            self._scope[name] = value
-        return name
 
     def bind(self, expression: str) -> str:
         """Have an expression read once; return the name of what it gives."""
         name = self._bound.get(expression)
         if name is None:
             name = self._bound[expression] = f"p{len(self._bound)}"
-            self._lines.append(f"{name} = {expression}")
+            self._writer.lines.append(f"  {name} = {expression}")
         return name
 
-    def require(self, condition: str, label: str) -> None:
-        """Add a guard; `label` says in words what it is about."""
+    def require(self, condition: str, label: str, now: str = "", then: str = "") -> None:
+        """Add a guard; `label` says in words what it is about, `now` and `then` give its values."""
         if condition not in self._known:
             self._known.add(condition)
             if "._" in condition:
                 condition = _SHARED.sub(self._shared, condition)
-            self._lines.append(f"if not ({condition}): return {len(self._labels)}")
-            self._labels.append(label)
+            self._writer.lines.append(f"  if not ({condition}): return {len(self._labels)}")
+            self._labels.append((label, now, then))
 
     def _shared(self, found: re.Match[str]) -> str:
         return self.bind(found[1]) if found[1] else found[0]
@@ -83,11 +75,10 @@ class Match:
     def same(self, expression: str, value: Any, label: str) -> None:
         """Require that an expression gives this object, or the same atom."""
         name = self.constant(value)
-        label = f"`{label}` was {told(value)}, is another"
-        if value is None or type(value) in (bool, type) or not is_atom(value):
-            self.require(f"{expression} is {name}", label)
-        else:
-            self.require(f"{expression} is {name} or same({expression}, {name})", label)
+        condition = f"{expression} is {name}"
+        if value is not None and type(value) not in (bool, type) and is_atom(value):
+            condition += f" or same({expression}, {name})"
+        self.require(condition, label, expression, name)
 
     def root(self, expression: str, value: Any, label: str) -> str:
         """Require this object, and do not keep it alive when it can be held weakly."""
@@ -96,28 +87,62 @@ class Match:
         except TypeError:
             self.same(expression, value, label)
             return self.constant(value)
-        self.roots.append(reference)
-        name = self.constant(reference)
-        found = self.bind(expression)
-        self.require(f"{found} is {name}()", f"`{label}` was {told(value)}, is another")
+        self._roots.append(reference)
+        found, then = self.bind(expression), f"{self.constant(reference)}()"
+        self.require(f"{found} is {then}", label, found, then)
         return found
 
-    def written(self, *returned: str) -> Callable[[Any, Any], Any]:
-        """Return the function that the guards make.
+    # Asking
 
-        It takes args and kwargs of another call and returns these names in a tuple, or the number
-        of the guard that does not hold.
-        """
-        body = "".join(f"    {line}\n" for line in self._lines)
-        found = "".join(f"{name}, " for name in returned)
-        source = (
-            f"def match(args, kwargs):\n  try:\n{body}    return ({found})\n"
-            "  except gone: return -1\n"
-        )
-        exec(compiled(source, "<guards of a compiled function>"), self._scope)
-        check: Callable[[Any, Any], Any] = self._scope["match"]
-        return check
+    def settle(self, captured: Collection[int] = ()) -> None:
+        """Write the guards; none comes after that. No argument may be a captured tensor."""
+        names, writer = self.feed_names, self._writer
+        apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
+        if len(names) > 3:
+            apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
+        if apart:
+            self.require(" and ".join(apart), "which arguments are one tensor")
+        if names and captured:
+            known = self.constant(frozenset(captured))
+            outer = " and ".join(f"id({name}) not in {known}" for name in names)
+            self.require(outer, "which arguments are from outside")
+        found = "".join(f"{name}, " for name in (*names, *self.holders.values()))
+        lines = ["try:", *writer.lines, f"  return ({found})", "except gone: return -1"]
+        whole = FunctionWriter(writer.names, lines)
+        self._check = whole.function("match(args, kwargs)", "<guards of a compiled function>")
+        self.tensors = []  # those of the recorded call may go
 
-    def why(self, number: int) -> str:
-        """Say what the guard of this number is about."""
-        return self._labels[number] if number >= 0 else "something that it read is not there"
+    def tie(self, item: Any, items: list[Any]) -> None:
+        """Take an item off a list as soon as an object is gone that the guards need."""
+        tied = weakref.ref(item)
+
+        def drop(_: Any) -> None:
+            if (found := tied()) in items:
+                items.remove(found)
+
+        alive = [found for root in self._roots if (found := root()) is not None]
+        self._ties = [weakref.ref(found, drop) for found in alive]
+
+    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
+        """Return the tensors of another call, and the holders; None for one that differs."""
+        found = self._check(args, kwargs)
+        return found if type(found) is tuple else None
+
+    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """Say in words which guard another call does not meet; None when it meets them all."""
+        number = self._check(args, kwargs)
+        if type(number) is tuple:
+            return None
+        if number < 0:
+            return "something that it read is no longer there"
+        label, now, then = self._labels[number]
+        if now:
+            names = {**self._writer.names, "args": args, "kwargs": kwargs}
+            for line in self._writer.lines:
+                if line.endswith(f": return {number}"):
+                    break
+                if not line.startswith("  if not "):
+                    exec(line.strip(), names)
+            was, found = told(eval(then, names)), told(eval(now, names))
+            return f"{label} was {was}, is {'another' if found == was else found}"
+        return f"what differs: {label}"

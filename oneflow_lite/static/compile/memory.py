@@ -20,25 +20,11 @@ _writeable = attrgetter("flags.writeable")
 
 
 class MemoryClasses:
-    """The sharing that a recording relies on.
+    """The sharing that a recording relies on; `NotReplayable` where what it writes was shared.
 
-    Parameters
-    ----------
-    feeds : sequence of int
-        The arguments whose arrays are fed, by position.
-    arguments : sequence of array
-        Of all arguments, before the call that was recorded.
-    outside : sequence of Tensor
-        All tensors from outside that are guarded.
-    externals : sequence of array
-        What the Program takes besides its feeds.
-    written_feeds, written_externals : sequence of int
-        Which of them the Program writes, by their place in `feeds` and `externals`.
-
-    Raises
-    ------
-    NotReplayable
-        When what is written was shared.
+    `feeds` are the positions of the arguments that are fed, `arguments` the arrays of all, before
+    the recorded call, `outside` the guarded tensors from outside, `externals` the arrays that the
+    Program takes besides its feeds; what it writes of both stands there by its place.
     """
 
     def __init__(

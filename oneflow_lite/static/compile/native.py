@@ -34,38 +34,42 @@ def without_own(names: dict[str, Any]) -> dict[str, Any]:
     return names
 
 
+def _last(self: "Native", *given: Any) -> Any:
+    return given[-1]
+
+
+_given_back: Any = _last
+
+
 class Native:
-    """A recorder that observes nothing: each method does what CPython does in its place."""
+    """A recorder that observes nothing: each method does what CPython does in its place.
 
-    # -- names ------------------------------------------------------------------------------------
+    What is only told is given back, and in a subclass may be something else in its place:
 
-    def name(self, site: FunctionType, name: str, value: Any) -> Any:
-        """The value of a global or built-in name, which was read already."""
-        return value
+    - `name(site, name, value)`, `free(…)`: the value of a global or built-in name, or of a variable
+      of a function around `site`, which was read already;
+    - `store_global(site, name, value)`, `store_free(…)`: what to store there, just before it is;
+    - `star(values)`, `double_star(values)`: what `*values` or `**values` in a call or display goes
+      over;
+    - `iterate(values)`: what a loop, comprehension or `yield from` goes over;
+    - `made(value)`: what a display, comprehension, generator expression, lambda, inner `def` or
+      class statement made;
+    - `plain(value)`: what a generator yields, or an assertion says;
+    - `key(value)`: a key of a dict or set that is being made, before it is hashed;
+    - `context(manager)`: what `with` enters and leaves;
+    - `raised(error)`: what `raise` is given: an exception, or its class;
+    - `last(*values)`: the body of a lambda, after what its starred parameters took was told.
 
-    def free(self, site: FunctionType, name: str, value: Any) -> Any:
-        """The value of a variable of a function around `site`, which was read already."""
-        return value
+    Of others it is only told that they are about to happen: `delete_global(site, name)`,
+    `delete_free(…)`, `unsupported(what)` (a statement that is not observed), `caught(site, error)`
+    (a handler begins), and that `imported(site, module, name, value)` did: `import module` (where
+    `name` is ""; of `import a.b` without `as`, `a` is told, which it binds) or `from module import
+    name` (a relative module has its dots).
+    """
 
-    def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
-        """What to store under a global name, just before it is."""
-        return value
-
-    def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
-        """What to store in a variable of a function around `site`, just before it is."""
-        return value
-
-    def delete_global(self, site: FunctionType, name: str) -> None:
-        """A global name is about to be deleted (which raises where it is not there)."""
-
-    def delete_free(self, site: FunctionType, name: str) -> None:
-        """A variable of a function around `site` is about to be deleted."""
-
-    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
-        """`import module` (where `name` is "") or `from module import name` gave `value`.
-
-        Of `import a.b` without `as`, `a` is told, which it binds; a relative module has its dots.
-        """
+    name = free = store_global = store_free = star = double_star = iterate = made = _given_back
+    plain = key = context = raised = last = _given_back
+    delete_global = delete_free = unsupported = caught = imported = _given_back
 
     # -- attributes and items ---------------------------------------------------------------------
 
@@ -98,14 +102,6 @@ class Native:
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """`function(*args, **kwargs)`; decorators, too."""
         return function(*args, **kwargs)
-
-    def star(self, values: Any) -> Any:
-        """What `*values` in a call or display goes over."""
-        return values
-
-    def double_star(self, values: Any) -> Any:
-        """What `**values` in a call or display takes its items from."""
-        return values
 
     def looks_at_frame(self, site: FunctionType, name: str, function: Any) -> bool:
         """Whether `function`, read by `name`, is the built-in one that looks at its caller's frame.
@@ -148,49 +144,13 @@ class Native:
         """Whether a condition holds: of if, while, assert, and of operands of `and` and `or`."""
         return bool(value)
 
-    # -- iteration --------------------------------------------------------------------------------
-
-    def iterate(self, values: Any) -> Any:
-        """What a loop, comprehension or `yield from` goes over: CPython calls `iter` of it."""
-        return values
-
     def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
         """The values for `before` targets, and where `after` is given, a list, and `after` more."""
         return _unpacking(before, after)(values)
 
-    # -- what is made -----------------------------------------------------------------------------
-
-    def made(self, value: Any) -> Any:
-        """What a display, comprehension, generator expression, lambda or inner `def` made."""
-        return value
-
-    def plain(self, value: Any) -> Any:
-        """What a generator yields."""
-        return value
-
-    def key(self, value: Any) -> Any:
-        """A key of a dict or set that is being made, before it is hashed."""
-        return value
-
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """The text of a field of an f-string; `conversion` is "", "r", "s" or "a"."""
         return format(CONVERSIONS[conversion](value), spec)
-
-    # -- statements -------------------------------------------------------------------------------
-
-    def context(self, manager: Any) -> Any:
-        """What `with` enters and leaves."""
-        return manager
-
-    def raised(self, error: Any) -> Any:
-        """What `raise` is given: an exception, or its class."""
-        return error
-
-    def caught(self, site: FunctionType, error: BaseException) -> None:
-        """A handler in `site` begins."""
-
-    def unsupported(self, what: str) -> None:
-        """A statement follows that is not observed."""
 
     # -- composed of the above; a recorder need not override these --------------------------------
 
@@ -229,10 +189,6 @@ class Native:
     def put(self, value: Any, what: str, owner: Any, key: Any) -> None:
         """`owner.key = value` or `owner[key] = value`; CPython looks at the value first."""
         getattr(self, f"set_{what}")(owner, key, value)
-
-    def last(self, *values: Any) -> Any:
-        """The body of a lambda, after what its starred parameters took was told."""
-        return values[-1]
 
     def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
         """The target of `owner.key += …` or `owner[key] += …`, and its value."""

@@ -90,23 +90,12 @@ def _stays(value: Any) -> bool:
 
 @attrs.define(eq=False)
 class Known:
-    """An object whose origin is known.
-
-    Attributes
-    ----------
-    value : object
-    expression : str or None
-        What gives it in the guards; None for what the call made.
-    label : str
-        How users would name it.
-    held : bool
-        Whether its identity is guarded.
-    """
+    """An object whose origin is known."""
 
     value: Any
-    expression: str | None = None
-    label: str = ""
-    held: bool = False
+    expression: str | None = None  # what gives it in the guards; None for what the call made
+    label: str = ""  # how users would name it
+    held: bool = False  # whether its identity is guarded
 
 
 @attrs.frozen(eq=False)
@@ -148,6 +137,22 @@ def _suffix(kind: str, key: Any) -> str:
     return f".{key}" if kind == "attribute" else f"[{key!r}]"
 
 
+def _observed(name: str, rule: Callable[..., Any], looks: bool = False) -> Any:
+    """Return the method that follows a rule, or does what CPython does once a call is refused.
+
+    `looks` says that the rule looks at values, and does not only hand them on.
+    """
+    native = vars(Native)[name]
+
+    def method(self: Observer, *args: Any) -> Any:
+        args = tuple([self.plain(each) for each in args])
+        if looks:
+            self.look_at(*args)
+        return native(self, *args) if self.refused else rule(self, *args)
+
+    return method
+
+
 class Observer(Native):
     """Takes note of what one recorded call does.
 
@@ -162,8 +167,6 @@ class Observer(Native):
     stores : dict
         The places outside that were written: (id of holder, kind, key) to holder, old value,
         whether the old value was read, and so is guarded, and how many ops were dispatched before.
-    reads_gradients : bool
-        Whether the call looked at any `.grad`.
     volatile : collection of (id of holder, kind, key)
         Places that earlier calls wrote: what stands there is another object at every call.
     read_out : dict of int to (value, Tensor, how)
@@ -184,13 +187,15 @@ class Observer(Native):
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
         self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any, int]], Any, str]] = {}
-        self.reads_gradients = False
+        self.reads_gradients = False  # whether the call looked at any `.grad`
         self.ended = False
         self.after_call = False
         self.user_calls = 0  # of hooks and gradient rules
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
+        self.looked_up: set[tuple[int, str]] = set()  # by the ids of classes
+        self._arguments: dict[str, str] = {}  # what users call the ints among them
         self._entered: dict[int, Callable[..., Any]] = {}
         self._closures: list[Any] = []
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
@@ -201,7 +206,10 @@ class Observer(Native):
         """Return a value as it is: what it was computed from is guarded now."""
         if type(value) is Symbol:
             if not self.refused:
-                self.match.same(value.expression, int(value), value.expression)
+                label = value.expression
+                for expression, name in self._arguments.items():
+                    label = label.replace(expression, name)
+                self.match.same(value.expression, int(value), label)
             return int(value)
         if type(value) is slice:
             parts = [self.plain(part) for part in (value.start, value.stop, value.step)]
@@ -210,9 +218,14 @@ class Observer(Native):
             return tuple(map(self.plain, value))
         return value
 
+    def _of_numbers(self, symbol: str, left: Any, right: Any) -> Any:
+        """Return what two numbers give one of which is not settled, MISSING where none is."""
+        found = self._symbolic(symbol, left, right)
+        return self._of_read_out(symbol, left, right) if found is MISSING else found
+
     def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
         """Return what an operator gives of two ints one of which is a Symbol, else MISSING."""
-        if self.refused:
+        if self.refused or Symbol not in (type(left), type(right)):
             return MISSING
         sides = []
         for side in (left, right):
@@ -318,6 +331,9 @@ class Observer(Native):
 
     def _of_read_out(self, op: str, a: Any, b: Any) -> Any:
         """Return what a number that was read makes with another, MISSING where it is no such."""
+        if not self.read_out or self.refused:
+            return MISSING
+        a, b = self.plain(a), self.plain(b)
         reflected = id(b) in self.read_out
         if reflected is (id(a) in self.read_out):
             return MISSING
@@ -417,40 +433,42 @@ class Observer(Native):
 
     def _require_layout(self, tensor: Tensor, name: str, label: str) -> None:
         """Guard what a Program takes for granted of a tensor that is fed."""
-        array, constant = tensor._data, self.match.constant
-        tests = [
-            f"type({name}._data) is {constant(type(array))}",
-            f"{name}._data.dtype is {constant(array.dtype)}",
-            f"{name}._data.shape == {constant(array.shape)}",
-            f"{name}._data.strides == {constant(array.strides)}",
-            f"({name}._view is None) is {tensor._view is None}",
-            f"{name}._inference is {tensor._inference}",
-        ]
+        array, data, require = tensor._data, f"{name}._data", self.match.require
+        self.match.same(f"type({data})", type(array), f"type({label}._data)")
+        for what, how in (("dtype", "is"), ("shape", "=="), ("strides", "==")):
+            now, then = f"{data}.{what}", self.match.constant(getattr(array, what))
+            require(f"{now} {how} {then}", f"{label}.{what}", now, then)
         if not is_a(array, np.ndarray):
-            tests.append(f"{name}.device == {constant(tensor.device)}")
+            then = self.match.constant(tensor.device)
+            require(f"{name}.device == {then}", f"{label}.device", f"{name}.device", then)
+        view = f"({name}._view is None) is {tensor._view is None}"
+        require(view, f"whether `{label}` is a view")
         if tensor._view is not None:
-            tests.append(f"{name}.refresh_view() is None")
+            self.match.bind(f"{name}.refresh_view()")
+        require(f"{name}._inference is {tensor._inference}", f"whether `{label}` is for inference")
         edge = tensor._edge
-        if edge is None:
-            tests.append(f"{name}._edge is None")
-        else:
-            leaf = is_a(edge[0], AccumulateGrad)
-            tests.append(f"{name}._edge is not None")
-            tests.append(f"(type({name}._edge[0]) is {constant(AccumulateGrad)}) is {leaf}")
-        self.match.require(
-            " and ".join(tests), f"`{label}` differs in shape, dtype, layout or requires_grad"
-        )
+        test = f"{name}._edge is {'' if edge is None else 'not '}None"
+        require(test, f"whether `{label}` requires a gradient")
+        if edge is not None:
+            leaf = f"type({name}._edge[0]) is {self.match.constant(AccumulateGrad)}"
+            require(f"({leaf}) is {is_a(edge[0], AccumulateGrad)}", f"whether `{label}` is a leaf")
 
-    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Take note of the arguments of the call."""
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> None:
+        """Take note of the arguments of a call of a function."""
         keys = self.match.constant(tuple(kwargs))
         self.match.require(
             f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"
         )
-        places = [(f"args[{i}]", f"argument {i}", value) for i, value in enumerate(args)]
+        names = [f"argument {i}" for i in range(len(args))]
+        bound = type(function) is MethodType
+        if type(plain := function.__func__ if bound else function) is FunctionType:
+            given = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
+            names[: len(given)] = given[: len(args)]
+        places = [(f"args[{i}]", names[i], value) for i, value in enumerate(args)]
         places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
         for expression, label, value in places:
             if type(value) is int:
+                self._arguments[expression] = label
                 kind = self.match.constant(int)
                 self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
             elif _is_one(value) and not is_atom(value) and id(value) not in self._known:
@@ -482,7 +500,7 @@ class Observer(Native):
         known = self.outer(value)
         if known is not None and not is_a(value, Tensor):
             plain = f"len({known.expression})"
-            if lookup.static(type(value), "__len__")[0] is not base:
+            if lookup.looked_up(self, type(value), "__len__")[0] is not base:
                 plain = f"{self.match.constant(base)}.__len__({known.expression})"
             count = base.__len__(value)
             self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
@@ -508,7 +526,7 @@ class Observer(Native):
         if issubclass(base, dict):
             lookup.check_keys(self, container)
         at, listed = f"{e}[%s]", f"(*{e},)"
-        if lookup.has_code(kind):  # which is another way to its elements
+        if lookup.has_code(self, kind):  # which is another way to its elements
             at, listed = (
                 f"{constant(base.__getitem__)}({e}, %s)",
                 f"(*{constant(base)}.__iter__({e}),)",
@@ -520,7 +538,9 @@ class Observer(Native):
                 self.read(value, at % i, f"{label}[{i}]", held)
             return
         if is_atom(keys):
-            require(f"same({listed}, {constant(keys)})", f"the keys of `{label}`")
+            words = set(map(type, keys)) == {str}  # which compare by themselves
+            asked = "%s == %s" if words else "same(%s, %s)"
+            require(asked % (listed, constant(keys)), f"the keys of `{label}`")
         else:
             self.guard_length(container, base)
             name = self.match.bind(listed)
@@ -561,10 +581,10 @@ class Observer(Native):
                 parts += value.values()
         elif is_a(value, BaseException):
             parts = list(value.args)
-            if self.outer(value) is not None or lookup.has_code(kind, *_TOLD):
+            if self.outer(value) is not None or lookup.has_code(self, kind, *_TOLD):
                 return False
         elif is_a(value, type):
-            return lookup.is_plain_class(value)
+            return lookup.is_plain_class(self, value)
         elif kind in (FunctionType, MethodType, GenericAlias, UnionType):
             self.outer(value)
             return True
@@ -648,18 +668,12 @@ class Observer(Native):
 
     # Attributes and items
 
-    def attribute(self, owner: Any, name: str) -> Any:
-        """Read an attribute."""
-        owner = self.plain(owner)
-        return getattr(owner, name) if self.refused else lookup.attribute(self, owner, name)
-
-    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Write an attribute."""
-        value = self.plain(value)
-        if self.refused:
-            setattr(owner, name, value)
-        else:
-            lookup.set_attribute(self, owner, name, value)
+    attribute = _observed("attribute", lookup.attribute)
+    set_attribute = _observed("set_attribute", lookup.set_attribute)
+    delete_attribute = _observed("delete_attribute", lookup.delete_attribute)
+    item = _observed("item", lookup.item)
+    set_item = _observed("set_item", lookup.set_item)
+    delete_item = _observed("delete_item", lookup.delete_item)
 
     def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
         """Begin to add to a place; a number that is only counted on need not be guarded."""
@@ -669,7 +683,7 @@ class Observer(Native):
                 found = type(owner) is dict and type(key) is str
                 old = owner.get(key, MISSING) if found else MISSING
             elif not is_a(owner, (type, ModuleType, FunctionType)):
-                default = lookup.static(type(owner), key)[1]
+                default = lookup.looked_up(self, type(owner), key)[1]
                 if default is MISSING or type(default) in (int, float):
                     old = lookup.own_attribute(owner, key)
         counts = self._counts(owner, what, key, old)
@@ -725,44 +739,23 @@ class Observer(Native):
             self.recorder.unsettle()
             self.match.same(where, old, str(key))
 
-    def delete_attribute(self, owner: Any, name: str) -> None:
-        """Delete an attribute."""
-        if self.refused:
-            delattr(owner, name)
-        else:
-            lookup.delete_attribute(self, owner, name)
-
-    def item(self, owner: Any, key: Any) -> Any:
-        """Read an item."""
-        owner, key = self.plain(owner), self.plain(key)
-        return owner[key] if self.refused else lookup.item(self, owner, key)
-
-    def set_item(self, owner: Any, key: Any, value: Any) -> None:
-        """Write an item."""
-        key, value = self.plain(key), self.plain(value)
-        if self.refused:
-            owner[key] = value
-        else:
-            lookup.set_item(self, owner, key, value)
-
-    def delete_item(self, owner: Any, key: Any) -> None:
-        """Delete an item."""
-        key = self.plain(key)
-        if self.refused:
-            del owner[key]
-        else:
-            lookup.delete_item(self, owner, key)
-
     # Calls
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function."""
-        if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
-            args = tuple([self.plain(a) for a in args])
-            kwargs = {k: self.plain(v) for k, v in kwargs.items()}
         if self.refused and not any(function is each for each in calls.OF_FRAMES):
-            return function(*args, **kwargs)
+            return self.natively(function, args, kwargs)
+        if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
+            args, kwargs = self._plainly(args, kwargs)
         return calls.call(self, function, args, kwargs)
+
+    def natively(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function as it is: nobody sees what it does with a Symbol."""
+        args, kwargs = self._plainly(args, kwargs)
+        return function(*args, **kwargs)
+
+    def _plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return tuple(map(self.plain, args)), {k: self.plain(v) for k, v in kwargs.items()}
 
     def entered(self, function: Any) -> Any:
         """Return the function that runs in the place of a user's, and is observed."""
@@ -845,71 +838,31 @@ class Observer(Native):
 
     def binary(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply a binary operator."""
-        if type(left) is Symbol or type(right) is Symbol:
-            found = self._symbolic(symbol, left, right)
-            if found is not MISSING:
-                return found
-            left, right = self.plain(left), self.plain(right)
-        if self.read_out and not self.refused:
-            found = self._of_read_out(symbol, left, right)
-            if found is not MISSING:
-                return found
-        self.look_at(left, right)
-        return (
-            super().binary(symbol, left, right)
-            if self.refused
-            else calls.operate(self, symbol, left, right, False)
-        )
+        found = self._of_numbers(symbol, left, right)
+        return self._operated(symbol, left, right) if found is MISSING else found
 
     def inplace(self, symbol: str, left: Any, right: Any) -> Any:
         """Apply an in-place operator."""
-        if type(left) is Symbol:
-            return self.binary(symbol, left, right)
-        right = self.plain(right)
-        self.look_at(left, right)
-        return (
-            super().inplace(symbol, left, right)
-            if self.refused
-            else calls.operate(self, symbol, left, right, True)
-        )
-
-    def unary(self, symbol: str, operand: Any) -> Any:
-        """Apply a unary operator."""
-        operand = self.plain(operand)
-        self.look_at(operand)
-        if not self.refused and not self.settled(operand):
-            return calls.special(self, operand, calls.SPECIAL_UNARY[symbol])
-        return self.local(super().unary(symbol, operand))
+        found = self._of_numbers(symbol, left, right)
+        return self._changed(symbol, left, right) if found is MISSING else found
 
     def compare(self, symbol: str, left: Any, right: Any) -> Any:
         """Compare two values."""
-        if type(left) is Symbol or type(right) is Symbol:
-            found = self._symbolic(symbol, left, right)
-            if found is not MISSING:
-                return found
-            left, right = self.plain(left), self.plain(right)
-        self.look_at(left, right)
-        return (
-            super().compare(symbol, left, right)
-            if self.refused
-            else calls.compare(self, symbol, left, right)
-        )
+        found = self._symbolic(symbol, left, right)
+        return self._compared(symbol, left, right) if found is MISSING else found
 
-    def truth(self, value: Any) -> bool:
-        """Decide by a value."""
-        value = self.plain(value)
-        self.look_at(value)
-        return bool(value) if self.refused else calls.truth(self, value)
+    _operated = _observed("binary", calls.binary, looks=True)
+    _changed = _observed("inplace", calls.inplace, looks=True)
+    _compared = _observed("compare", calls.compare, looks=True)
+    unary = _observed("unary", calls.unary, looks=True)
+    truth = _observed("truth", calls.truth, looks=True)
+    iterate = _observed("iterate", calls.iterate, looks=True)
+    key = _observed("key", lookup.hashed, looks=True)
+    context = _observed("context", calls.context)
 
     def not_(self, value: Any) -> bool:
         """Decide by the opposite of a value."""
         return not self.truth(value)
-
-    def iterate(self, values: Any) -> Any:
-        """Go through the elements of a values."""
-        values = self.plain(values)
-        self.look_at(values)
-        return values if self.refused else calls.iterate(self, values)
 
     def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
         """Take a values apart."""
@@ -937,21 +890,17 @@ class Observer(Native):
             self._closures.append(value)
             if self.refused:
                 self._settle_closures()
-        elif is_a(value, type) and not self.refused and lookup.is_made_by_code(value):
-            self.refuse("it has a class statement that runs code when the class is made")
+        elif is_a(value, type):
+            if not self.refused and lookup.is_made_by_code(self, value):
+                self.refuse("it has a class statement that runs code when the class is made")
+            for name, each in list(lookup.members(value).items()):
+                if type(each) is Symbol:
+                    type.__setattr__(value, name, self.plain(each))
         elif type(value) is list and Symbol in map(type, value):
             value[:] = map(self.plain, value)
         elif type(value) is dict and Symbol in map(type, value.values()):
             value.update({k: self.plain(v) for k, v in value.items()})
         return self.local(value)
-
-    def key(self, value: Any) -> Any:
-        """Take note of what is about to be hashed."""
-        value = self.plain(value)
-        self.look_at(value)
-        if not self.refused:
-            lookup.check_key(self, value)
-        return value
 
     def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
         """Take note of an import inside a function."""
@@ -967,10 +916,6 @@ class Observer(Native):
 
     # Exceptions
 
-    def context(self, manager: Any) -> Any:
-        """Enter a context manager."""
-        return manager if self.refused else calls.context(self, manager)
-
     def raised(self, error: Any) -> Any:
         """Raise an exception, or one of a class."""
         if not self.refused and is_a(error, type):
@@ -981,6 +926,7 @@ class Observer(Native):
         """Handle an exception."""
         if is_a(error, _UNEXPLAINED):
             self.refuse(f"it handles {type(error).__name__}")
+        lookup.require_bases(self, type(error))
         self.local(error)
 
     # The end

@@ -56,20 +56,10 @@ class Source:
 class RecordingInterpreter(Interpreter):
     """Executes and appends.
 
-    Parameters
-    ----------
-    fullgraph : bool
-        Whether to raise `CaptureError` where the recording has to end.
-    outside : dict of int to Source
-        By the identity of an array that existed before: where to find it again.
-    edges : dict of int to (node, output index)
-        By the identity of such an array, the place in the graph that its tensor had.
-
     Attributes
     ----------
-    program : Program
     stopped : str or None
-        Why the recording ended.
+        Why the recording ended; under `fullgraph` that raises.
     arrays : dict of str to array
         What each variable held; kept so that no identity is used twice.
     externals : dict of str to Source
@@ -90,7 +80,7 @@ class RecordingInterpreter(Interpreter):
         How many ops were dispatched, those among them that are no ops of the Program.
     """
 
-    def __init__(self, fullgraph: bool, outside: dict[int, Source], edges: dict[int, Any]) -> None:
+    def __init__(self, fullgraph: bool) -> None:
         self.inner: Interpreter = EagerInterpreter()
         self.fullgraph = fullgraph
         self.program = Program()
@@ -101,9 +91,9 @@ class RecordingInterpreter(Interpreter):
         self.unknown: dict[str, Tensor] = {}
         self.callbacks: dict[Callable[[], None], None] = {}
         self.options: list[tuple[Optimizer, list[Any]]] = []
-        self._outside = outside
+        self._outside: dict[int, Source] = {}
         self._constants: dict[int, Any] = {}
-        self._edge_of = edges
+        self._edge_of: dict[int, Any] = {}
         self._names: dict[int, str] = {}
         self._first_nr = next_sequence_nr()
         self.needs: dict[int, tuple[bool, ...]] = {}

@@ -22,6 +22,7 @@ from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, FreedGradFunction
 from oneflow_lite.static.compile.finish import Finish, NodeOf
+from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.memory import MemoryClasses
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.compile.recovery import Recovery
@@ -38,42 +39,24 @@ judge: Any = None  # of the tests: while it is there, it runs the plain function
 
 
 class Recording:
-    """A Program with all that a replay needs besides.
+    """A Program with all that a replay needs besides: which calls it is for, and what it leaves.
 
-    Parameters
-    ----------
-    name : str
-        Of the function.
-    observer : Observer
-        After the call.
-    arguments : object
-        With `tensors` and `match`: which calls it is for.
-    value : object
-        What the call returned.
-    stores : sequence of Store
-        What it left in places outside.
-    late : sequence of Tensor
-        The state and options of optimizers that took part.
-    mode : str, optional
-        Of the InterpreterCore.
-
-    Raises
-    ------
-    NotReplayable
-        When a replay could not do what the call did.
+    It takes the observer after the call, what that returned, the places outside that it wrote, and
+    the tensors of optimizers that took part. `NotReplayable` is raised where a replay could not do
+    what the call did.
     """
 
     def __init__(
         self,
         name: str,
         observer: Any,
-        arguments: Any,
         value: Any,
         stores: Sequence[Store],
         late: Sequence[Tensor],
         mode: str | None,
     ) -> None:
         recorder: RecordingInterpreter = observer.recorder
+        arguments: Match = observer.match
         states: list[TensorState] = list(observer.states.values())
         grads_matter = observer.reads_gradients or recorder.took_gradients
         has_handlers = observer.has_handlers()
@@ -84,9 +67,7 @@ class Recording:
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = arguments
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
-        self.default_float = default_float()
-        self.grad_enabled = local.state.grad_enabled
-        self.inference = local.state.inference
+        self.modes = local.state.grad_enabled, local.state.inference, default_float()
         given = {id(tensor) for tensor in arguments.tensors}
         outside = [
             s for s in states if id(s.tensor) not in given or id(s.tensor) in observer.captured
@@ -103,11 +84,13 @@ class Recording:
         used_grads = [s.tensor for s in recorder.externals.values() if s.place]
         before = {id(state.tensor): state for state in states}
         met = [before[id(tensor)] for tensor in arguments.tensors]
-        outside += _pinned(met, used_grads)
-        _require(observer.match, met, used_grads, grads_matter, recorder.took_gradients)
-        self.outside = OutsideTensors(
-            [*outside, *_states_of(late, outside)], used_grads, grads_matter
-        )
+        # The arguments to whose gradients is added: the same tensors at every call.
+        pinned = [state for state in met if any(state.tensor is tensor for tensor in used_grads)]
+        _require(arguments, met, pinned, grads_matter, recorder.took_gradients)
+        outside += pinned
+        known = {id(state.tensor) for state in outside}
+        outside += [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
+        self.outside = OutsideTensors(outside, used_grads, grads_matter, late)
         arrays = [state.data for state in met]
         self._take_feeds(recorder, arrays)
         self.written = _written(recorder, results, arrays, states, late)
@@ -278,13 +261,10 @@ class Recording:
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
         tensors = self.arguments.match(args, kwargs)
-        if (
-            tensors is None
-            or local.state.grad_enabled is not self.grad_enabled
-            or local.state.inference is not self.inference
-            or default_float() is not self.default_float
-            or EVERYWHERE  # hooks on all modules, which a recording does not know
-        ):
+        state = local.state
+        if tensors is None or self.modes != (state.grad_enabled, state.inference, default_float()):
+            return None
+        if EVERYWHERE:  # hooks on all modules, which a recording does not know
             return None
         if not self.outside.check():
             if not self.outside.fit():
@@ -292,6 +272,13 @@ class Recording:
             self.outside.renew()
             self._bind()
         return tensors if self.memory.check(tensors) else None
+
+    def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Say in words why this recording is not for a call."""
+        found = self.arguments.why(args, kwargs)
+        if found is None and not self.outside.fit():
+            found = "what differs: the kind, gradients or hooks of a tensor from outside"
+        return found or "what differs: the modes of autograd, or which tensors share memory"
 
     def _bind(self) -> None:
         """Take the arrays that captured tensors have now."""
@@ -334,20 +321,15 @@ class Recording:
             del stopped
 
 
-def _pinned(met: Sequence[TensorState], used: Sequence[Tensor]) -> list[TensorState]:
-    """Return the arguments to whose gradients is added: the same tensors at every call."""
-    return [state for state in met if any(state.tensor is tensor for tensor in used)]
-
-
 def _require(
     match: Any,
     met: Sequence[TensorState],
-    used: Sequence[Tensor],
+    pinned: Sequence[TensorState],
     grads_matter: bool,
     hooks_matter: bool,
 ) -> None:
     """Add guards of what autograd keeps of the arguments."""
-    constant, pinned = match.constant, _pinned(met, used)
+    constant = match.constant
     for name, state in zip(match.feed_names, met, strict=True):
         if state in pinned:
             match.require(f"{name} is {constant(state.tensor)}", "an argument with a gradient")
@@ -407,11 +389,6 @@ def _check_gradients_apart(states: Sequence[TensorState]) -> None:
     for state in states:
         if state.grad is not None and id(state.grad._data) in repeated:
             raise NotReplayable("a gradient is another tensor within reach as well")
-
-
-def _states_of(late: Sequence[Tensor], states: Sequence[TensorState]) -> list[TensorState]:
-    known = {id(state.tensor) for state in states}
-    return [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
 
 
 def _written(

@@ -30,25 +30,10 @@ from oneflow_lite.tensor import Tensor
 
 
 class Recovery:
-    """How one recording recovers.
+    """How one recording recovers: its Program, and the function once nothing but ops is left.
 
-    Parameters
-    ----------
-    core : InterpreterCore
-        Its ops carry the numbers of the calls that were recorded.
-    settled : int
-        The first number from which nothing else happened but ops.
-    total : int
-        How many calls were recorded.
-    written : sequence of Written
-        What the function writes outside.
-    ending : Finish
-        What a replay does after its Program.
-
-    Attributes
-    ----------
-    keeps : bool
-        Whether a replay has to call `keep`.
+    `settled` is the number of the first call from which nothing else happened, `total` how many
+    were recorded. `keeps` says whether a replay has to call `keep`.
     """
 
     def __init__(
@@ -119,18 +104,8 @@ class Recovery:
     ) -> Any:
         """Bring about what an eager run leaves, or returns, that meets an exception here.
 
-        Parameters
-        ----------
-        error : BaseException
-            What stopped the replay.
-        tensors : sequence of Tensor
-            The arguments.
-        found : list
-            What the Program has given, if it came to its end.
-        kept : Kept or None
-            None where the Program had not begun.
-        again : callable
-            Runs the function eagerly.
+        `found` is what the Program has given, if it came to its end; `kept` is None where it had
+        not begun. `again` runs the function eagerly.
         """
         try:
             if found:

@@ -43,20 +43,13 @@ class Entry:
 
     Attributes
     ----------
-    tensor : Tensor
-        That of the recorded call.
     lines : tuple of str
         What makes it, as y and its position.
     kind : {"given", "numbers", "made", "alias", "gradient", "view"}
-        There before; an array to be read out; around an array that the Program gave; made of
-        another entry.
-    source : int
-        The position of that other entry, -1 for none.
-    fetch : str or None
-        The variable whose array it is.
+        There before; an array to be read out; around an array that the Program gave, the variable
+        `fetch`; made of the entry at `source`.
     place : {"no", "leaf", "node"}
-        What its place in the graph is, where it is made: none, a new leaf, an output of the
-        compiled function's node.
+        Of what is made, in the graph: none, a new leaf, an output of the compiled function's node.
     """
 
     tensor: Tensor
@@ -74,16 +67,7 @@ class Entry:
 
 
 class Effect(NamedTuple):
-    """What a call leaves outside.
-
-    Attributes
-    ----------
-    lines : sequence of str
-    needs : collection of int
-        The entries that they name.
-    number : int
-        How many ops were dispatched before.
-    """
+    """What a call leaves outside, by lines that need some entries, after so many ops."""
 
     lines: Sequence[str]
     needs: Iterable[int]
@@ -91,17 +75,10 @@ class Effect(NamedTuple):
 
 
 class Store(NamedTuple):
-    """A place outside that holds something else after a call.
+    """A place outside that holds something else after a call, since so many ops.
 
-    Attributes
-    ----------
-    holder : object
-    kind : {"attribute", "item", "cell", "count"}
-    key : object
-        For "count" what it is called, with its dot or brackets, the operator and the operand.
-    value : object
-    number : int
-        How many ops were dispatched before.
+    It is an "attribute", "item" or "cell"; the key of a "count" is what it is called, with its dot
+    or brackets, the operator and the operand.
     """
 
     holder: Any
@@ -121,16 +98,7 @@ class Written(NamedTuple):
 class Results:
     """The tensors that a call returned or left behind, in a list without repetitions.
 
-    Parameters
-    ----------
-    observer : Observer
-        After the call.
-    arguments : sequence of Tensor
-    states : sequence of TensorState
-        Of all tensors from outside, before the call.
-    value : object
-        What the call returned.
-    stores : sequence of Store
+    `NotReplayable` is raised where a replay could not make one of them.
 
     Attributes
     ----------
@@ -141,11 +109,6 @@ class Results:
     effects : list of Effect
     differentiable : list of Tensor
         The tensors whose place is "node", in order.
-
-    Raises
-    ------
-    NotReplayable
-        When a replay could not make one of them.
     """
 
     def __init__(
@@ -459,8 +422,8 @@ class Results:
         lines = [f"@ = new({self.writer.value(type(tensor))})", f"@._data = {self._fetched(name)}"]
         if tensor._inference:
             lines.append("@._inference = True")
-        outside = [t for i, t in self._outside.items() if i not in self._moved]
-        shared = [t for t in outside if storage is not None and t._storage is storage]
+        outside = () if storage is None else self._outside.values()
+        shared = [t for t in outside if t._storage is storage and id(t) not in self._moved]
         if shared:  # as view(dtype) shares memory and version, though it is no view
             if tensor._edge is not None:
                 raise NotReplayable("it returned memory that came from outside")

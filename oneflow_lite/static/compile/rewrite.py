@@ -6,7 +6,6 @@ Two cells are added to the function's: `__recorder__`, and `__site__`, the funct
 """
 
 import ast
-import copy
 import weakref
 from ast import copy_location
 from collections.abc import Iterable
@@ -29,6 +28,7 @@ UNOBSERVED = {
     "AsyncFunctionDef": "an async function",
     "TypeAlias": "a type statement",
 }
+_LOAD = ast.Load()
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
 Tree = TypeVar("Tree", bound=ast.AST)
@@ -132,6 +132,8 @@ def _register(code: CodeType, whole: weakref.ref[CodeType], partly: bool = False
 
 def _bind(node: ast.AST, names: dict[str, str]) -> None:
     """Enter the names that `node` binds: "", or "global" or "nonlocal" where it declares that."""
+    if not node._fields or isinstance(node, ast.Constant):
+        return
     children: Iterable[Any] = ast.iter_child_nodes(node)
     match node:
         case ast.Global() | ast.Nonlocal():
@@ -185,8 +187,11 @@ def _loaded(node: Any) -> list[str]:
 
 def _changed(node: Tree, **changes: Any) -> Tree:
     """A copy of `node` with some fields changed: the trees of files are kept, never written to."""
-    fields = {field: getattr(node, field, None) for field in node._fields}
-    return copy_location(type(node)(**fields | changes), node)
+    return type(node)(**vars(node) | changes)
+
+
+def _unannotated(node: ast.arg | None) -> ast.arg | None:
+    return node and _changed(node, annotation=None)
 
 
 def _where(node: Any) -> dict[str, Any]:
@@ -236,13 +241,11 @@ class _Rewriter:
 
     # -- building ---------------------------------------------------------------------------------
 
-    def method(self, at: Any, name: str) -> ast.Attribute:
+    def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
         """A bound method of the recorder. CPython takes a call's line from where this ends."""
-        where = _where(at)
-        where |= {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
-        return ast.Attribute(
-            ast.Name("__recorder__", ast.Load(), **where), name, ast.Load(), **where
-        )
+        where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
+        recorder = ast.Name("__recorder__", _LOAD, **where)
+        return ast.Attribute(recorder, name, _LOAD, **where)
 
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
         """`__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
@@ -250,14 +253,14 @@ class _Rewriter:
         trees: list[Any] = [
             x if isinstance(x, ast.AST) else ast.Constant(x, **where) for x in arguments
         ]
-        return ast.Call(self.method(at, method), trees, [*keywords], **where)
+        return ast.Call(self.method(method, where), trees, [*keywords], **where)
 
     def here(self, at: Any, method: str, *arguments: Any) -> ast.Call:
         """As `send`, with the function it happens in as the first argument."""
         return self.send(at, method, self.name("__site__", at), *arguments)
 
     def name(self, name: str, at: Any, context: ast.expr_context | None = None) -> ast.Name:
-        return ast.Name(name, context or ast.Load(), **_where(at))
+        return ast.Name(name, context or _LOAD, **_where(at))
 
     def run(self, value: ast.expr) -> ast.Expr:
         return copy_location(ast.Expr(value), value)
@@ -295,10 +298,11 @@ class _Rewriter:
         nothing = ast.Constant(None, **_where(node))
         defaults = [nothing for _ in node.args.defaults]
         kw_defaults = [None for _ in node.args.kw_defaults]
-        arguments = copy.deepcopy(_changed(node.args, defaults=defaults, kw_defaults=kw_defaults))
-        for part in ast.walk(arguments):
-            if isinstance(part, ast.arg):
-                part.annotation = None
+        arguments: Any = _changed(node.args, defaults=defaults, kw_defaults=kw_defaults)
+        for kind in ("posonlyargs", "args", "kwonlyargs"):
+            setattr(arguments, kind, [*map(_unannotated, getattr(arguments, kind))])
+        arguments.vararg = _unannotated(arguments.vararg)
+        arguments.kwarg = _unannotated(arguments.kwarg)
         new: Any = _changed(node, args=arguments, body=self.body(node))
         if isinstance(node, ast.Lambda):
             return copy_location(ast.Return(new), node)
@@ -620,6 +624,10 @@ class _Rewriter:
         body += [self.With(_changed(node, items=inner))] if inner else self.visit(node.body)
         return _changed(node, items=[ast.withitem(manager, target)], body=body)
 
+    def Assert(self, node: ast.Assert) -> Any:
+        message = node.msg and self.send(node.msg, "plain", self.visit(node.msg))
+        return self.parts(node, msg=message)
+
     def Raise(self, node: ast.Raise) -> Any:
         error = node.exc and self.send(node.exc, "raised", self.visit(node.exc))
         return self.parts(node, exc=error)
@@ -628,22 +636,16 @@ class _Rewriter:
         last = [part for statement in node.finalbody for part in ast.walk(statement)]
         if any(isinstance(part, ast.Return | ast.Break | ast.Continue) for part in last):
             return self.unobserved(node, "a finally clause with return, break or continue")
+        if any(handler.name and self.kind(handler.name) for handler in node.handlers):
+            return self.unobserved(node, "a handler that binds a variable from outside")
         return self.parts(node)
 
     TryStar = Try
 
     def ExceptHandler(self, node: ast.ExceptHandler) -> Any:
-        first, name, body = node.body[0], node.name, self.visit(node.body)
-        if name and self.kind(name):  # bound by hand, and deleted however the body ends
-            outer = self.name(name, node, ast.Store())
-            name = self.temporary()
-            self.temporaries.clear()  # CPython deletes it
-            nothing = ast.Constant(None, **_where(node))
-            last = [*self.assign(self.stored(outer, nothing), node), *self.deleted(outer)]
-            within = copy_location(ast.Try(body, [], [], last), node)
-            body = [*self.assign(self.stored(outer, self.name(name, node)), node), within]
+        first = node.body[0]
         caught = self.run(self.here(first, "caught", self.send(first, "exception")))
-        return self.parts(node, name=name, body=[caught, *body])
+        return self.parts(node, body=[caught, *self.visit(node.body)])
 
     def Import(self, node: Any) -> list[ast.stmt]:
         """An import is CPython's; what it bound is told, and stored anew where that is outside."""
@@ -679,7 +681,7 @@ class _Rewriter:
         if kind := self.kind(node.name):
             stored = f"store_{kind}", self.name("__site__", node), self.mangle(node.name)
             decorators.insert(0, self.send(node, "rest", *stored))
-        return [*decorators, self.method(node, "made")]
+        return [*decorators, self.method("made", _where(node))]
 
     def ClassDef(self, node: ast.ClassDef) -> Any:
         """A class statement stays one; its body reads the names that it binds by itself."""

@@ -86,6 +86,8 @@ def told(value: Any) -> str:
     if type(value) in (bool, int, float, complex, NoneType) or is_a(value, np.generic):
         return repr(value)
     kind = type(value)
+    if is_a(value, np.dtype) or (kind in (tuple, Size) and is_atom(value)):
+        return str(value)
     if kind is FunctionType:
         return f"the function {value.__qualname__}"
     if is_a(value, type):

@@ -14,7 +14,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -49,11 +49,11 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     name, filename, flags = code.co_qualname, code.co_filename, code.co_flags & FUTURES
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
-        for text in (*_own_lines(code, lines), "".join(lines)):
+        for text in chain(_own_lines(code, lines), [None]):
             differs = f"differs from what {filename!r} compiles to"
             reason = differs if lines else "has no source lines"
             try:
-                tree, codes = _parsed(filename, text, flags)
+                tree, codes = _parsed(filename, "".join(lines) if text is None else text, flags)
             except (SyntaxError, ValueError, RecursionError) as error:
                 reason = f"is in {filename!r}, which does not compile: {error}"
                 continue
@@ -100,7 +100,8 @@ def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
         return
     parts = [code, *_codes(code)]
     indent = len(lines[first]) - len(lines[first].lstrip())
-    known = _imported("".join(lines)).intersection(n for part in parts for n in part.co_names)
+    named = [name for part in parts for name in part.co_names]
+    known = _imported(code.co_filename, lines).intersection(named)
     above = f"import {', '.join(sorted(known))}\n" if known else ""
     classes = [a for a, b in pairwise(inner) if "<locals>" not in (a, b)]
     if classes:
@@ -114,20 +115,27 @@ def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
     above += "".join(f"{' ' * i}{line}\n" for i, line in enumerate(outer))
     above = "\n" * (first - above.count("\n")) + above
     numbers = [number for part in parts for *_, number in part.co_lines()]
-    ends = [
+    ends = (
         i
         for i in range(max(number or 0 for number in numbers), len(lines))
         if (rest := lines[i].lstrip()) and rest[0] != "#" and len(lines[i]) - len(rest) <= indent
-    ]
-    for end in (*ends[:3], len(lines)):
+    )
+    for end in chain(islice(ends, 3), [len(lines)]):
         yield above + "".join(lines[first:end])
 
 
-@functools.lru_cache(maxsize=256)
-def _imported(text: str) -> frozenset[str]:
+_imports: dict[str, tuple[list[str], frozenset[str]]] = {}
+
+
+def _imported(filename: str, lines: list[str]) -> frozenset[str]:
     """The names that a file imports at its margin: calls of what they hold are compiled apart."""
-    parts = [part.split() for names in IMPORTS.findall(text) for part in names.split(",")]
-    return frozenset(part[-1].partition(".")[0].strip("()") for part in parts if part)
+    found = _imports.get(filename)
+    if found is None or found[0] is not lines:
+        text = "".join(lines)
+        parts = [part.split() for names in IMPORTS.findall(text) for part in names.split(",")]
+        names = {part[-1].partition(".")[0].strip("()") for part in parts if part}
+        found = _imports[filename] = lines, frozenset(names)
+    return found[1]
 
 
 @functools.lru_cache(maxsize=256)
@@ -167,6 +175,8 @@ def _functions(around: Node, name: str, line: int) -> list[Node]:
     todo: list[tuple[Any, str | None]] = [(ast.Module([around.tree], []), around.private)]
     for node, private in todo:
         for child in ast.iter_child_nodes(node):
+            if name != "<lambda>" and isinstance(child, ast.expr):
+                continue
             statement = isinstance(child, ast.stmt)
             inner = node.name if statement and isinstance(node, ast.ClassDef) else private
             start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)

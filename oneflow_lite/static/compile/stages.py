@@ -13,16 +13,7 @@ from oneflow_lite.tensor import Tensor
 
 
 class Stage(NamedTuple):
-    """The outputs of one node, by their positions among the results.
-
-    Attributes
-    ----------
-    outputs : tuple of int
-        None of them was made from another one.
-    before : tuple of int
-        The results that they were made from; the node of an earlier stage, or a view of what is
-        there then, has them.
-    """
+    """The outputs of one node, none made from another, and the results that they were made from."""
 
     outputs: tuple[int, ...]
     before: tuple[int, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -95,25 +95,23 @@ def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
 class OutsideTensors:
     """The tensors that a compiled function can reach besides its arguments, guarded together.
 
-    Parameters
-    ----------
-    states : sequence of TensorState
-        Before the call that was recorded.
-    used_grads : sequence of Tensor
-        Those whose gradient the Program reads or writes.
-    grads_matter : bool
-        Whether the call looked at any `.grad`, to see whether it is there.
+    Of those in `used_grads` the Program reads or writes the gradient; `grads_matter` says that the
+    call looked whether any is there, which `of_optimizers`, their state and options, do not have.
     """
 
     def __init__(
-        self, states: Sequence[TensorState], used_grads: Sequence[Tensor], grads_matter: bool
+        self,
+        states: Sequence[TensorState],
+        used_grads: Sequence[Tensor],
+        grads_matter: bool,
+        of_optimizers: Collection[Tensor] = (),
     ) -> None:
         self._states, self._grads_matter = states, grads_matter
+        self._without_grad = set(map(id, of_optimizers))
         owners = {id(tensor) for tensor in used_grads}
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
         used = [(i, states[i].grad) for i in self._used_grads]
         self._grad_shapes = {i: _description(g._data) for i, g in used if g is not None}
-        self._states = states
         self.tensors = [state.tensor for state in states]
         self._shapes = [_description(state.data) for state in states]
         writer = FunctionWriter({"hooks_of": hooks_of})
@@ -145,7 +143,7 @@ class OutsideTensors:
             yield f"hooks_of(t{i}) == h{i}"
         if i in self._used_grads:
             yield f"{grad} is g{i} and g{i}._data is b{i}"
-        elif self._grads_matter and (edge is not None or state.grad is not None):
+        elif self._grads_matter and id(state.tensor) not in self._without_grad:
             yield f"{grad} is {'' if state.grad is None else 'not '}None"
 
     def renew(self) -> None:

@@ -224,3 +224,34 @@ def view_that_keeps_its_gradient(compiled):
         y = f(tensor(0.5, float(i)))
         y.sum().backward()
         yield y, w
+
+
+def gradient_dropped_of_what_requires_none(compiled):
+    w = tensor(1.0, 2.0)
+
+    def f(x):
+        w.grad = None
+        return x * w
+
+    f = compiled(f)
+    for i in range(5):
+        if i in (1, 4):
+            w.grad = tensor(1.0, float(i))
+        yield f(tensor(0.5, float(i))), w.grad
+
+
+def gradient_of_a_frozen_parameter(compiled):
+    w, frozen = leaf(1.0, 2.0), tensor(3.0, 4.0)
+    optimizer = flow.optim.SGD([w, frozen], lr=0.5)
+
+    def f(x):
+        optimizer.zero_grad()
+        (w * x * frozen).sum().backward()
+        optimizer.step()
+        return frozen * x
+
+    f = compiled(f)
+    for i in range(6):
+        if i in (3, 5):
+            frozen.grad = tensor(1.0, float(i))
+        yield f(tensor(0.5, float(i))), w, frozen, frozen.grad

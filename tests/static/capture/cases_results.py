@@ -247,3 +247,16 @@ def kept_gradient_written(compiled):
         yield loss, attempt(loss.backward), w, v
         if i % 2:
             w.grad = None
+
+
+def a_number_that_is_added_up(compiled):
+    def f(x):
+        total = 0.0
+        total += x.sum().item()
+        mean = x.sum().item()
+        mean /= len(x)
+        return total, mean
+
+    f = compiled(f)
+    for i in range(4):
+        yield f(tensor(1.0, float(i)))

@@ -39,11 +39,13 @@ def test_what_is_read_of_an_object_is_read_once() -> None:
     match.require(f"'bias' in {name}._parameters and len({name}._parameters) == 2", "parameters")
     match.require(f"{name}._parameters['bias'] is {match.constant(holder.bias)}", "bias")
     match.require(f"'{name}._parameters' not in {name}._parameters", "a string")
-    assert match.written()((), {}) == ()
-    assert match._lines[0] == f"p0 = {name}._parameters"
-    assert sum(line.count(f"{name}._parameters") for line in match._lines[1:]) == 1  # the string
+    match.settle()
+    assert match.match((), {}) == ()
+    lines = match._writer.lines
+    assert lines[0] == f"  p0 = {name}._parameters"
+    assert sum(line.count(f"{name}._parameters") for line in lines[1:]) == 1  # the string
     holder.bias = None
-    assert match.why(match.written()((), {})) == "bias"
+    assert match.match((), {}) is None and match.why((), {}) == "what differs: bias"
 
 
 @pytest.mark.parametrize("count", [2, 6])

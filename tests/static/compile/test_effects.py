@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import oneflow_lite as flow
-from tests.static.capture import cases_made, cases_switched
+from tests.static.capture import cases_made, cases_results, cases_switched
+from tests.static.capture.models import must_be_negative
 from tests.static.capture.worlds import check
 
 
@@ -35,6 +36,7 @@ class Counting:
         (cases_made.objects_that_become_one, 2),
         (cases_made.an_argument_that_is_outside_too, 2),
         (cases_made.pairs_and_numbers, 3),
+        (cases_results.a_number_that_is_added_up, 3),
         (cases_switched.array_set_of_what_is_outside, 4),
         (cases_switched.array_set_of_an_argument, 4),
         (cases_switched.array_set_and_returned, 3),
@@ -50,3 +52,33 @@ def test_such_calls_are_replayed(case, hits):
     compiled = Counting()
     check(case, compiled)
     assert compiled.hits >= hits
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_among_the_arguments_leave_a_refused_call_as_they_came():
+    kept, scope = {}, {}
+    exec("def note(kept, value):\n    kept['by exec'] = value", scope)
+    note, cell = scope["note"], 0
+
+    def put(value):
+        nonlocal cell
+        cell = value
+
+    def f(x, n):
+        try:
+            must_be_negative(n)
+        except AssertionError as error:
+            kept["in an error"] = error
+        bool(x.sum() > 0)
+        put(n)
+        note(kept, n)
+
+        class Holder:
+            number = n
+
+        kept["in a class"] = vars(Holder)["number"]
+        return x * n
+
+    flow.compile(f)(flow.ones(2), 2)
+    found = [cell, *kept.pop("in an error").args, *kept.values()]
+    assert found == [2] * 4 and {type(number) for number in found} == {int}
