@@ -37,11 +37,14 @@ class Loop:
         What was compiled.
     bytes_saved : int
         Of the results that are not stored.
+    outputs : tuple of str
+        The variables that it makes.
     """
 
     ops: tuple[str, ...]
     source: str
     bytes_saved: int
+    outputs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         named = ", ".join(self.ops[:4]) + (", ..." if len(self.ops) > 4 else "")
