@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,7 @@ def copy_bandwidth() -> float:
     count = threads()
     source, target = np.ones(_BYTES, np.uint8), np.zeros(_BYTES, np.uint8)
     bounds = [_BYTES * i // count for i in range(count + 1)]
-    pieces = [slice(*pair) for pair in zip(bounds, bounds[1:], strict=False)]
+    pieces = [slice(*pair) for pair in itertools.pairwise(bounds)]
 
     def copy(piece: slice) -> None:
         np.copyto(target[piece], source[piece])

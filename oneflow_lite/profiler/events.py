@@ -6,10 +6,11 @@ import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from weakref import ReferenceType
 
 import attrs
 
-from oneflow_lite.errors import arg_error
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.profiler.copy_bandwidth import copy_bandwidth
 from oneflow_lite.profiler.recorder import Lines, What
 
@@ -26,8 +27,32 @@ class Interval:
         return self.end - self.start
 
 
+class _OnDevice:
+    """The times on the CUDA device under their other names: what is timed there holds nothing."""
+
+    device_time_total: float
+    count: int
+
+    @property
+    def device_time(self) -> float:
+        """Microseconds of one call on the CUDA device."""
+        return self.device_time_total / self.count
+
+    @property
+    def cuda_time(self) -> float:
+        """The `device_time`."""
+        return self.device_time
+
+    @property
+    def cuda_time_total(self) -> float:
+        """The `device_time_total`."""
+        return self.device_time_total
+
+    self_device_time_total = self_cuda_time_total = cuda_time_total
+
+
 @attrs.define(eq=False)
-class FunctionEvent:
+class FunctionEvent(_OnDevice):
     """One call of an op, one turn of a node, one replay, or one range of a user's.
 
     Attributes
@@ -88,17 +113,11 @@ class FunctionEvent:
         """Microseconds, without what ran inside."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
-    @property
-    def self_device_time_total(self) -> float:
-        """Microseconds on the CUDA device; only ops are timed there."""
-        return self.device_time_total
-
-    device_time = cuda_time = cuda_time_total = device_time_total  # type: ignore[assignment]
     count = 1
 
 
 @attrs.define(eq=False)
-class FunctionEventAvg:
+class FunctionEventAvg(_OnDevice):
     """All events of one name.
 
     Attributes
@@ -155,28 +174,6 @@ class FunctionEventAvg:
         return self.cpu_time_total / self.count
 
     @property
-    def device_time(self) -> float:
-        """Microseconds of one call on the CUDA device."""
-        return self.device_time_total / self.count
-
-    @property
-    def cuda_time_total(self) -> float:
-        """The `device_time_total`."""
-        return self.device_time_total
-
-    @property
-    def cuda_time(self) -> float:
-        """The `device_time`."""
-        return self.device_time
-
-    @property
-    def self_device_time_total(self) -> float:
-        """The `device_time_total`: what is timed there holds nothing else."""
-        return self.device_time_total
-
-    self_cuda_time_total = self_device_time_total
-
-    @property
     def self_cpu_memory_usage(self) -> int:
         """The `cpu_memory_usage`."""
         return self.cpu_memory_usage
@@ -217,6 +214,10 @@ def _bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def _rate(bytes_a_second: float) -> str:
+    return f"{bytes_a_second / 1e9:.2f} GB/s"
+
+
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.2f}%" if whole else "-"
 
@@ -251,11 +252,15 @@ class EventList(list[Any]):
     ----------
     peak_memory : int
         The most bytes that were alive at once of what was made in the profile.
+    wall_time : float
+        Microseconds from the first event to the last, in a profile of one thread; else 0.
     """
 
-    def __init__(self, events: Iterable[Any] = (), peak_memory: int = 0) -> None:
+    def __init__(
+        self, events: Iterable[Any] = (), peak_memory: int = 0, wall_time: float = 0.0
+    ) -> None:
         super().__init__(events)
-        self.peak_memory = peak_memory
+        self.peak_memory, self.wall_time = peak_memory, wall_time
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -286,7 +291,7 @@ class EventList(list[Any]):
                 key += (event.location,)
             average = found.setdefault(key, FunctionEventAvg(event.name))
             average.add(event, _is_inside(event))
-        return EventList(found.values(), self.peak_memory)
+        return EventList(found.values(), self.peak_memory, self.wall_time)
 
     def table(
         self,
@@ -330,6 +335,7 @@ class EventList(list[Any]):
                 expected=" or ".join(map(repr, _SORTS)),
                 got=repr(sort_by),
                 hint="leave it out for the order of the first calls",
+                kind=ArgumentError,
             )
         rows = list(self)
         if top_level_events_only:
@@ -356,8 +362,8 @@ class EventList(list[Any]):
             return "Bytes moved: none were counted"
         rate, copy = moved / seconds, copy_bandwidth()
         return (
-            f"Bytes moved by ops: {_bytes(moved)} in {_time(1e6 * seconds)}, {rate / 1e9:.2f} GB/s: "
-            f"{_share(rate, copy)} of this machine's copy bandwidth ({copy / 1e9:.2f} GB/s)"
+            f"Bytes moved by ops: {_bytes(moved)} in {_time(1e6 * seconds)}, {_rate(rate)}; "
+            f"{_share(rate, copy)} of this machine's copy bandwidth, {_rate(copy)}"
         )
 
     def __str__(self) -> str:
@@ -433,6 +439,9 @@ def _table(
     ]
     rule = "  ".join("-" * size for size in sizes)
     footer = [f"Self CPU time total: {time(total)}"]
+    if whole.wall_time > total:
+        between = whole.wall_time - total
+        footer.append(f"Between events (Python, dispatch): {time(between)}")
     if on_device:
         footer.append(f"Self CUDA time total: {time(on_device)}")
     footer.append(whole.roofline())
@@ -465,25 +474,39 @@ def read_log(log: Sequence[Any], start: float) -> Recorded:
     """Make events of a log; times are counted from `start`, in seconds."""
     events: list[FunctionEvent] = []
     levels: list[tuple[float, int]] = []
-    alive: dict[int, tuple[int, int]] = {}  # memory: how often it was noted, its bytes
-    known: dict[int, int] = {}  # by the reference that tells of its end
+    alive: dict[int, int] = {}  # bytes, by the reference that tells of their end
     latest: dict[What, FunctionEvent] = {}
-    waiting: dict[What, tuple[int, int]] = {}  # what was made in a replay that goes on
+    waiting: dict[What, tuple[int, int]] = {}  # made before the first event of that is written
     level, now, position = 0, 0.0, 0
 
     def add(entry: Sequence[Any]) -> None:
         nonlocal now
-        event = _event(entry, len(events), start)
+        event = latest[entry[0]] = _event(entry, len(events), start)
         made, peak = waiting.pop(entry[0], (0, 0))
         event.allocated, event.peak_memory = made, max(level, peak)
         now = event.time_range.end
-        latest[entry[0]] = event
         events.append(event)
+
+    def made(reference: Any, what: What, size: int) -> None:
+        nonlocal level
+        alive[id(reference)] = size
+        level += size
+        levels.append((now, level))
+        event = latest.get(what)
+        if event is None:
+            before, peak = waiting.get(what, (0, 0))
+            waiting[what] = before + size, max(peak, level)
+        else:
+            event.allocated += size
+            event.peak_memory = max(event.peak_memory, level)
 
     while position < len(log):
         entry = log[position]
         if type(entry) is What:
             add(log[position : position + 7])
+            details = log[position + 6]
+            if type(details) is ReferenceType:
+                made(details, entry, log[position + 5])
             position += 7
         elif type(entry) is Lines:
             thread, times = log[position + 1 : position + 3]
@@ -491,46 +514,26 @@ def read_log(log: Sequence[Any], start: float) -> Recorded:
             for what, begin, end, read, written in lines:
                 add((what, begin, end, thread, read, written, None))
             position += 3
-        elif id(entry) in known:  # gone
-            place = known.pop(id(entry))
-            count, size = alive.pop(place)
-            if count > 1:
-                alive[place] = count - 1, size
-            else:
-                level -= size
-                levels.append((now, level))
+        elif position + 2 < len(log) and type(log[position + 2]) is int:
+            made(entry, *log[position + 1 : position + 3])
+            position += 3
+        else:  # gone, perhaps of before the profile
+            level -= alive.pop(id(entry), 0)
+            levels.append((now, level))
             position += 1
-        else:
-            if position + 4 > len(log) or type(log[position + 1]) is not What:
-                position += 1  # of memory from before the profile
-                continue
-            what, place, size = log[position + 1 : position + 4]
-            known[id(entry)] = place
-            count = alive.get(place, (0, 0))[0]
-            alive[place] = count + 1, size
-            if not count:
-                level += size
-                levels.append((now, level))
-                if (event := latest.get(what)) is not None:
-                    event.allocated += size
-                    event.peak_memory = max(event.peak_memory, level)
-                else:
-                    made, peak = waiting.get(what, (0, 0))
-                    waiting[what] = made + size, max(peak, level)
-            position += 4
-    events = list(_nested(events))
-    return Recorded(events, levels)
+    return Recorded(list(_nested(events)), levels)
 
 
 def _event(entry: Any, number: int, start: float) -> FunctionEvent:
     what: What = entry[0]
     begin, end = (1e6 * (at - start) for at in entry[1:3])
+    moved = entry[4:6] if type(entry[4]) is int else what.moved(*entry[4:6])
     event = FunctionEvent(
         what.name, what.kind, what.location, what.parts, number, entry[3],
-        Interval(begin, end), entry[4], entry[5],
+        Interval(begin, end), *moved,
     )  # fmt: skip
     details = entry[6]
-    if details:
+    if type(details) is dict:
         event.input_shapes = details.get("shapes", ())
         event.location = event.location or details.get("location", "")
         event.note = details.get("note", "")

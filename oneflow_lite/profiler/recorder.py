@@ -8,11 +8,10 @@ replay. Each reads the clock twice and appends one tuple; at the end all is put 
 from __future__ import annotations
 
 import threading
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from threading import get_ident
 from typing import Any
+from weakref import getweakrefcount, ref
 
 import attrs
 from numpy import ndarray
@@ -23,7 +22,12 @@ from oneflow_lite.locks import make_lock
 _MODULES = ("profiler.eager", "static.compile.profiled")
 
 
-@attrs.frozen(eq=False)
+# Ops that write inputs without having read them, and those that need an input's shape alone.
+FILLS = frozenset("copy_ fill_".split())
+SHAPE_ONLY = frozenset("zeros_like ones_like dropout_mask empty_like full_like rand_like".split())
+
+
+@attrs.define(eq=False)
 class What:
     """Of which thing an event is.
 
@@ -38,12 +42,27 @@ class What:
         The user's line, where it is known; else empty.
     parts : tuple of str
         The ops that a group has in it.
+    written : tuple of int
+        Which inputs an op writes.
     """
 
     name: str
     kind: str
     location: str = ""
     parts: tuple[str, ...] = ()
+    written: tuple[int, ...] = ()
+
+    def moved(self, given: Pairs, taken: Pairs) -> tuple[int, int]:
+        """Return the bytes read and written of ids and bytes of inputs and results."""
+        targets = {given[i] for i in self.written if i < len(given)}
+        read = set() if self.name in SHAPE_ONLY else set(given)
+        if self.name in FILLS:
+            read -= targets
+        written = targets | (set(taken) - set(given))
+        return sum(size for _, size in read), sum(size for _, size in written)
+
+
+Pairs = Sequence[tuple[int, int]]
 
 
 @attrs.frozen(eq=False)
@@ -75,9 +94,11 @@ class Recorder:
     The log is flat, for a million tuples would keep the garbage collector busy. In it stand, in the
     order in which things happened:
 
-    - a `What`, its start and end, the thread, bytes read and written, and details or None;
+    - a `What`, its start and end, the thread, bytes read and written (or, to be made of them, ids
+      and bytes of inputs and of results), and details, or a weak reference to what was written and
+      is new, or None;
     - a `Lines`, the thread, and a tuple of times: where the first line began, and each ended;
-    - a weak reference to new memory, the `What` that made it, its id and its bytes;
+    - a weak reference to new memory, the `What` that made it, and its bytes;
     - that reference once more, when the memory is gone.
 
     Attributes
@@ -93,9 +114,10 @@ class Recorder:
         """Take note of the memory of a new array, until it is gone."""
         while type(array) is ndarray and type(array.base) is ndarray:
             array = array.base
-        if type(array) is ndarray and array.base is None:  # else it is somebody else's
+        # Else it is somebody else's memory, or noted already: nobody but us refers to it so.
+        if type(array) is ndarray and array.base is None and not getweakrefcount(array):
             log = self.log
-            log.extend((weakref.ref(array, log.append), what, id(array), array.nbytes))
+            log.extend((ref(array, log.append), what, array.nbytes))
 
     def details(self, arrays: Any, events: Any = None) -> dict[str, Any] | None:
         """Return what the options ask for of a call, and the CUDA events around it."""
@@ -109,11 +131,6 @@ class Recorder:
 
 def _user_location() -> Any:
     return import_module("oneflow_lite.static.ir.location").user_location()
-
-
-def nbytes(arrays: Any) -> int:
-    """Return the bytes of arrays, each counted once; numbers and None have none."""
-    return sum({id(a): getattr(a, "nbytes", 0) for a in arrays}.values())
 
 
 Put = Callable[[Recorder], Iterator[None]]  # a generator: before its yield it puts, after it undoes

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import get_ident
 from typing import Any, TypeVar
 
 from oneflow_lite.device import make_cuda_module
@@ -86,6 +87,7 @@ def schedule(
                 expected=f"an int of at least {least}",
                 got=repr(value),
                 hint="count steps",
+                kind=ArgumentError,
             )
 
     def action(step: int) -> ProfilerAction:
@@ -186,7 +188,7 @@ class profile:
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[..., Any] | None = None,
         record_shapes: bool = False,
-        profile_memory: bool = True,
+        profile_memory: bool = False,
         with_stack: bool = False,
         with_flops: bool = False,
         with_modules: bool = False,
@@ -277,7 +279,7 @@ class profile:
         if self._stepped or self.step_num:
             what = What(f"ProfilerStep#{self.step_num}", "range")
             end = time.perf_counter()
-            self._log.extend((what, self._step_began, end, recorder.get_ident(), 0, 0, None))
+            self._log.extend((what, self._step_began, end, get_ident(), 0, 0, None))
 
     def _save(self) -> None:
         """Stop recording, and hand the events out."""
@@ -306,7 +308,11 @@ class profile:
 
     def events(self) -> EventList:
         """Return all events, by thread and in order."""
-        return EventList(self._recorded().events, self.peak_memory)
+        found = self._recorded().events
+        times = [event.time_range for event in found]
+        wall = max((t.end for t in times), default=0.0) - min((t.start for t in times), default=0.0)
+        is_one = len({event.thread for event in found}) == 1
+        return EventList(found, self.peak_memory, wall if is_one else 0.0)
 
     def key_averages(
         self,
@@ -372,6 +378,7 @@ class profile:
                 expected=" or ".join(map(repr, names)),
                 got=repr(metric),
                 hint="leave it out",
+                kind=ArgumentError,
             )
         total: dict[str, float] = {}
         for event in self.events():
@@ -439,7 +446,7 @@ class record_function:
         if log is not None:
             details = None if self.args is None else {"note": self.args}
             end = time.perf_counter()
-            log.extend((self._what, start, end, recorder.get_ident(), 0, 0, details))
+            log.extend((self._what, start, end, get_ident(), 0, 0, details))
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)

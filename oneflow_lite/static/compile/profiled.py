@@ -14,7 +14,7 @@ from time import perf_counter as clock
 from typing import Any
 
 from oneflow_lite.function_writer import compiled
-from oneflow_lite.profiler.recorder import Lines, Put, Recorder, What, replaced
+from oneflow_lite.profiler.recorder import FILLS, Lines, Put, Recorder, What, replaced
 from oneflow_lite.static.compile.function import CompiledFunction
 from oneflow_lite.static.ir.location import GENERATED
 from oneflow_lite.static.ir.program import Block, OpDesc
@@ -40,8 +40,11 @@ def bytes_of(op: OpDesc, block: Block) -> tuple[int, int]:
     """Return the bytes that an op reads and writes; those of a view are nobody's."""
     if op.viewed is not None:
         return 0, 0
-    reads = sum(block.var(name).nbytes for name in op.reads if needs_buffer(op, name))
-    return reads, sum(block.var(name).nbytes for name in (*op.written, *op.new_outputs))
+    unread = op.written if op.type in FILLS else ()
+    read = [name for name in op.reads if name not in unread and needs_buffer(op, name)]
+    written = (*op.written, *op.new_outputs)
+    reads, writes = (sum(block.var(name).nbytes for name in names) for names in (read, written))
+    return reads, writes
 
 
 def _twin(desk: _Desk, recorder: Recorder) -> Any:
