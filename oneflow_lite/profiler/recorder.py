@@ -20,6 +20,7 @@ from oneflow_lite.locks import make_lock
 
 # Modules whose `instruments` put stand-ins in place; those above this package load it, not it them.
 _MODULES = ("profiler.eager", "static.compile.profiled")
+_LOCATION = "static.ir.location"
 
 
 # Ops that write inputs without having read them, and those that need an input's shape alone.
@@ -130,7 +131,7 @@ class Recorder:
 
 
 def _user_location() -> Any:
-    return import_module("oneflow_lite.static.ir.location").user_location()
+    return import_module(f"oneflow_lite.{_LOCATION}").user_location()
 
 
 Put = Callable[[Recorder], Iterator[None]]  # a generator: before its yield it puts, after it undoes
