@@ -64,6 +64,8 @@ def versions() -> dict[str, str]:
         ("PyTorch", "torch"),
         ("HIPS/autograd", "autograd"),
         ("Paddle", "paddlepaddle"),
+        ("JAX", "jax"),
+        ("Numba", "numba"),
     ):
         try:
             found[name] = metadata.version(package)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -22,10 +23,13 @@ COMPILED_SIDES = {
     COMPILED: "flow.compile",
     "torch.compile": "torch.compile",
     "paddle": "Paddle static",
+    "jax": "jax.jit",
     "prealloc": "NumPy, preallocated",
 }
+# Sides of the table on machine code alone: see `jit.py`.
+FORWARD = "forward"
 SIDES = {**EAGER_SIDES, **COMPILED_SIDES}
-PACKAGES = {COMPILED: OURS, "torch.compile": "torch", "prealloc": "numpy"}  # others: their own name
+PACKAGES = {COMPILED: OURS, FORWARD: OURS, "torch.compile": "torch", "prealloc": "numpy"}  # others: their own name
 TOLERANCE = 1e-3
 NOISE = 0.1  # processor cores taken by other programs, above which figures are not to be trusted
 
@@ -123,6 +127,7 @@ WORKS = {
             1.5,
             compiled={OURS: 1.1},
         ),
+        Work("char", "GPT of 6 layers, d 256, 8 heads, 8 x 64 tokens, training step", 2.0),
         Work("gpt", "GPT of 6 layers, d 192, 6 heads, 8 x 64 tokens, training step", 2.0),
     )
 }
@@ -163,11 +168,18 @@ def build(side: str, name: str) -> Callable[[], list[Any]] | None:
         lib = importlib.import_module(PACKAGES.get(side, side))
         step: Callable[[], list[Any]] = getattr(works, name)(lib)
         return step if side in (OURS, "torch") else lib.compile(step)  # type: ignore[no-any-return]
+    if side == FORWARD:
+        make = getattr(importlib.import_module("tests.benchmarks.tensor_works"), name)
+        if "forward" not in inspect.signature(make).parameters:
+            return None
+        lib = importlib.import_module(OURS)
+        return make(lib, forward=lib.compile)  # type: ignore[no-any-return]
     file = {
         "autograd": "hips_works",
         "numpy": "numpy_works",
         "paddle": "paddle_works",
         "prealloc": "prealloc_works",
+        "jax": "jax_works",
     }[side]
     make = getattr(importlib.import_module(f"tests.benchmarks.{file}"), name, None)
     return None if make is None else make()
