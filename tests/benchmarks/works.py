@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -27,9 +28,11 @@ COMPILED_SIDES = {
     "prealloc": "NumPy, preallocated",
 }
 # Sides of the table on machine code alone: see `jit.py`.
-FORWARD = "forward"
 SIDES = {**EAGER_SIDES, **COMPILED_SIDES}
-PACKAGES = {COMPILED: OURS, FORWARD: OURS, "torch.compile": "torch", "prealloc": "numpy"}  # others: their own name
+FORWARD = "forward"  # compiled alone; a side of `jit.py` only
+NAMES = {**SIDES, FORWARD: "flow.compile of the forward pass"}
+# Of the other sides it is their own name.
+PACKAGES = {COMPILED: OURS, FORWARD: OURS, "torch.compile": "torch", "prealloc": "numpy"}
 TOLERANCE = 1e-3
 NOISE = 0.1  # processor cores taken by other programs, above which figures are not to be trusted
 
@@ -191,6 +194,18 @@ def check_replayed(step: Any) -> None:
         found = step.explain()
         if found.fallbacks or not found.hits:
             raise RuntimeError(f"not replayed: {found}")
+
+
+def settle(step: Callable[[], Any], turns: int = 5) -> None:
+    """Run a step of ours until none of the Programs that it runs waits for machine code."""
+    takeover = importlib.import_module("oneflow_lite.static.runtime.takeover")
+    runners = [each for each in gc.get_objects() if issubclass(type(each), takeover.TakesOver)]
+    while True:
+        before = [runner._left for runner in runners]
+        for _ in range(turns):
+            step()
+        if before == [runner._left for runner in runners]:
+            return
 
 
 def planned_bytes(step: Any) -> int:
