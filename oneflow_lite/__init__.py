@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         mock_torch as mock_torch,
         nn as nn,
         optim as optim,
+        profiler as profiler,
         random as random,
         sparse as sparse,
         special as special,
@@ -188,8 +189,8 @@ if TYPE_CHECKING:
     from oneflow_lite.static.runtime.takeover import use_jit as use_jit
 else:
     _MODULES = """
-        distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim random
-        sparse special static testing utils
+        distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim
+        profiler random sparse special static testing utils
     """.split()
     _MEMBERS = {
         "device": "get_default_device set_default_device",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from sys import modules
 from typing import Any
 
@@ -311,7 +311,7 @@ class GraphTask:
         else:
             self._run_nodes(nodes)
 
-    def _run_nodes(self, nodes: Sequence[FunctionNode]) -> None:
+    def _run_nodes(self, nodes: Iterable[FunctionNode]) -> None:
         """Do what `evaluate` and `receive` do, without their calls: all nodes are on the CPU."""
         not_ready, owned = self.not_ready, self.owned
         exec_info, targets = self.exec_info, self._targets
@@ -393,7 +393,7 @@ class GraphTask:
                 self.explain(error, node)
             raise
 
-    def _run_in_order(self, nodes: Sequence[FunctionNode]) -> None:
+    def _run_in_order(self, nodes: Iterable[FunctionNode]) -> None:
         """Run nodes, watched by anomaly mode."""
         for node in nodes:
             try:

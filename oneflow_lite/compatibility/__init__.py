@@ -58,7 +58,10 @@ NAMES = {
 MODULES = {
     "": "accelerator amp backends jit mps onnx xpu version",
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
-    "autograd": "variable=tensors grad_mode=.autograd.mode anomaly_mode=.autograd.anomaly",
+    "autograd": """
+        anomaly_mode=.autograd.anomaly grad_mode=.autograd.mode profiler=autograd_profiler
+        variable=tensors
+    """,
     "nn": "parallel",
     "nn.modules": """
         container=.nn.containers module=.nn.modules.module
@@ -79,8 +82,6 @@ HINTS = {
     "distributed": "run one process, without DistributedDataParallel",
     "quantization": "there are no quantized dtypes",
     "ao": "there are no quantized dtypes",
-    "profiler": "use cProfile, or push an Interpreter that measures",
-    "autograd.profiler": "use cProfile, or push an Interpreter that measures",
     "nested": "pad the tensors, as nn.utils.rnn.pad_sequence does",
     "sparse_csr_tensor": "use flow.sparse_coo_tensor",
     "symeig": "use flow.linalg.eigh",

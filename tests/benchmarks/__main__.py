@@ -18,6 +18,7 @@ from tests.benchmarks.results import Results, Timing
 from tests.benchmarks.works import (
     COMPILED,
     EAGER_SIDES,
+    NAMES,
     OURS,
     SIDES,
     WORKS,
@@ -43,7 +44,7 @@ class SideFailed(Exception):
     """A side's process ended with an error; the message holds the last it said."""
 
 
-def _run(arguments: Sequence[str], threads: int, folder: Path = ROOT, **settings: str) -> Any:
+def run_python(arguments: Sequence[str], threads: int, folder: Path = ROOT, **settings: str) -> Any:
     """Run Python with ``arguments`` and every side's thread settings; return the JSON it prints.
 
     ``folder`` is the checkout that it runs in, ``settings`` are further environment variables.
@@ -84,10 +85,10 @@ def _worker(
 ) -> Any:
     arguments = ["-m", "tests.benchmarks.worker", what, "--side", side, "--work", work]
     arguments += ["--threads", str(options.threads), "--budget", str(options.budget)]
-    return _run([*arguments, *more], options.threads, folder)
+    return run_python([*arguments, *more], options.threads, folder)
 
 
-def _time_work(
+def time_work(
     work: str,
     sides: Sequence[str],
     options: argparse.Namespace,
@@ -109,9 +110,9 @@ def _time_work(
                 result = None
                 if side in OTHER_COMPILERS:
                     reason = str(error).splitlines()[-1] if str(error) else "no reason given"
-                    left_out.append(f"{SIDES[side]} is left out of {work}: {reason}")
+                    left_out.append(f"{NAMES[side]} is left out of {work}: {reason}")
                 else:
-                    problems.append(f"{work}: {SIDES[side]} failed\n{error}")
+                    problems.append(f"{work}: {NAMES[side]} failed\n{error}")
             if result is None:
                 del rounds[side]
             else:
@@ -127,14 +128,20 @@ def _time_work(
         )
         wrong = difference(got, expected)
         if wrong is not None:
-            problems.append(f"{work}: {SIDES[side]} and {SIDES[judge]} differ: {wrong}")
+            problems.append(f"{work}: {NAMES[side]} and {NAMES[judge]} differ: {wrong}")
             continue
         timings[side] = Timing(
             best=statistics.median(result["best"] for result in results),
             median=statistics.median(result["median"] for result in results),
             others=statistics.mean(result["others"] for result in results),
+            resident=_median([result.get("resident") for result in results]),
         )
     return timings
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return statistics.median(there) if there else None
 
 
 def _count_memory(
@@ -177,7 +184,9 @@ def _time_import(options: argparse.Namespace, problems: list[str]) -> float | No
     with tempfile.TemporaryDirectory() as folder:
         settings = {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
         try:
-            times = [_run(["-c", IMPORT, OURS], options.threads, **settings) for _ in range(8)]
+            times = [
+                run_python(["-c", IMPORT, OURS], options.threads, **settings) for _ in range(8)
+            ]
         except SideFailed as error:
             problems.append(f"import: {SIDES[OURS]} failed\n{error}")
             return None
@@ -271,7 +280,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = options.works
     results = Results(
         timings={
-            work: _time_work(work, sides, options, problems, left_out) for work in options.timed
+            work: time_work(work, sides, options, problems, left_out) for work in options.timed
         },
         memory=_count_memory("demo_step", eager, options, problems) if "memory" in wanted else {},
         anomaly=_time_anomaly(eager, options, problems) if "anomaly" in wanted else {},

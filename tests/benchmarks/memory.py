@@ -135,6 +135,34 @@ class NumpyCounter:
         return self._count.result()
 
 
+def _status(field: str) -> int | None:
+    """Return a field of this process's status in bytes; None where there is no such thing."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+    return int(lines[field].split()[0]) << 10
+
+
+def resident() -> int | None:
+    """Return the bytes of this process that are in memory now."""
+    return _status("VmRSS")
+
+
+def peak_resident(step: Step, iterations: int = 5) -> int | None:
+    """Return the most bytes of this process that are in memory during some iterations.
+
+    None where the system does not count them, or does not forget an older peak.
+    """
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is from now on
+    except OSError:
+        return None
+    for _ in range(iterations):
+        step()
+    return _status("VmHWM")
+
+
 _counters: list[NumpyCounter] = []  # kept to the end of the process, as their arrays may be
 
 

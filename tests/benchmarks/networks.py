@@ -84,10 +84,10 @@ def dcgan(lib: Any) -> tuple[Any, Any]:
     return generator, discriminator
 
 
-def gpt(lib: Any) -> Any:
+def gpt(lib: Any, width: int = 192, heads: int = 6, dropout: float = 0.1) -> Any:
     """Return a small GPT over 65 characters, attention and GELU written out."""
     nn, F = lib.nn, lib.nn.functional
-    width, heads, tokens, dropout = 192, 6, 64, 0.1
+    tokens = 64
 
     class GELU(nn.Module):  # type: ignore[name-defined, misc]
         def forward(self, x: Any) -> Any:

@@ -11,11 +11,16 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per iteration: medians, over the rounds, of each process's best and median."""
+    """Seconds per iteration: medians, over the rounds, of each process's best and median.
+
+    `resident` is the most memory of a process during the iterations, above what it had after the
+    import.
+    """
 
     best: float
     median: float
     others: float = 0.0
+    resident: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ def versions() -> dict[str, str]:
         ("PyTorch", "torch"),
         ("HIPS/autograd", "autograd"),
         ("Paddle", "paddlepaddle"),
+        ("JAX", "jax"),
+        ("Numba", "numba"),
     ):
         try:
             found[name] = metadata.version(package)

@@ -1,7 +1,8 @@
 """The works as a user of PyTorch or oneflow_lite writes them: one script, ``lib`` is either.
 
 Each function prepares its work and returns one iteration of it; calling that returns the tensors by
-which the sides are compared (results and gradients, all computed anyway).
+which the sides are compared (results and gradients, all computed anyway). Those that take `forward`
+hand it the part that comes before `backward()`: it may compile that alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from typing import Any
 from tests.benchmarks import data, networks
 
 Step = Callable[[], list[Any]]
+Forward = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
 
 
 def _leaf(lib: Any, array: Any) -> Any:
@@ -26,25 +32,26 @@ def _load(lib: Any, module: Any, arrays: data.Arrays) -> list[Any]:
     return list(module.parameters())
 
 
-def relu2(lib: Any) -> Step:
+def relu2(lib: Any, forward: Forward = _as_it_is) -> Step:
     arrays = data.relu2()
     x, dy = _leaf(lib, arrays["x"]), lib.from_numpy(arrays["dy"])
+    relu = forward(lambda x: lib.relu(x))
 
     def step() -> list[Any]:
         x.grad = None
-        y = lib.relu(x)
+        y = relu(x)
         y.backward(dy)
         return [y, x.grad]
 
     return step
 
 
-def chain300(lib: Any) -> Step:
+def chain300(lib: Any, forward: Forward = _as_it_is) -> Step:
     arrays = data.chain300()
     x, w, dy = _leaf(lib, arrays["x"]), _leaf(lib, arrays["w"]), lib.from_numpy(arrays["dy"])
 
-    def step() -> list[Any]:
-        x.grad = w.grad = None
+    @forward
+    def chain(x: Any, w: Any) -> Any:
         y = x
         for _ in range(30):
             y = y * w
@@ -57,13 +64,18 @@ def chain300(lib: Any) -> Step:
             y = lib.exp(y)
             y = y * 1.5
             y = y - x
+        return y
+
+    def step() -> list[Any]:
+        x.grad = w.grad = None
+        y = chain(x, w)
         y.backward(dy)
         return [y, x.grad, w.grad]
 
     return step
 
 
-def _mlp(lib: Any, arrays: data.Arrays) -> Step:
+def _mlp(lib: Any, arrays: data.Arrays, forward: Forward) -> Step:
     nn, width = lib.nn, len(arrays["0.bias"])
     model = nn.Sequential(
         nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
@@ -71,10 +83,11 @@ def _mlp(lib: Any, arrays: data.Arrays) -> Step:
     parameters = _load(lib, model, arrays)
     optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.9)
     x, target = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["target"])
+    loss_of = forward(lambda x, target: nn.functional.cross_entropy(model(x), target))
 
     def step() -> list[Any]:
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), target)
+        loss = loss_of(x, target)
         loss.backward()
         optimizer.step()
         return [loss, *[p.grad for p in parameters]]
@@ -82,27 +95,32 @@ def _mlp(lib: Any, arrays: data.Arrays) -> Step:
     return step
 
 
-def mlp(lib: Any) -> Step:
-    return _mlp(lib, data.mlp())
+def mlp(lib: Any, forward: Forward = _as_it_is) -> Step:
+    return _mlp(lib, data.mlp(), forward)
 
 
-def mlp256(lib: Any) -> Step:
-    return _mlp(lib, data.mlp256())
+def mlp256(lib: Any, forward: Forward = _as_it_is) -> Step:
+    return _mlp(lib, data.mlp256(), forward)
 
 
-def lstm50(lib: Any) -> Step:
+def lstm50(lib: Any, forward: Forward = _as_it_is) -> Step:
     F, arrays = lib.nn.functional, data.lstm50()
     w, u, b = (_leaf(lib, arrays[name]) for name in ("w", "u", "b"))
     x, zeros, dy = (lib.from_numpy(arrays[name]) for name in ("x", "zeros", "dy"))
 
-    def step() -> list[Any]:
-        w.grad = u.grad = b.grad = None
+    @forward
+    def unrolled(x: Any, w: Any, u: Any, b: Any) -> Any:
         h = c = zeros
         for t in range(50):
             gates = F.linear(x[t], w, b) + F.linear(h, u)
             i, f, g, o = gates.chunk(4, 1)
             c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
             h = lib.sigmoid(o) * lib.tanh(c)
+        return h, c
+
+    def step() -> list[Any]:
+        w.grad = u.grad = b.grad = None
+        h, c = unrolled(x, w, u, b)
         h.backward(dy)
         return [h, c, w.grad, u.grad, b.grad]
 
@@ -147,7 +165,7 @@ def chain20000(lib: Any) -> Step:
     return step
 
 
-def demo_step(lib: Any) -> Step:
+def demo_step(lib: Any, forward: Forward = _as_it_is) -> Step:
     nn, F, arrays = lib.nn, lib.nn.functional, data.demo_step()
 
     class LeNet(nn.Module):  # type: ignore[name-defined, misc]
@@ -168,10 +186,11 @@ def demo_step(lib: Any) -> Step:
     parameters = _load(lib, model, arrays)
     optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.5)
     x, target = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["target"])
+    loss_of = forward(lambda x, target: F.nll_loss(model(x), target))
 
     def step() -> list[Any]:
         optimizer.zero_grad()
-        loss = F.nll_loss(model(x), target)
+        loss = loss_of(x, target)
         loss.backward()
         optimizer.step()
         return [loss, *[p.grad for p in parameters]]
@@ -179,22 +198,26 @@ def demo_step(lib: Any) -> Step:
     return step
 
 
-def gelu(lib: Any) -> Step:
+def gelu(lib: Any, forward: Forward = _as_it_is) -> Step:
     arrays = data.gelu()
     x, dy = _leaf(lib, arrays["x"]), lib.from_numpy(arrays["dy"])
     scale = math.sqrt(2.0 / math.pi)
 
+    @forward
+    def gelu_of(x: Any) -> Any:
+        inner = scale * (x + 0.044715 * (x * x * x))
+        return 0.5 * x * (1.0 + lib.tanh(inner))
+
     def step() -> list[Any]:
         x.grad = None
-        inner = scale * (x + 0.044715 * (x * x * x))
-        y = 0.5 * x * (1.0 + lib.tanh(inner))
+        y = gelu_of(x)
         y.backward(dy)
         return [y, x.grad]
 
     return step
 
 
-def transformer(lib: Any) -> Step:
+def transformer(lib: Any, forward: Forward = _as_it_is) -> Step:
     nn, F, arrays = lib.nn, lib.nn.functional, data.transformer()
     width, heads = 128, 4
 
@@ -223,12 +246,13 @@ def transformer(lib: Any) -> Step:
     block = Block()
     parameters = _load(lib, block, arrays)
     x, dy = _leaf(lib, arrays["x"]), lib.from_numpy(arrays["dy"])
+    run = forward(lambda x: block(x))
 
     def step() -> list[Any]:
         x.grad = None
         for p in parameters:
             p.grad = None
-        y = block(x)
+        y = run(x)
         y.backward(dy)
         return [y, x.grad, *[p.grad for p in parameters]]
 
@@ -275,7 +299,7 @@ def _drawn(lib: Any, module: Any, seed: int) -> Any:
     return module
 
 
-def resnet18(lib: Any) -> Step:
+def resnet18(lib: Any, forward: Forward = _as_it_is) -> Step:
     F, arrays = lib.nn.functional, data.resnet18()
     model = _drawn(lib, networks.resnet18(lib), 11)
     parameters = list(model.parameters())
@@ -284,10 +308,11 @@ def resnet18(lib: Any) -> Step:
 
     # Digests of the largest would take longer than the steps; they show in the next loss.
     compared = [p for p in parameters if p.numel() < 200_000]
+    loss_of = forward(lambda x, target: F.cross_entropy(model(x), target))
 
     def step() -> list[Any]:
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), target)
+        loss = loss_of(x, target)
         loss.backward()
         optimizer.step()
         return [loss, *[p.grad for p in compared]]
@@ -352,5 +377,24 @@ def gpt(lib: Any) -> Step:
         lib.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         return [*compared]
+
+    return step
+
+
+def char(lib: Any, forward: Forward = _as_it_is) -> Step:
+    F, arrays = lib.nn.functional, data.gpt()
+    model = _drawn(lib, networks.gpt(lib, width=256, heads=8, dropout=0.0), 15)
+    parameters = list(model.parameters())
+    x, target = lib.from_numpy(arrays["x"]), lib.from_numpy(arrays["target"]).view(-1)
+    optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.9)
+    compared = [p for p in parameters if p.numel() < 50_000]
+    loss_of = forward(lambda x, target: F.cross_entropy(model(x).view(-1, 65), target))
+
+    def step() -> list[Any]:
+        optimizer.zero_grad()
+        loss = loss_of(x, target)
+        loss.backward()
+        optimizer.step()
+        return [loss, *[p.grad for p in compared]]
 
     return step

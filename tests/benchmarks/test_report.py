@@ -149,4 +149,4 @@ def test_a_compiler_that_fails_is_left_out(
 def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "LIMIT", 0.2)
     with pytest.raises(runner.SideFailed, match=r"not finished within 0\.2 s"):
-        runner._run(["-c", "import time; time.sleep(60)"], threads=1)
+        runner.run_python(["-c", "import time; time.sleep(60)"], threads=1)

@@ -16,6 +16,7 @@ from typing import Any
 from tests.benchmarks import memory
 from tests.benchmarks.works import (
     COMPILED,
+    FORWARD,
     NOISE,
     OURS,
     PACKAGES,
@@ -23,6 +24,7 @@ from tests.benchmarks.works import (
     check_replayed,
     digests,
     planned_bytes,
+    settle,
 )
 
 # What is measured on oneflow_lite alone, on no work of the list.
@@ -77,16 +79,23 @@ def measure_time(side: str, name: str, budget: float, tries: int = 1) -> dict[st
 
     When other programs disturb, it is timed again, and the least disturbed of ``tries`` counts.
     """
+    importlib.import_module(PACKAGES.get(side, side))
+    baseline = memory.resident()
     step = build(side, name)
     if step is None:
         return None
     digest = digests(step)
+    if side in (COMPILED, FORWARD):
+        settle(step)
     _timings(step, budget / 4)  # warm caches, thread pools and the processor's clock
     found = []
     while len(found) < tries and not (found and found[-1]["others"] <= NOISE):
         found.append(_measure(step, budget))
     check_replayed(step)
-    return {**min(found, key=lambda result: result["others"]), "digests": digest}
+    peak = memory.peak_resident(step)
+    above = None if peak is None or baseline is None else peak - baseline
+    least = min(found, key=lambda result: result["others"])
+    return {**least, "digests": digest, "resident": above}
 
 
 def measure_memory(side: str, name: str) -> dict[str, int] | None:

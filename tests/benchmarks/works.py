@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -22,10 +24,15 @@ COMPILED_SIDES = {
     COMPILED: "flow.compile",
     "torch.compile": "torch.compile",
     "paddle": "Paddle static",
+    "jax": "jax.jit",
     "prealloc": "NumPy, preallocated",
 }
+# Sides of the table on machine code alone: see `jit.py`.
 SIDES = {**EAGER_SIDES, **COMPILED_SIDES}
-PACKAGES = {COMPILED: OURS, "torch.compile": "torch", "prealloc": "numpy"}  # others: their own name
+FORWARD = "forward"  # compiled alone; a side of `jit.py` only
+NAMES = {**SIDES, FORWARD: "flow.compile of the forward pass"}
+# Of the other sides it is their own name.
+PACKAGES = {COMPILED: OURS, FORWARD: OURS, "torch.compile": "torch", "prealloc": "numpy"}
 TOLERANCE = 1e-3
 NOISE = 0.1  # processor cores taken by other programs, above which figures are not to be trusted
 
@@ -123,6 +130,7 @@ WORKS = {
             1.5,
             compiled={OURS: 1.1},
         ),
+        Work("char", "GPT of 6 layers, d 256, 8 heads, 8 x 64 tokens, training step", 2.0),
         Work("gpt", "GPT of 6 layers, d 192, 6 heads, 8 x 64 tokens, training step", 2.0),
     )
 }
@@ -163,11 +171,18 @@ def build(side: str, name: str) -> Callable[[], list[Any]] | None:
         lib = importlib.import_module(PACKAGES.get(side, side))
         step: Callable[[], list[Any]] = getattr(works, name)(lib)
         return step if side in (OURS, "torch") else lib.compile(step)  # type: ignore[no-any-return]
+    if side == FORWARD:
+        make = getattr(importlib.import_module("tests.benchmarks.tensor_works"), name)
+        if "forward" not in inspect.signature(make).parameters:
+            return None
+        lib = importlib.import_module(OURS)
+        return make(lib, forward=lib.compile)  # type: ignore[no-any-return]
     file = {
         "autograd": "hips_works",
         "numpy": "numpy_works",
         "paddle": "paddle_works",
         "prealloc": "prealloc_works",
+        "jax": "jax_works",
     }[side]
     make = getattr(importlib.import_module(f"tests.benchmarks.{file}"), name, None)
     return None if make is None else make()
@@ -179,6 +194,18 @@ def check_replayed(step: Any) -> None:
         found = step.explain()
         if found.fallbacks or not found.hits:
             raise RuntimeError(f"not replayed: {found}")
+
+
+def settle(step: Callable[[], Any], turns: int = 5) -> None:
+    """Run a step of ours until none of the Programs that it runs waits for machine code."""
+    takeover = importlib.import_module("oneflow_lite.static.runtime.takeover")
+    runners = [each for each in gc.get_objects() if issubclass(type(each), takeover.TakesOver)]
+    while True:
+        before = [runner._left for runner in runners]
+        for _ in range(turns):
+            step()
+        if before == [runner._left for runner in runners]:
+            return
 
 
 def planned_bytes(step: Any) -> int:

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import threading
+import time
 import types
 from collections.abc import Iterator
 from typing import Any, Self
@@ -102,6 +103,8 @@ class Event:
     ) -> None:
         self.recorded_on: Stream | None = None
         self.clock: races.Clock = {}
+        self.timing = not disable_timing
+        self.time = 0.0
 
     @property
     def done(self) -> bool:
@@ -110,12 +113,20 @@ class Event:
     def record(self, stream: "Stream | None" = None) -> None:
         self.recorded_on = stream or get_current_stream()
         self.recorded_on._check_device()
+        self.time = time.perf_counter()
         log.append(Call("Event.record", (self, self.recorded_on)))
         if races.watch is not None:
             self.clock = races.watch.recorded(self.recorded_on._key())
 
     def synchronize(self) -> None:
         log.append(Call("Event.synchronize", (self,)))
+
+
+def get_elapsed_time(start: Event, end: Event) -> float:
+    """Return the milliseconds between two events that were recorded."""
+    if not (start.timing and end.timing and start.recorded_on and end.recorded_on):
+        raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
+    return 1e3 * (end.time - start.time)
 
 
 class Stream:
@@ -295,6 +306,7 @@ def make_module() -> types.ModuleType:
         get_allocator=get_allocator,
         get_current_stream=get_current_stream,
         get_device_id=get_device_id,
+        get_elapsed_time=get_elapsed_time,
         is_available=is_available,
         runtime=runtime,
         using_allocator=using_allocator,

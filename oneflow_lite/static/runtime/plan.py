@@ -37,6 +37,8 @@ class Loop:
         What was compiled.
     bytes_saved : int
         Of the results that are not stored.
+    outputs : tuple of str
+        The variables that it makes.
     kind : {"loop", "call"}
         A call is more than one loop.
     """
@@ -44,6 +46,7 @@ class Loop:
     ops: tuple[str, ...]
     source: str
     bytes_saved: int
+    outputs: tuple[str, ...] = ()
     kind: str = "loop"
 
     def __str__(self) -> str:

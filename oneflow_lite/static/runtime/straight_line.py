@@ -35,7 +35,7 @@ class _Desk:
     On a CUDA device those of one stream: another may come to them while work is still under way.
     """
 
-    __slots__ = ("arena", "buffers", "function", "lines", "plan", "used_on")
+    __slots__ = ("arena", "buffers", "function", "lines", "plan", "source", "used_on")
 
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan = plan
@@ -43,6 +43,7 @@ class _Desk:
         self.function: Any = None
         self.used_on: Any = None
         self.lines: list[OpDesc] = []  # the op of each
+        self.source = ""
         if plan.memory_plan.places:
             xp = array_module(plan.place)
             raw = xp.empty(plan.memory_plan.arena_bytes + ALIGNMENT, np.uint8)
@@ -186,7 +187,7 @@ class StraightLine(Runner):
         writer.names.update(lines=desk.lines, results=results)
         parameters = ", ".join(["found", *[writer.local(n) for n in plan.feeds]])
         desk.function = writer.function(f"run({parameters})", GENERATED)
-        self.source = writer.source
+        self.source = desk.source = writer.source
 
 
 def _lines(

@@ -270,7 +270,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         inner = [op.outputs[0] for op in group.ops if op.outputs[0] not in group.outputs]
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
         types = tuple([op.type for op in group.ops])
-        plan.loops.append(Loop(types, source, not_stored))
+        plan.loops.append(Loop(types, source, not_stored, tuple(group.outputs)))
         plan.groups[group.outputs[0]] = group, plan.loops[-1]
     plan.block.ops = [
         new for i, op in enumerate(plan.block.ops) if (new := replaced.get(i, op)) is not None

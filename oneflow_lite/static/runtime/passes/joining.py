@@ -219,7 +219,7 @@ def run(plan: ExecutionPlan) -> PassReport:
             plan.refused.append(f"{ops[0].type} ... {ops[-1].type}: {error!r}")
             continue
         replaced.update(dict.fromkeys(map(id, ops)))
-        replaced[id(ops[0])] = _op_of(made)
+        op = replaced[id(ops[0])] = _op_of(made)
         within = [plan.groups[op.outputs[0]] for op in ops if op.type == "fused"]
         types = [
             inner.type
@@ -229,7 +229,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         loops = [loop for _, loop in within]
         plan.loops = [x for x in plan.loops if not any([x is y for y in loops])]
         saved = sum(loop.bytes_saved for loop in loops)
-        plan.loops.append(Loop(tuple(types), made.source, saved, "call"))
+        plan.loops.append(Loop(tuple(types), made.source, saved, op.outputs, "call"))
         fired += 1
         calls += len(parts) - 1
     plan.block.ops = [new for op in plan.block.ops if (new := replaced.get(id(op), op)) is not None]

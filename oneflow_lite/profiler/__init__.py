@@ -1,0 +1,22 @@
+"""Profiles of eager and compiled code: `profile`, under PyTorch's names.
+
+While a profile is on, stand-ins for kernels, nodes and replays write down when they ran and what
+they moved (`eager.py`, and `static/compile/profiled.py` for replays); `events.py` makes a table of
+that, `chrome_trace.py` a trace.
+"""
+
+from oneflow_lite.profiler.copy_bandwidth import copy_bandwidth as copy_bandwidth
+from oneflow_lite.profiler.events import (
+    EventList as EventList,
+    FunctionEvent as FunctionEvent,
+    FunctionEventAvg as FunctionEventAvg,
+)
+from oneflow_lite.profiler.session import (
+    ProfilerAction as ProfilerAction,
+    ProfilerActivity as ProfilerActivity,
+    profile as profile,
+    record_function as record_function,
+    schedule as schedule,
+    supported_activities as supported_activities,
+    tensorboard_trace_handler as tensorboard_trace_handler,
+)

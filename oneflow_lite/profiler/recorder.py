@@ -1,0 +1,209 @@
+"""What is written down while a profile is on, and the stand-ins that write it.
+
+Nothing of the library asks whether a profile is on. While one is, other callables stand where ops,
+nodes and replays are found: in the table of an op's kernels, on a class, in the buffers of a
+replay. Each reads the clock twice and appends one tuple; at the end all is put back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+from weakref import getweakrefcount, ref
+
+import attrs
+from numpy import ndarray
+
+from oneflow_lite.locks import make_lock
+
+# Modules whose `instruments` put stand-ins in place; those above this package load it, not it them.
+_MODULES = ("profiler.eager", "static.compile.profiled")
+_LOCATION = "static.ir.location"
+
+
+# Ops that write inputs without having read them, and those that need an input's shape alone.
+FILLS = frozenset("copy_ fill_".split())
+SHAPE_ONLY = frozenset("zeros_like ones_like dropout_mask empty_like full_like rand_like".split())
+
+
+@attrs.define(eq=False)
+class What:
+    """Of which thing an event is.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "op", "node" (of the backward graph), "backward" (one call of it), "replay" (of a Program),
+        "compiled" (the call of a compiled function around it), "module", "range" (a user's) or
+        "profiler" (what it does itself).
+    location : str
+        The user's line, where it is known; else empty.
+    parts : tuple of str
+        The ops that a group has in it.
+    written : tuple of int
+        Which inputs an op writes.
+    """
+
+    name: str
+    kind: str
+    location: str = ""
+    parts: tuple[str, ...] = ()
+    written: tuple[int, ...] = ()
+
+    def moved(self, given: Pairs, taken: Pairs) -> tuple[int, int]:
+        """Return the bytes read and written of ids and bytes of inputs and results."""
+        targets = {given[i] for i in self.written if i < len(given)}
+        read = set() if self.name in SHAPE_ONLY else set(given)
+        if self.name in FILLS:
+            read -= targets
+        written = targets | (set(taken) - set(given))
+        return sum(size for _, size in read), sum(size for _, size in written)
+
+
+Pairs = Sequence[tuple[int, int]]
+
+
+@attrs.frozen(eq=False)
+class Lines:
+    """What the lines of a replay are, and the bytes that each reads and writes."""
+
+    whats: tuple[What, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+@attrs.frozen
+class Options:
+    """What is written down beside times and bytes."""
+
+    memory: bool = False
+    shapes: bool = False
+    stack: bool = False
+    modules: bool = False
+
+    def __or__(self, other: Options) -> Options:
+        pairs = zip(attrs.astuple(self), attrs.astuple(other), strict=True)
+        return Options(*[mine or theirs for mine, theirs in pairs])
+
+
+class Recorder:
+    """The log that stand-ins append to, and what they ask for.
+
+    The log is flat, for a million tuples would keep the garbage collector busy. In it stand, in the
+    order in which things happened:
+
+    - a `What`, its start and end, the thread, bytes read and written (or, to be made of them, ids
+      and bytes of inputs and of results), and details, or a weak reference to what was written and
+      is new, or None;
+    - a `Lines`, the thread, and a tuple of times: where the first line began, and each ended;
+    - a weak reference to new memory, the `What` that made it, and its bytes;
+    - that reference once more, when the memory is gone.
+
+    Attributes
+    ----------
+    log : list
+    options : Options
+    """
+
+    def __init__(self, options: Options, log: list[Any]) -> None:
+        self.options, self.log = options, log
+
+    def made(self, what: What, array: Any) -> None:
+        """Take note of the memory of a new array, until it is gone."""
+        while type(array) is ndarray and type(array.base) is ndarray:
+            array = array.base
+        # Else it is somebody else's memory, or noted already: nobody but us refers to it so.
+        if type(array) is ndarray and array.base is None and not getweakrefcount(array):
+            log = self.log
+            log.extend((ref(array, log.append), what, array.nbytes))
+
+    def details(self, arrays: Any, events: Any = None) -> dict[str, Any] | None:
+        """Return what the options ask for of a call, and the CUDA events around it."""
+        found: dict[str, Any] = {"events": events} if events else {}
+        if self.options.shapes:
+            found["shapes"] = tuple([getattr(a, "shape", ()) for a in arrays])
+        if self.options.stack:
+            found["location"] = str(_user_location() or "")
+        return found or None
+
+
+def _user_location() -> Any:
+    return import_module(f"oneflow_lite.{_LOCATION}").user_location()
+
+
+Put = Callable[[Recorder], Iterator[None]]  # a generator: before its yield it puts, after it undoes
+_lock = make_lock()
+_wanted: list[Options] = []
+_log: list[Any] | None = None  # of the profiles that are on
+_undo: list[Iterator[None]] = []
+
+
+def begin(options: Options) -> tuple[list[Any], int]:
+    """Begin to record, or go on with more options; return the log and its length."""
+    global _log
+    with _lock:
+        _wanted.append(options)
+        if _log is None:
+            _log = []
+        _renew(_log)
+        return _log, len(_log)
+
+
+def end(options: Options) -> None:
+    """Stop recording, unless another profile is on."""
+    global _log
+    with _lock:
+        _wanted.remove(options)
+        log = _log if _wanted else None
+        _renew(log)
+        _log = log
+
+
+_current: Options | None = None
+
+
+def _renew(log: list[Any] | None) -> None:
+    """Put stand-ins in place for all that is wanted, or take them away."""
+    global _current
+    options = None
+    for wanted in _wanted:
+        options = wanted if options is None else options | wanted
+    if options == _current:
+        return
+    _current = None
+    while _undo:
+        next(_undo.pop(), None)
+    if options is None or log is None:
+        return
+    recorder = Recorder(options, log)
+    puts = [put for name in _MODULES for put in import_module(f"oneflow_lite.{name}").instruments]
+    for put in puts:
+        undo = put(recorder)
+        next(undo)
+        _undo.append(undo)
+    _current = options
+
+
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Give an object another attribute, until the generator goes on."""
+    own = name in vars(owner)
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    yield
+    if own:
+        setattr(owner, name, before)
+    else:
+        delattr(owner, name)
+
+
+def current_log() -> list[Any] | None:
+    """Return the log of the profiles that are on; None if there is none."""
+    return _log
+
+
+def names_of_threads() -> dict[int, str]:
+    """Return the names of the threads there are."""
+    return {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
