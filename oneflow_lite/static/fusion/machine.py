@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ _SCOPE = {
     **{str(dtype): dtype.type for dtype in DTYPES if dtype.kind != "b"},
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
+_known: dict[Any, Callable[..., None]] = {}  # by cache folder, source and signature
 _lock = make_lock()
 _pool: ThreadPoolExecutor | None = None
 
@@ -90,6 +92,14 @@ def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:
+    """Compile a function, or find what a process or this one has compiled before."""
+    key = os.environ.get("ONEFLOW_LITE_CACHE"), re.sub(r" *#.*", "", source), signature
+    if (known := _known.get(key)) is None:
+        known = _known[key] = _found(source, signature)
+    return known
+
+
+def _found(source: str, signature: Any) -> Callable[..., None]:
     file = _cached_source(source, signature)
     if file is not None:
         try:

@@ -15,6 +15,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 _njit: Any = njit
+_checked: Callable[[Callable[..., Any]], Any] = _njit(error_model="python")
 _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
 
 
@@ -28,15 +29,19 @@ def pointer(context: Any, address: Any) -> Any:
     return types.voidptr(types.int64), generate
 
 
-@_njit
+@_checked
 def divided(x: float, y: float) -> float:
     """Divide as Python does, which raises for 0."""
     return x / y
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Have Numba compile a function of a joined one, once that is compiled and not loaded."""
-    return _njit(error_model="numpy", nogil=True)(function)
+    """Have Numba compile a function of a joined one, once that is compiled and not loaded.
+
+    Python does not call it, so it needs no wrappers, which take long to build.
+    """
+    inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _njit(error_model="numpy", nogil=True, **inner)(function)
 
 
 NAMES = {
