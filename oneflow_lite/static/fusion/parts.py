@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numba.np.numpy_support import carray
 
 _njit: Any = njit
 _checked: Callable[[Callable[..., Any]], Any] = _njit(error_model="python")
@@ -45,6 +45,6 @@ def part(function: Callable[..., Any]) -> Any:
 
 
 NAMES = {
-    "carray": numba.carray, "pointer": pointer, "divided": divided, "part": part,
+    "carray": carray, "pointer": pointer, "divided": divided, "part": part,
     "zeros": np.zeros, "bool_": np.bool_, "int64": np.int64,
 }  # fmt: skip
