@@ -276,24 +276,35 @@ def test_threads_share_large_groups(size, monkeypatch):
     assert abs(float(found[0]) - exact) <= abs(numpys - exact) + np.spacing(numpys)
 
 
-def test_a_group_that_numba_refuses_stays_with_numpy(monkeypatch):
-    make, seen = machine.compiled, []
+@pytest.mark.parametrize("refused", ["exp", "abs"])
+def test_a_group_that_numba_refuses_stays_with_numpy(monkeypatch, refused):
+    make = machine.compiled
 
-    def refuse_the_first(group, block):
-        if not seen:
-            seen.append(group)
+    def refuse_one(group, block):
+        if group.ops[0].type == refused:
             raise TypeError("no such thing")
         return make(group, block)
 
-    monkeypatch.setattr(machine, "compiled", refuse_the_first)
+    monkeypatch.setattr(machine, "compiled", refuse_one)
     b = Builder()
     x = b.feed("x", X)
     y = b.op("neg", b.op("exp", x))
     z = b.op("matmul", y, b.feed("w", X.T.copy()))
     plan = b.plan(b.op("tanh", b.op("abs", z)), passes=(*DEFAULT_PASSES, "fusion"))
-    assert [list(loop.ops) for loop in plan.loops] == [["abs", "tanh"]]
-    assert "exp ... neg: TypeError('no such thing')" in plan.refused[0]
+    groups = {"exp": ["exp", "neg"], "abs": ["abs", "tanh"]}
+    first, last = groups.pop(refused)
+    assert [list(loop.ops) for loop in plan.loops] == list(groups.values())
+    assert plan.refused == [f"{first} ... {last}: TypeError('no such thing')"]
     run(b, plan)
+
+
+def test_a_group_of_known_numbers_is_none():
+    """The loss of a sum has a gradient of ones, whatever is done with them."""
+    b = Builder()
+    x = b.feed("x", X)
+    ones = b.op("ones_like", b.op("sum", b.op("exp", x), dim=(0, 1), keepdim=False))
+    b.op("neg", b.op("mul", ones, ones))
+    assert check(b, b.op("neg", b.op("tanh", x))) == [["tanh", "neg"]]
 
 
 def test_what_is_saved_is_reported():

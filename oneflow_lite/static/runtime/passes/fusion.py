@@ -233,12 +233,10 @@ def run(plan: ExecutionPlan) -> PassReport:
 
     grouping = _Grouping(plan)
     found = grouping.groups()
-    made: list[Group] = []
-    machines: list[tuple[Callable[..., None], str]] = []
-    while len(machines) < len(found):  # what one group stores depends on which others there are
+    while True:  # what one group stores depends on which others there are
         users = grouping.users(found)
         made = [grouping.group(each, users) for each in found]
-        machines = []
+        machines: list[tuple[Callable[..., None], str]] = []
         for each, group in zip(list(found), made, strict=True):
             if not group.outputs:  # all of it is known numbers
                 found.remove(each)
@@ -249,6 +247,8 @@ def run(plan: ExecutionPlan) -> PassReport:
                 plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
                 found.remove(each)
                 break
+        else:
+            break
     replaced: dict[int, OpDesc | None] = {}
     for each, group, (machine, source) in zip(found, made, machines, strict=True):
         last, op = each.ops[-1]
