@@ -242,23 +242,26 @@ class _Writer:
     def _group(self, part: Part) -> None:
         group = part.made_of
         assert isinstance(group, Group)
-        names, sums = [*group.inputs, *group.outputs], group.partial_sums
-        head, *loops = source_of(group, self.block).splitlines()
-        arrays = head[head.index("end, ") + 5 : -2].split(", ")  # as the loops call them
-        lines = [f"part, begin, end = 0, uint64(0), uint64({group.steps})"]
-        for i, (array, name) in enumerate(zip(arrays, names, strict=False)):
-            lines.append(f"{array} = {self._array(name, f'p{i}')}")
-        scratch = arrays[len(names) :]
-        lines += [f"{s} = zeros({(1, *sum[0])})" for s, sum in zip(scratch, sums, strict=True)]
-        lines += [line.removeprefix("    ") for line in loops]
-        for array, (shape, position, share) in zip(scratch, sums, strict=True):
+        names = [*group.inputs, *group.outputs]
+        loops = self._function(
+            "loops", "@part\n" + source_of(group, self.block).replace("def group(", "def NAME(", 1)
+        )
+        sums = group.partial_sums
+        addresses = [f"p{i}" for i in range(len(names))]
+        arrays = [self._array(n, a) for n, a in zip(names, addresses, strict=True)]
+        scratch = [f"s{i}" for i in range(len(sums))]
+        lines = [f"s{i} = zeros({(1, *shape)})" for i, (shape, _, _) in enumerate(sums)]
+        arguments = ",\n        ".join([*arrays, *scratch])
+        lines.append(f"{loops}(\n        0, uint64(0), uint64({group.steps}), {arguments})")
+        for i, (shape, position, share) in enumerate(sums):
+            size = math.prod(shape)
             target = self._array(group.outputs[position], f"p{len(group.inputs) + position}", True)
-            lines.append(f"total = {target}")
-            lines.append(f"for i in range(uint64({math.prod(shape)})):")
-            lines.append(f"    total[i] = {array}[0{', i' if shape else ''}] / {share}")
-        addresses = ", ".join(f"p{i}" for i in range(len(names)))
-        text = "\n    ".join([f"@part\ndef NAME({addresses}):", *lines]) + "\n"
-        self._call("loops", text, names, group.ops)
+            lines.append(f"y{i} = {target}")
+            lines.append(f"for i in range(uint64({size})):")
+            value = f"s{i}[0, i]" if shape else f"s{i}[0]"
+            lines.append(f"    y{i}[i] = {value} / {share}")
+        text = "\n    ".join([f"@part\ndef NAME({', '.join(addresses)}):", *lines]) + "\n"
+        self._call("run", text, names, group.ops)
 
     def _copy(self, op: OpDesc) -> None:
         source = op.inputs[0] if op.type == "clone" else op.inputs[1]

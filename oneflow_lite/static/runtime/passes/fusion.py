@@ -174,6 +174,8 @@ class _Grouping:
             return None
         if is_reduction and block.var(names[0]).dtype.kind != "f":
             return None
+        if is_reduction and 1 < output.nbytes // output.dtype.itemsize == size:
+            return None  # it adds nothing up
         columns = None
         shapes = [block.var(name).shape for name in names[:-1]]
         for each in (*shapes, kept_shape(op, block, shape)):
@@ -233,10 +235,13 @@ def run(plan: ExecutionPlan) -> PassReport:
 
     grouping = _Grouping(plan)
     found = grouping.groups()
-    while True:  # what one group stores depends on which others there are
+    made: list[Group] = []
+    machines: list[tuple[Callable[..., None], str]] = []
+    is_settled = False
+    while not is_settled:  # what one group stores depends on which others there are
         users = grouping.users(found)
         made = [grouping.group(each, users) for each in found]
-        machines: list[tuple[Callable[..., None], str]] = []
+        machines, count = [], len(found)
         for each, group in zip(list(found), made, strict=True):
             if not group.outputs:  # all of it is known numbers
                 found.remove(each)
@@ -247,8 +252,7 @@ def run(plan: ExecutionPlan) -> PassReport:
                 plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
                 found.remove(each)
                 break
-        else:
-            break
+        is_settled = len(found) == count
     replaced: dict[int, OpDesc | None] = {}
     for each, group, (machine, source) in zip(found, made, machines, strict=True):
         last, op = each.ops[-1]
