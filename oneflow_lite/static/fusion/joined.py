@@ -66,7 +66,10 @@ class Joined:
     elements : int
         Elements of all updates; where that is large, threads divide them.
     source : str
+    threads : int
+        How many divide the elements.
     kernel : callable or None
+        What was compiled, of the table, the numbers and the arguments.
     """
 
     ops: list[OpDesc]
@@ -79,7 +82,7 @@ class Joined:
     elements: int
     source: str
     kernel: Callable[..., None] | None = None
-    threads: int = 1  # that divide the elements
+    threads: int = 1
 
     @property
     def named(self) -> OpDesc:
@@ -119,12 +122,7 @@ class Joined:
         )
         assert self.kernel is not None
         kept = np.zeros(self.kept)
-        if self.threads == 1:
-            run = partial(self.kernel, 2, 0, self.elements, table, kept)
-        else:
-            from oneflow_lite.static.fusion.machine import divided
-
-            run = partial(divided, self.kernel, self.elements, self.threads, table, kept)
+        run = partial(self.kernel, table, kept)
         run.arrays = [arrays[name] for name in names]  # type: ignore[attr-defined]
         return run
 

@@ -81,10 +81,14 @@ def compile_joined(joined: Joined, block: Block) -> None:
         desc, made = block.var(name), name in joined.made
         dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
         given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
-    joined.kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
+    kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
+    if joined.threads > 1:
+        joined.kernel = partial(_divided, kernel, joined.elements, joined.threads)
+    else:
+        joined.kernel = partial(kernel, 2, 0, joined.elements)
 
 
-def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+def _divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
     """Run a joined function of updates: their numbers here, their elements in some threads."""
     kernel(0, 0, 0, *arrays)
     bounds = [elements * i // parts for i in range(parts + 1)]
