@@ -19,7 +19,7 @@ import oneflow_lite as flow
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalar_expression import FUNCTIONS, scalar_of
 from oneflow_lite.static.ir.program import Block, OpDesc
-from oneflow_lite.static.runtime import takeover
+from oneflow_lite.static.runtime import interpreter_core, takeover
 
 Kernel = Callable[..., None]
 Arrays = dict[str, Any]
@@ -74,6 +74,8 @@ def judged_loops(kernels: str = "numba") -> Iterator[Verdicts]:
         stack.enter_context(mock.patch.object(takeover, "_AT_LEAST", 1))
         stack.enter_context(mock.patch.object(takeover, "_AT_MOST", 1))
         stack.enter_context(mock.patch.object(machine, "compiled", compiled))
+        # Each loop is judged on its own: what is joined has no arrays to look at in between.
+        stack.enter_context(mock.patch.object(interpreter_core, "BUILDING", ("fusion",)))
         if kernels == "python":
             stack.enter_context(mock.patch.object(machine, "_kernel", _as_python))
         yield verdicts

@@ -66,7 +66,10 @@ class Joined:
     elements : int
         Elements of all updates; where that is large, threads divide them.
     source : str
+    threads : int
+        How many divide the elements.
     kernel : callable or None
+        What was compiled, of the table, the numbers and the arguments.
     """
 
     ops: list[OpDesc]
@@ -79,7 +82,7 @@ class Joined:
     elements: int
     source: str
     kernel: Callable[..., None] | None = None
-    threads: int = 1  # that divide the elements
+    threads: int = 1
 
     @property
     def named(self) -> OpDesc:
@@ -90,7 +93,9 @@ class Joined:
         """Return the function around arrays that stay; None where it must not run on them."""
         given = set(self.given)
         names = {x for x in self.table if isinstance(x, str)} - given
-        if not names <= arrays.keys() or any([not arrays[n].flags.writeable for n in self.written]):
+        if not names <= arrays.keys():
+            return None
+        if any([n in names and not arrays[n].flags.writeable for n in self.written]):
             return None
         ranges = []
         for name in self.touched:
@@ -117,12 +122,7 @@ class Joined:
         )
         assert self.kernel is not None
         kept = np.zeros(self.kept)
-        if self.threads == 1:
-            run = partial(self.kernel, 2, 0, self.elements, table, kept)
-        else:
-            from oneflow_lite.static.fusion.machine import divided
-
-            run = partial(divided, self.kernel, self.elements, self.threads, table, kept)
+        run = partial(self.kernel, table, kept)
         run.arrays = [arrays[name] for name in names]  # type: ignore[attr-defined]
         return run
 

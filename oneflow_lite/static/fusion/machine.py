@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ _SCOPE = {
     **{str(dtype): dtype.type for dtype in DTYPES if dtype.kind != "b"},
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
+_known: dict[Any, Callable[..., None]] = {}  # by cache folder, source and signature
 _lock = make_lock()
 _pool: ThreadPoolExecutor | None = None
 
@@ -79,10 +81,14 @@ def compile_joined(joined: Joined, block: Block) -> None:
         desc, made = block.var(name), name in joined.made
         dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
         given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
-    joined.kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
+    kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
+    if joined.threads > 1:
+        joined.kernel = partial(_divided, kernel, joined.elements, joined.threads)
+    else:
+        joined.kernel = partial(kernel, 2, 0, joined.elements)
 
 
-def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+def _divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
     """Run a joined function of updates: their numbers here, their elements in some threads."""
     kernel(0, 0, 0, *arrays)
     bounds = [elements * i // parts for i in range(parts + 1)]
@@ -90,6 +96,14 @@ def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:
+    """Compile a function, or find what a process or this one has compiled before."""
+    key = os.environ.get("ONEFLOW_LITE_CACHE"), re.sub(r" *#.*", "", source), signature
+    if (known := _known.get(key)) is None:
+        known = _known[key] = _found(source, signature)
+    return known
+
+
+def _found(source: str, signature: Any) -> Callable[..., None]:
     file = _cached_source(source, signature)
     if file is not None:
         try:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numba.np.numpy_support import carray
 
 _njit: Any = njit
+_checked: Callable[[Callable[..., Any]], Any] = _njit(error_model="python")
 _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
 
 
@@ -28,18 +29,22 @@ def pointer(context: Any, address: Any) -> Any:
     return types.voidptr(types.int64), generate
 
 
-@_njit
+@_checked
 def divided(x: float, y: float) -> float:
     """Divide as Python does, which raises for 0."""
     return x / y
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Have Numba compile a function of a joined one, once that is compiled and not loaded."""
-    return _njit(error_model="numpy", nogil=True)(function)
+    """Have Numba compile a function of a joined one, once that is compiled and not loaded.
+
+    Python does not call it, so it needs no wrappers, which take long to build.
+    """
+    inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _njit(error_model="numpy", nogil=True, **inner)(function)
 
 
 NAMES = {
-    "carray": numba.carray, "pointer": pointer, "divided": divided, "part": part,
+    "carray": carray, "pointer": pointer, "divided": divided, "part": part,
     "zeros": np.zeros, "bool_": np.bool_, "int64": np.int64,
 }  # fmt: skip

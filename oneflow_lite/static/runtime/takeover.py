@@ -18,6 +18,7 @@ from typing import Any
 from oneflow_lite.device import CPU
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
+from oneflow_lite.static.fusion.updates import is_update
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 
@@ -25,6 +26,7 @@ from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 # write or read a byte of a result on its way through memory.
 _TO_BUILD, _TO_BUILD_AN_OP = 0.8, 0.012
 _TO_CALL, _TO_PASS_A_BYTE = 6e-7, 4e-10
+_CALLS_OF_AN_UPDATE = 5
 _AT_LEAST, _AT_MOST = 32, 20_000
 _enabled = True
 
@@ -71,11 +73,15 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
         return 0
     ops = elements = 0
     for op in plan.block.ops:
-        if op.outputs and (op.type in REDUCTIONS or scalar_of(op.type, op.attrs) is not None):
-            output = plan.block.var(op.outputs[0])
-            if output.dtype in DTYPES:
-                ops += 1
-                elements += output.nbytes
+        found = plan.block.var(op.outputs[0]) if op.outputs else None
+        if found is None or found.dtype not in DTYPES:
+            continue
+        if is_update(op):
+            ops += _CALLS_OF_AN_UPDATE
+            elements += _CALLS_OF_AN_UPDATE * found.nbytes
+        elif op.type in REDUCTIONS or scalar_of(op.type, op.attrs) is not None:
+            ops += 1
+            elements += found.nbytes
     if ops < 2:
         return 0
     saved = ops * _TO_CALL + 3 * elements * _TO_PASS_A_BYTE

@@ -14,7 +14,10 @@ import oneflow_lite as flow
 from oneflow_lite import nn
 from oneflow_lite.static.runtime import takeover
 
-numba = pytest.importorskip("numba", reason="the extra `jit` is not installed")
+pytest.importorskip("numba", reason="the extra `jit` is not installed")
+
+from oneflow_lite.static.fusion import machine
+
 pytestmark = pytest.mark.unjudged("what is fused may differ in its last bits")
 RUN = 4
 
@@ -123,6 +126,7 @@ def test_a_seeded_run_gives_the_same_bits_with_a_cold_cache(tmp_path, monkeypatc
     monkeypatch.setenv("ONEFLOW_LITE_CACHE", str(tmp_path))
     cold = trained(flow.compile)
     assert list((tmp_path / "fusion").glob("group_*.py"))
+    machine._known.clear()
     warm = trained(flow.compile)
     assert cold[0] == warm[0]
     assert all(np.array_equal(a, b) for a, b in zip(cold[1], warm[1], strict=True))
@@ -141,6 +145,41 @@ def test_it_can_be_left_out(way, monkeypatch):
             found = compiled(x)
     assert not runner(compiled).plan.loops
     assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("make", [flow.optim.SGD, flow.optim.Adam], ids=lambda x: x.__name__)
+def test_a_small_training_step_is_two_calls(make):
+    """One before and one after the point from which an interrupt leaves what is done."""
+
+    def trained(compiler):
+        flow.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+        optimizer = make(net.parameters(), lr=0.05)
+        x, y = flow.randn(16, 2), flow.randn(16, 1)
+
+        @compiler
+        def step():
+            optimizer.zero_grad()
+            loss = ((net(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        losses = [step().item() for _ in range(3 * RUN)]
+        return losses, [p.detach().numpy() for p in net.parameters()], step, optimizer
+
+    plain, compiled = trained(lambda f: f), trained(flow.compile)
+    np.testing.assert_allclose(compiled[0], plain[0], 1e-5)
+    for a, b in zip(compiled[1], plain[1], strict=True):
+        np.testing.assert_allclose(a, b, 1e-4, 1e-6)
+    runners = [recording.core.runner for recording in compiled[2]._recordings]
+    (lines,) = [each.source.splitlines() for each in runners if each.plan.loops]
+    assert len(lines) == 4 and lines[-1].strip().startswith("found +=")
+    said = compiled[2].explain().loops
+    assert len(said) == 2 and all(" ops in one call (" in each for each in said)
+    assert f"{make.__name__.lower()}_update, 4 times" in compiled[2].source()
+    for state in compiled[3].state.values():
+        assert "step" not in state or state["step"].item() == 3 * RUN
 
 
 @pytest.mark.parametrize("kind", ["read-only", "unaligned"])
@@ -174,6 +213,7 @@ def test_a_damaged_cache_is_survived(tmp_path, monkeypatch, damage):
     x = flow.randn(7, 5).requires_grad_()
     wanted = gelu(x)[0].numpy()
     for turn in range(2):
+        machine._known.clear()  # as in another process
         compiled = flow.compile(gelu)
         for _ in range(RUN + 1):
             found = compiled(x)

@@ -51,7 +51,8 @@ class _Joining:
         self.memory = MemoryGroups.of_plan(plan)
         self.grouping = _Grouping(plan)
         self.homes: dict[str, str | None] = {}  # the array that is given in which one lies
-        self.feeds = {self.memory.of(name) for name in plan.feeds}
+        # The memory of what a run is given, as which parameters may be known by other names.
+        self.given = {self.memory.of(name) for name in (*plan.feeds, *plan.external_names)}
         for name, desc in self.block.vars.items():
             if desc.persistable or desc.value is not None:
                 self.homes[name] = None
@@ -119,7 +120,7 @@ class _Joining:
             group, _ = plan.groups[op.outputs[0]]
             return [Part((op,), group)] if _is_small(group.rows * group.columns) else None
         if op.written and (
-            any([self.memory.of(name) in self.feeds for name in op.reads])
+            any([self.homes[n] is not None and self.memory.of(n) in self.given for n in op.reads])
             or len(set(op.reads)) < len([n for n in op.inputs if n is not None])
         ):
             return None  # what is given may overlap
@@ -127,9 +128,7 @@ class _Joining:
         if update is not None:
             return [Part((op,), update)]
         if op.type in ("clone", "copy_"):
-            x, y = (
-                block.var(n) for n in (op.reads[0], op.outputs[0] if op.outputs else op.reads[-1])
-            )
+            x, y = map(block.var, op.reads if op.written else (*op.reads, *op.outputs))
             alike = same_layout(x, y) and _is_small(math.prod(x.shape))
             return [Part((op,))] if alike else None
         each = None if op.written else self.grouping._eligible(op)

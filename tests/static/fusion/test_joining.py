@@ -1,0 +1,219 @@
+"""Joined functions: what they take in, what they leave alone, and that nothing else changes."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the extra `jit` is not installed")
+
+from oneflow_lite.static.fusion import machine
+from oneflow_lite.static.runtime.passes import PASSES
+from oneflow_lite.static.runtime.straight_line import StraightLine
+from tests.static.build import Builder
+from tests.static.fusion.test_pass import run
+
+X = np.linspace(-2.0, 2.0, 24).reshape(4, 6)
+
+
+def joined(b, *fetches):
+    plan = b.plan(*fetches, passes=list(PASSES))
+    assert not plan.refused
+    return [op.type for op in plan.block.ops], plan
+
+
+def check(b, *fetches):
+    types, plan = joined(b, *fetches)
+    run(b, plan)
+    return types
+
+
+def product_and_more(b, x):
+    y = b.op("tanh", b.op("add", b.op("matmul", x, b.feed("w", X.T.copy())), b.feed("b", X[0, :4])))
+    return b.op("mul", b.op("matmul_tn", y, y, merge=False), b.op("exp", y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_small_program_is_one_call(dtype):
+    b = Builder()
+    end = product_and_more(b, b.feed("x", X.astype(dtype)))
+    assert all(b.arrays[n].dtype == "float64" for n in (end,)) or dtype == "float32"
+    types = check(b, end)
+    if dtype == "float64":
+        assert types == ["joined"]
+
+
+def test_it_can_be_read():
+    b = Builder()
+    _, plan = joined(b, product_and_more(b, b.feed("x", X)))
+    (loop,) = plan.loops
+    assert loop.kind == "call" and "matmul" in loop.ops and "tanh" in loop.ops
+    assert str(loop).startswith("6 ops in one call (matmul, add, tanh, matmul_tn, ...)")
+    assert "# matmul_tn" in loop.source and "# add, tanh" in loop.source
+    report = next(r for r in plan.reports if r.name == "joining")
+    assert report.fired == 1 and report.saved["ops"] >= 3
+
+
+@pytest.mark.parametrize("columns", [1, 3, 8, 17])
+@pytest.mark.parametrize("form", ["matmul", "matmul_nt", "matmul_tn", "turned", "rows", "merged"])
+def test_products(form, columns):
+    rng = np.random.default_rng(columns)
+    b = Builder()
+    if form == "merged":
+        x = b.feed("x", rng.standard_normal((2, 3, 5)))
+        z = b.op("matmul_tn", x, b.feed("y", rng.standard_normal((2, 3, columns))), merge=True)
+    elif form == "matmul_tn":
+        x = b.feed("x", rng.standard_normal((5, 4)))
+        z = b.op("matmul_tn", x, b.feed("y", rng.standard_normal((5, columns))), merge=False)
+    elif form == "matmul_nt":
+        x = b.feed("x", rng.standard_normal((4, 5)))
+        z = b.op("matmul_nt", x, b.feed("y", rng.standard_normal((columns, 5))))
+    else:
+        x = b.feed("x", rng.standard_normal((2, 4, 5) if form == "rows" else (4, 5)))
+        y = b.external("y", rng.standard_normal((columns, 5) if form == "turned" else (5, columns)))
+        y = b.op("transpose", y, dim0=0, dim1=1) if form == "turned" else y
+        z = b.op("matmul", x, y)
+    assert check(b, b.op("neg", z)) == ["joined"]
+
+
+def test_infinities_and_nan_go_through_products():
+    b = Builder()
+    x = np.array([[1.0, np.inf, 0.0], [np.nan, 1.0, 2.0], [0.0, -np.inf, 3.0]])
+    z = b.op("matmul", b.feed("x", x), b.feed("y", np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])))
+    assert check(b, b.op("neg", z)) == ["joined"]
+
+
+def test_large_products_and_groups_stay_as_they_are():
+    b = Builder()
+    x = b.feed("x", np.linspace(0, 1, 64 * 64).reshape(64, 64))
+    y = b.op("neg", b.op("matmul", x, x))
+    large = b.op("tanh", b.op("exp", b.feed("z", np.linspace(0, 1, machine.LARGE))))
+    assert check(b, y, large) == ["matmul", "neg", "fused"]
+
+
+def test_views_of_what_stays_cost_nothing():
+    b = Builder()
+    p = b.external("p", X)
+    part = b.op("narrow", p, dim=0, start=1, length=2)
+    flat = b.op("reshape", part, shape=(12,))
+    y = b.op("exp", flat)
+    assert check(
+        b, b.op("matmul", b.op("reshape", y, shape=(3, 4)), b.feed("w", X[:, :2].copy())), y
+    )
+
+
+def sgd(b, i, shape, dtype="float32", momentum=True):
+    rng = np.random.default_rng(i)
+    p, m = (b.external(f"{n}{i}", rng.standard_normal(shape).astype(dtype)) for n in "pm")
+    g = b.op("neg", b.feed(f"g{i}", rng.standard_normal(shape).astype(dtype)))
+    return p, g, m if momentum else None
+
+
+def updated(b, shapes, **options):
+    lr, mom = b.external("lr", np.array(0.1)), b.external("momentum", np.array(0.9))
+    each = [sgd(b, i, shape, **options) for i, shape in enumerate(shapes)]
+    for p, g, m in each:
+        b.op("sgd_update", p, g, m, None, lr, mom if m else None, None, None, nesterov=False)
+    return [g for _, g, _ in each]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("momentum", [True, False])
+def test_updates_of_all_shapes_are_one_call(dtype, momentum):
+    b = Builder()
+    shapes = [(3, 4), (7,), (), (2, 1, 5)]
+    gradients = updated(b, shapes, dtype=dtype, momentum=momentum)
+    types, plan = joined(b, *gradients)
+    assert types == ["joined"]
+    assert plan.loops[0].source.count("sgd_update_") < 20
+    runner = StraightLine(plan)
+    given = {name: np.copy(x) for name, x in b.initial.items()}
+    for _ in range(3):
+        runner.run([given[n] for n in plan.feeds], [given[n] for n in plan.external_names])
+    assert not np.array_equal(given["p0"], b.initial["p0"])
+    run(b, plan)
+
+
+def test_threads_share_large_updates(monkeypatch):
+    monkeypatch.setattr(machine, "threads", lambda: 3)
+    b = Builder()
+    updated(b, [(300, 200), (11,), (20_000,), (1,)])
+    types, plan = joined(b)
+    assert types[-1] == "joined" and plan.block.ops[-1].attrs["run"].threads == 3
+    run(b, plan)
+
+
+@pytest.mark.parametrize("way", ["same", "shifted", "strided", "read-only"])
+def test_parameters_that_overlap_stay_with_numpy(way):
+    b = Builder()
+    gradients = updated(b, [(6,), (6,)])
+    _, plan = joined(b, *gradients)
+    runner = StraightLine(plan)
+    memory = np.arange(24, dtype="float32")
+    arrays = {name: np.copy(x) for name, x in b.initial.items()}
+    arrays["p0"] = memory[:6]
+    other = {"same": memory[:6], "shifted": memory[3:9], "strided": memory[12::2]}
+    arrays["p1" if way != "same" else "m0"] = other.get(way, memory[6:12])
+    if way == "read-only":
+        arrays["p1"].flags.writeable = False
+    given = [arrays[n] for n in plan.external_names]
+    feeds = [arrays[n] for n in plan.feeds]
+    kept = [x.copy() for x in given]
+    if way == "read-only":
+        with pytest.raises(ValueError, match="read-only"):
+            runner.run(feeds, given)
+    else:
+        runner.run(feeds, given)
+        assert not all(np.array_equal(x, y) for x, y in zip(kept, given, strict=True))
+    assert "sgd_update" in str([op.type for op in runner._bound[1][0].lines])
+
+
+def test_a_function_that_numba_refuses_stays_as_it_was(monkeypatch):
+    def refuse(joined, block):
+        raise TypeError("no such thing")
+
+    monkeypatch.setattr(machine, "compile_joined", refuse)
+    b = Builder()
+    plan = b.plan(product_and_more(b, b.feed("x", X)), passes=list(PASSES))
+    assert "joined" not in [op.type for op in plan.block.ops]
+    assert plan.refused == ["matmul ... fused: TypeError('no such thing')"]
+    run(b, plan)
+
+
+def test_an_error_names_the_update():
+    b = Builder()
+    state = [b.external(n, np.ones(3, "float32")) for n in "pmv"]
+    g = b.op("neg", b.feed("g", np.ones(3, "float32")))
+    numbers = [b.external(n, np.array(x)) for n, x in (("lr", 0.1), ("b1", 0.9), ("b2", 0.9))]
+    step, eps = b.external("t", np.array(0, "float32")), b.external("eps", np.array(1e-8))
+    b.op("adam_update", state[0], g, state[1], state[2], None, step, *numbers, eps, None)
+    types, plan = joined(b, g)
+    assert types == ["joined"]
+    arrays = {name: np.copy(x) for name, x in b.initial.items()} | {"b1": np.array(1.0)}
+    with pytest.raises(ZeroDivisionError) as raised:
+        StraightLine(plan).run([arrays["g"]], [arrays[n] for n in plan.external_names])
+    assert "in op 'adam_update'" in raised.value.__notes__[0]
+
+
+def test_random_programs_give_what_numpy_gives():
+    rng = np.random.default_rng(3)
+    for _ in range(12):
+        b = Builder()
+        known = [b.feed(f"x{i}", rng.standard_normal((4, 4)) * 0.5) for i in range(3)]
+        p = b.external("p", rng.standard_normal((4, 4)))
+        known.append(p)
+        for _ in range(rng.integers(4, 12)):
+            name = str(
+                rng.choice(["tanh", "neg", "add", "mul", "matmul", "matmul_nt", "sum", "copy_"])
+            )
+            inputs = rng.choice(known, 1 if name in ("tanh", "neg", "sum") else 2).tolist()
+            if name == "copy_":
+                b.op("copy_", p, inputs[1])
+            elif name == "sum":
+                known.append(
+                    b.op("tanh", b.op("add", b.op("sum", *inputs, dim=(1,), keepdim=True), p))
+                )
+            else:
+                known.append(b.op(name, *inputs))
+        fetches = [n for n in known[4:] if rng.random() < 0.3] or [known[-1]]
+        fetches = [n for n in fetches if n not in ("p", *b.feeds)] or [b.op("neg", p)]
+        _, plan = joined(b, *dict.fromkeys(fetches))
+        run(b, plan)
