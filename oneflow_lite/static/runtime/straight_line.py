@@ -217,7 +217,7 @@ def _line(
         for name in new:
             if name not in buffers:
                 desc = plan.block.var(name)
-                make = functools.partial(np.empty, desc.shape, desc.dtype)
+                make = functools.partial(xp.empty, desc.shape, desc.dtype)
                 lines.append(f"{writer.local(name)} = {writer.value(make)}()")
                 writer.assigned.add(name)
         return "; ".join([*lines, call(*map(writer.name, new))])
