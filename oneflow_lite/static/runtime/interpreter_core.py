@@ -153,10 +153,11 @@ class InterpreterCore:
         run = run_of_takeover(self.plan) if self.mode == "straight_line" else 0
         if not run:
             return StraightLine(self.plan)
-        feeds, fetches = self.plan.feeds, self.plan.fetches
+        feeds, fetches, place = self.plan.feeds, self._listed[0], self.plan.place
 
         def fused(boundary: int | None) -> ExecutionPlan:
-            plan = ExecutionPlan.of(program, feeds, fetches)
+            plan = ExecutionPlan.of(program, feeds, fetches, place)
+            insert_transfers(plan)
             plan.fuses_until = boundary
             run_passes(plan, (*passes, "fusion"))
             return plan

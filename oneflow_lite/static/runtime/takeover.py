@@ -15,16 +15,18 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from oneflow_lite.device import CPU
+from oneflow_lite.device import cuda_place
 from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 
-# Seconds, of one core: to build a group and to read each op of it, to call a NumPy function, and to
-# write or read a byte of a result on its way through memory.
+# Seconds, of one core: to build a group and to read each op of it; by the type of the device to call
+# a function of NumPy's or CuPy's, and to write or read a byte of a result on its way through memory.
 _TO_BUILD, _TO_BUILD_AN_OP = 0.8, 0.012
-_TO_CALL, _TO_PASS_A_BYTE = 6e-7, 4e-10
+_TO_CALL = {"cpu": 6e-7, "cuda": 5e-6}
+_TO_PASS_A_BYTE = {"cpu": 4e-10, "cuda": 1e-12}
 _AT_LEAST, _AT_MOST = 32, 20_000
 _enabled = True
 
@@ -32,7 +34,7 @@ _enabled = True
 class use_jit:
     """Choose whether Programs analysed from now on may turn into machine code.
 
-    They may, where the extra `jit` is installed. Works as a function and as a context manager.
+    They may, on the CPU where the extra `jit` is installed, and on CUDA devices. Works as a function and as a context manager.
 
     Parameters
     ----------
@@ -67,18 +69,20 @@ def _has_numba() -> bool:
 
 def run_of_takeover(plan: ExecutionPlan) -> int:
     """Return the run from which machine code pays; 0 when there is none to be made."""
-    if not _enabled or plan.place is not CPU or not _has_numba():
+    kind = plan.place.type
+    if not _enabled or (kind == "cpu" and not _has_numba()):
         return 0
+    dtypes = DTYPES if kind == "cpu" else CUDA_DTYPES
     ops = elements = 0
     for op in plan.block.ops:
         if op.outputs and (op.type in REDUCTIONS or scalar_of(op.type, op.attrs) is not None):
             output = plan.block.var(op.outputs[0])
-            if output.dtype in DTYPES:
+            if output.dtype in dtypes:
                 ops += 1
                 elements += output.nbytes
     if ops < 2:
         return 0
-    saved = ops * _TO_CALL + 3 * elements * _TO_PASS_A_BYTE
+    saved = ops * _TO_CALL[kind] + 3 * elements * _TO_PASS_A_BYTE[kind]
     runs = math.ceil((_TO_BUILD + ops * _TO_BUILD_AN_OP) / saved)
     return min(max(runs, _AT_LEAST), _AT_MOST)
 
@@ -121,10 +125,11 @@ class TakesOver(StraightLine):
         fused, boundary = self._fused, self.divides_at
         assert fused is not None
         self._fused, self._built = None, Future()
-        future = self._built
+        future, take_place = self._built, cuda_place()
 
         def build() -> None:
             try:
+                take_place()
                 future.set_result(fused(None if boundary is None else boundary.number))
             except BaseException as error:
                 future.set_exception(error)
