@@ -2,7 +2,8 @@
 
 The text is the one that a device gets, behind a header that says what CUDA's words mean here. Each
 thread of a block is a coroutine. It runs until a barrier or a shuffle and goes on when those that
-have to meet it there have come; where some never come, an error says so. An access outside of an
+have to meet it there have come; where some never come, an error says so. A warp goes on for as long
+as it can before the next one begins, so a barrier that is missing shows. An access outside of an
 array, or one that is not aligned, is an error too. Blocks run one after the other.
 
 It proves index arithmetic, barriers and expressions, and no speed; CUDA's own elementary functions
@@ -103,26 +104,29 @@ static void run_block(bool backwards) {
         state[t] = RUNS;
     }
     while (!all_are(0, count, DONE)) {
-        for (unsigned n = 0; n < count; ++n) {
-            const unsigned t = backwards ? count - 1 - n : n;
-            if (state[t] != RUNS) continue;
-            now = t;
-            threadIdx.x = t;
-            swapcontext(&scheduler, &thread[t]);
-            if (error) return;
-        }
         bool moved = false;
-        for (unsigned t = 0; t < count; t += 32) {
-            const unsigned end = t + 32 < count ? t + 32 : count;
-            if (!all_are(t, end, AT_SHUFFLE)) continue;
-            for (unsigned each = t; each < end; ++each) state[each] = RUNS;
-            moved = true;
+        for (unsigned n = 0; n < count; n += 32) {  // a warp goes on for as long as it can
+            const unsigned from = backwards ? (count - 1 - n) / 32 * 32 : n;
+            const unsigned to = from + 32 < count ? from + 32 : count;
+            while (true) {
+                for (unsigned each = from; each < to; ++each) {
+                    const unsigned t = backwards ? to - 1 - (each - from) : each;
+                    if (state[t] != RUNS) continue;
+                    moved = true;
+                    now = t;
+                    threadIdx.x = t;
+                    swapcontext(&scheduler, &thread[t]);
+                    if (error) return;
+                }
+                if (!all_are(from, to, AT_SHUFFLE)) break;
+                for (unsigned each = from; each < to; ++each) state[each] = RUNS;
+            }
         }
         if (all_are(0, count, AT_BARRIER)) {
             for (unsigned t = 0; t < count; ++t) state[t] = RUNS;
             moved = true;
         }
-        if (!moved && !all_are(0, count, DONE)) {
+        if (!moved) {
             error = "some threads wait where others never come";
             return;
         }

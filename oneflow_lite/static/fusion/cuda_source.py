@@ -71,6 +71,8 @@ template <class A, class B> __device__ __forceinline__ auto minimum(A x, B y) {
 }
 template <class T> __device__ __forceinline__ bool isnan_(T x) { return x != x; }
 template <class T> __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
+__device__ __forceinline__ bool absolute(bool x) { return x; }
+__device__ __forceinline__ unsigned char absolute(unsigned char x) { return x; }
 __device__ __forceinline__ float absolute(float x) { return fabsf(x); }
 __device__ __forceinline__ double absolute(double x) { return fabs(x); }
 template <class T> __device__ __forceinline__ T inverted(T x) { return ~x; }
