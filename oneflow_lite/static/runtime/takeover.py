@@ -22,8 +22,8 @@ from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 
-# Seconds, of one core: to build a group and to read each op of it; by the type of the device to call
-# a function of NumPy's or CuPy's, and to write or read a byte of a result on its way through memory.
+# Seconds, of one core: to build a group and to read each op of it; by the type of the device, to
+# call a function of NumPy's or CuPy's and to write or read a byte of a result on its way.
 _TO_BUILD, _TO_BUILD_AN_OP = 0.8, 0.012
 _TO_CALL = {"cpu": 6e-7, "cuda": 5e-6}
 _TO_PASS_A_BYTE = {"cpu": 4e-10, "cuda": 1e-12}
@@ -34,7 +34,8 @@ _enabled = True
 class use_jit:
     """Choose whether Programs analysed from now on may turn into machine code.
 
-    They may, on the CPU where the extra `jit` is installed, and on CUDA devices. Works as a function and as a context manager.
+    They may, on the CPU where the extra `jit` is installed, and on CUDA devices. Works as a function
+    and as a context manager.
 
     Parameters
     ----------
