@@ -7,6 +7,9 @@ from tests.strict_cupy.array import _check_devices, _launch, _run, ndarray
 from tests.strict_cupy.devices import CUDARuntimeError
 
 
+texts: dict[str, tuple[str, ...]] = {}  # all that was compiled in this process, and the options
+
+
 class RawKernel:
     """One kernel of a text; its arguments are arrays."""
 
@@ -19,6 +22,7 @@ class RawKernel:
     def compile(self, log_stream: Any = None) -> None:
         if emulation.COMPILER is None:
             raise CUDARuntimeError("there is no C++ compiler to emulate kernels with")
+        texts[self.code] = self.options
         emulation.compiled(self.code)
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:

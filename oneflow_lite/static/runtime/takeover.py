@@ -34,8 +34,8 @@ _enabled = True
 class use_jit:
     """Choose whether Programs analysed from now on may turn into machine code.
 
-    They may, on the CPU where the extra `jit` is installed, and on CUDA devices. Works as a function
-    and as a context manager.
+    They may, on the CPU where the extra `jit` is installed, and on CUDA devices. Works as a
+    function and as a context manager.
 
     Parameters
     ----------

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from oneflow_lite.static.fusion.cuda_source import PRELUDE
 
 ARCHITECTURES = ("compute_75", "compute_90")  # the oldest that CUDA 13 has, and H100's
 
@@ -39,3 +42,12 @@ def problems(source: str, options: Sequence[str], architecture: str = ARCHITECTU
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     said = log.value.decode()
     return said or (f"error {result}" if result else "")
+
+
+def merged(texts: Sequence[str]) -> str:
+    """Return one text of many, each with names of its own."""
+    bodies = [
+        re.sub(r"\b(group|element|end\d+)\b", rf"\1_{i}", text.removeprefix(PRELUDE))
+        for i, text in enumerate(texts)
+    ]
+    return "\n".join([PRELUDE, *bodies])

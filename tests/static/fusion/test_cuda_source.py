@@ -1,7 +1,5 @@
 """Sources for CUDA: NVRTC compiles each, and emulated on the CPU each gives what NumPy gives."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from oneflow_lite.static.fusion import cuda_source
 from oneflow_lite.static.fusion.cuda_source import (
     CUDA_DTYPES,
     OPTIONS,
-    PRELUDE,
     THREADS,
     cuda_source_of,
 )
@@ -265,15 +262,6 @@ def of_every_op(dtype):
     return b, ends
 
 
-def merged(texts):
-    """Return one text of many, each with names of its own."""
-    bodies = [
-        re.sub(r"\b(group|element|end\d+)\b", rf"\1_{i}", text.removeprefix(PRELUDE))
-        for i, text in enumerate(texts)
-    ]
-    return "\n".join([PRELUDE, *bodies])
-
-
 @pytest.fixture(scope="module")
 def every_source():
     """By dtype: a builder, and each group of a single op with its source."""
@@ -304,7 +292,7 @@ ALL_DTYPES = sorted(map(str, CUDA_DTYPES))
 def test_every_expression_in_every_dtype(dtype, every_source):
     b, found = prepared(every_source, dtype)
     assert len(found) > {"f": 40, "b": 5}.get(dtype[0], 15)
-    text = merged([source.text for _, source in found])
+    text = nvrtc.merged([source.text for _, source in found])
     wrong = []
     for i, (group, source) in enumerate(found):
         (name,) = group.outputs
@@ -321,5 +309,5 @@ def test_every_expression_in_every_dtype(dtype, every_source):
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 def test_nvrtc_compiles_every_expression(dtype, every_source):
     _, found = prepared(every_source, dtype)
-    text = merged([source.text for _, source in found])
+    text = nvrtc.merged([source.text for _, source in found])
     assert nvrtc.problems(text, OPTIONS) == ""
