@@ -6,7 +6,6 @@ from tests.strict_cupy import emulation
 from tests.strict_cupy.array import _check_devices, _launch, _run, ndarray
 from tests.strict_cupy.devices import CUDARuntimeError
 
-
 texts: dict[str, tuple[str, ...]] = {}  # all that was compiled in this process, and the options
 
 

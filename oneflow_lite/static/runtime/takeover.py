@@ -2,11 +2,13 @@
 
 Which run that is depends on the plan alone: what is saved by then should pay for the building. So a
 seeded program gives the same bits however long the building takes, with a cold cache and a warm
-one. The code is built by a thread of its own, which begins at half of that count.
+one. The code is built by a thread of its own, which begins at half of that count. On a CUDA device
+a small Program is launched as a CUDA graph from then on, where it may be.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import math
@@ -16,10 +18,13 @@ from threading import Thread
 from typing import Any
 
 from oneflow_lite.device import cuda_place
+from oneflow_lite.errors import CaptureError
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
+from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.plan import ExecutionPlan
+from oneflow_lite.static.runtime.runner import Stop
 from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 
 # Seconds, of one core: to build a group and to read each op of it; by the type of the device, to
@@ -98,16 +103,25 @@ class TakesOver(StraightLine):
         Makes the other plan, of the same feeds and fetches; called by another thread.
     run : int
         The run that the other plan is the first to do.
+    graphed : callable, optional
+        Makes the CUDA graphs that do what the other plan does; raises `CaptureError` where there
+        can be none.
     """
 
     def __init__(
-        self, plan: ExecutionPlan, fused: Callable[[int | None], ExecutionPlan], run: int
+        self,
+        plan: ExecutionPlan,
+        fused: Callable[[int | None], ExecutionPlan],
+        run: int,
+        graphed: Callable[[int | None], CudaGraph] | None = None,
     ) -> None:
         super().__init__(plan)
+        self._graphed = graphed
+        self.graph: CudaGraph | None = None
         self._fused: Callable[[int | None], ExecutionPlan] | None = fused
         self._left = run
         self._starts_at = run - run // 2
-        self._built: Future[ExecutionPlan] | None = None
+        self._built: Future[tuple[ExecutionPlan, CudaGraph | None]] | None = None
 
     def fill_bound(
         self, found: list[Any], feeds: Sequence[Any], bound: Bound | None = None
@@ -120,18 +134,41 @@ class TakesOver(StraightLine):
             elif not self._left:
                 self._take_over()
                 bound = None
+        graph = self.graph
+        if graph is not None:
+            externals = dict(zip(self.external_names, (bound or self._bound)[0] or (), strict=True))
+            try:
+                graph.fill(found, feeds, [externals[name] for name in graph.core.external_names])
+            except CaptureError as error:  # while it captured: nothing has run
+                self.plan.refused.append(str(error))
+                self.graph = None
+            else:
+                if graph.uncaptured:  # many small graphs, and copies between them, save nothing
+                    self.graph = None
+                return
         super().fill_bound(found, feeds, bound)
 
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say where the run that an exception ended was; None when it had not begun."""
+        graph = self.graph
+        return (graph and graph.stop_of(error)) or super().stop_of(error)
+
     def _build(self) -> None:
-        fused, boundary = self._fused, self.divides_at
+        fused, graphed = self._fused, self._graphed
+        boundary = None if self.divides_at is None else self.divides_at.number
         assert fused is not None
-        self._fused, self._built = None, Future()
+        self._fused, self._graphed, self._built = None, None, Future()
         future, take_place = self._built, cuda_place()
 
         def build() -> None:
+            graph = None
             try:
                 take_place()
-                future.set_result(fused(None if boundary is None else boundary.number))
+                plan = fused(boundary)
+                if graphed is not None:
+                    with contextlib.suppress(CaptureError):
+                        graph = graphed(boundary)
+                future.set_result((plan, graph))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -143,7 +180,7 @@ class TakesOver(StraightLine):
         if built is None:
             return
         try:
-            plan = built.result()
+            plan, self.graph = built.result()
         except Exception as error:  # the plan that is there goes on
             self.plan.refused.append(repr(error))
             return

@@ -1,4 +1,4 @@
-"""Whatever the tests here compile for CUDA is compiled by NVRTC as well, where that is installed."""
+"""What the tests here compile for CUDA is compiled by NVRTC as well, where that is installed."""
 
 from __future__ import annotations
 

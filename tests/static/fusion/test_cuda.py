@@ -5,7 +5,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import nn
-from oneflow_lite.static.runtime import takeover
+from oneflow_lite.errors import CaptureError
+from oneflow_lite.static.runtime import cuda_graph, interpreter_core, takeover
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
 from tests.strict_cupy import emulation
@@ -101,8 +102,10 @@ def test_training_goes_on_as_before():
 
 
 @pytest.mark.skipif(REAL_CARD, reason="a device does not tell what its streams do")
-def test_kernels_run_on_the_current_stream():
+def test_kernels_run_on_the_current_stream(monkeypatch):
     import cupy
+
+    monkeypatch.setattr(interpreter_core, "_SMALL", 0)  # no graph, whose kernels are not followed
 
     x = flow.randn(40, 30).to("cuda")
     compiled = flow.compile(lambda x: flow.exp(x * 2).sum(0))
@@ -132,3 +135,52 @@ def test_it_can_be_left_out():
     assert not runner(compiled).plan.loops
     for a, b in zip(found, wanted, strict=True):
         assert np.array_equal(a.cpu().numpy(), b.cpu().numpy())
+
+
+@pytest.mark.parametrize("blocked", [None, "feeds and fetches are large", "it has a matmul"])
+def test_small_programs_become_graphs(blocked, monkeypatch):
+    if blocked == "feeds and fetches are large":
+        monkeypatch.setattr(interpreter_core, "_SMALL", 1)
+
+    def f(x):
+        y = flow.exp(x * 2) + w
+        z = y @ w if blocked == "it has a matmul" else y - w
+        return flow.tanh(z * 0.1) * x, y.sum(0)
+
+    w = flow.randn(5, 5).to("cuda")
+    compiled = flow.compile(f)
+    kept = []
+    for _ in range(2 * RUN):
+        x = flow.randn(5, 5).to("cuda")
+        for a, b in zip(compiled(x), f(x), strict=True):
+            np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), 1e-5, 1e-5)
+            kept.append((a, b))
+    assert runner(compiled).plan.loops
+    if not (REAL_CARD and blocked == "it has a matmul"):
+        assert (runner(compiled).graph is None) is (blocked is not None)
+    for a, b in kept:  # each result has memory of its own
+        np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), 1e-5, 1e-5)
+
+
+def test_a_graph_that_cannot_be_captured_gives_way(monkeypatch):
+    def refuse(self, batch):
+        raise CaptureError("it waits for the device")
+
+    monkeypatch.setattr(cuda_graph._Graphs, "_capture_batch", refuse)
+    x = flow.randn(7, 5).to("cuda").requires_grad_()
+    wanted = gelu(x)
+    compiled = flow.compile(gelu)
+    for _ in range(2 * RUN):
+        found = compiled(x)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), 1e-5, 1e-5)
+    assert runner(compiled).graph is None
+    assert runner(compiled).plan.refused == ["it waits for the device"]
+
+
+def test_random_numbers_are_drawn_anew():
+    compiled = flow.compile(lambda x: flow.exp(flow.rand_like(x) * 2) + x)
+    x = flow.zeros(40).to("cuda")
+    found = [tuple(compiled(x).cpu().numpy()) for _ in range(2 * RUN)]
+    assert len(set(found)) == len(found)
+    assert runner(compiled).graph is None and runner(compiled).plan.loops
