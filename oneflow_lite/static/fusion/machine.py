@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +25,8 @@ import numpy as np
 from numba import njit, types
 
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.fusion import elementary
+from oneflow_lite.static.fusion import elementary, parts
+from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
 from oneflow_lite.static.ir.program import Block
 
@@ -31,8 +34,10 @@ _njit: Any = njit
 LARGE = 1 << 16  # elements from which other threads pay
 _SCOPE = {
     **elementary.FUNCTIONS,
+    **parts.NAMES,
     "inf": np.inf,
     "nan": np.nan,
+    "uint64": np.uint64,
     **{str(dtype): dtype.type for dtype in DTYPES if dtype.kind != "b"},
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
@@ -49,14 +54,39 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
         Whatever Numba raises where it cannot.
     """
     source = source_of(group, block)
+    # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        types.Array(numba.from_dtype(desc.dtype), len(desc.shape), "C")
-        for desc in map(block.var, (*group.inputs, *group.outputs))
+        types.Array(numba.from_dtype(d.dtype), len(d.shape), "C", readonly=reads, aligned=not reads)
+        for reads, names in ((True, group.inputs), (False, group.outputs))
+        for d in map(block.var, names)
     ]
     sums = group.partial_sums
     arrays += [types.Array(types.float64, 1 + len(shape), "C") for shape, _, _ in sums]
-    signature = types.void(*[types.int64] * 3, *arrays)
+    signature = types.void(*[types.uint64] * 3, *arrays)
     return _shared(_kernel(source, signature), group), source
+
+
+def compile_joined(joined: Joined, block: Block) -> None:
+    """Compile a joined function.
+
+    Raises
+    ------
+    Exception
+        Whatever Numba raises where it cannot.
+    """
+    given: list[Any] = [types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")]
+    for name in joined.given:
+        desc, made = block.var(name), name in joined.made
+        dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
+        given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
+    joined.kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
+
+
+def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+    """Run a joined function of updates: their numbers here, their elements in some threads."""
+    kernel(0, 0, 0, *arrays)
+    bounds = [elements * i // parts for i in range(parts + 1)]
+    _in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:
@@ -92,7 +122,7 @@ def _cached_source(source: str, signature: Any) -> Path | None:
     given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
     if not given:
         return None
-    library = Path(elementary.__file__).read_bytes()
+    library = b"".join([Path(str(file.__file__)).read_bytes() for file in (elementary, parts)])
     key = hashlib.sha256(f"{source}{signature}{_versions}".encode() + library).hexdigest()[:32]
     file = Path(given) / "fusion" / f"group_{key}.py"
     try:
@@ -126,20 +156,23 @@ def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
 
     def run(*arrays: Any) -> None:
         own = [np.zeros((parts, *shape)) for shape, _, _ in sums]
-        others = [
-            _threads().submit(kernel, i, bounds[i], bounds[i + 1], *arrays, *own)
-            for i in range(1, parts)
-        ]
-        try:
-            kernel(0, 0, bounds[1], *arrays, *own)
-        finally:
-            wait(others)  # an interrupt must not leave them writing
-        for other in others:
-            other.result()
+        pairs = enumerate(itertools.pairwise(bounds))
+        _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
         for (_, output, share), part in zip(sums, own, strict=True):
             arrays[len(group.inputs) + output].reshape(-1)[...] = part.sum(0) / share
 
     return run
+
+
+def _in_threads(work: Sequence[Callable[[], None]]) -> None:
+    """Do the first of several things here, and the others in other threads."""
+    others = [_threads().submit(each) for each in work[1:]]
+    try:
+        work[0]()
+    finally:
+        wait(others)  # an interrupt must not leave them writing
+    for other in others:
+        other.result()
 
 
 def _threads() -> ThreadPoolExecutor:

@@ -16,7 +16,7 @@ from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.dependencies import find_dependencies
 from oneflow_lite.static.runtime.instruction import build_instructions
 from oneflow_lite.static.runtime.last_live import find_last_live
-from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, run_passes
+from oneflow_lite.static.runtime.passes import BUILDING, DEFAULT_PASSES, run_passes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -165,7 +165,7 @@ class InterpreterCore:
             plan = ExecutionPlan.of(program, feeds, fetches, place)
             insert_transfers(plan)
             plan.fuses_until = boundary
-            run_passes(plan, (*passes, "fusion"))
+            run_passes(plan, (*passes, *BUILDING))
             return plan
 
         def graphed(boundary: int | None) -> CudaGraph:

@@ -120,7 +120,7 @@ class TakesOver(StraightLine):
         self.graph: CudaGraph | None = None
         self._fused: Callable[[int | None], ExecutionPlan] | None = fused
         self._left = run
-        self._starts_at = run - run // 2
+        self._builds_at = min(run, run - run // 2 + 1)
         self._built: Future[tuple[ExecutionPlan, CudaGraph | None]] | None = None
 
     def fill_bound(
@@ -128,10 +128,10 @@ class TakesOver(StraightLine):
     ) -> None:
         """Run with the arrays that `bind` took over."""
         if self._left:
-            self._left -= 1
-            if self._left == self._starts_at:
+            if self._left == self._builds_at:
                 self._build()
-            elif not self._left:
+            self._left -= 1
+            if not self._left:
                 self._take_over()
                 bound = None
         graph = self.graph

@@ -178,6 +178,8 @@ class _Grouping:
             return None
         if is_reduction and block.var(names[0]).dtype.kind != "f":
             return None
+        if is_reduction and 1 < output.nbytes // output.dtype.itemsize == size:
+            return None  # it adds nothing up
         columns = None
         shapes = [block.var(name).shape for name in names[:-1]]
         for each in (*shapes, kept_shape(op, block, shape)):
@@ -247,18 +249,22 @@ def run(plan: ExecutionPlan) -> PassReport:
     found = grouping.groups()
     made: list[Group] = []
     machines: list[tuple[Callable[..., None], str]] = []
-    while len(machines) < len(found):  # what one group stores depends on which others there are
+    is_settled = False
+    while not is_settled:  # what one group stores depends on which others there are
         users = grouping.users(found)
         made = [grouping.group(each, users) for each in found]
-        machines = []
+        machines, count = [], len(found)
         for each, group in zip(list(found), made, strict=True):
+            if not group.outputs:  # all of it is known numbers
+                found.remove(each)
+                break
             try:
                 machines.append(compiled(group, plan.block))
             except Exception as error:  # Numba's or CuPy's: these ops stay as they are
                 plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
                 found.remove(each)
-                made, machines = [], []
                 break
+        is_settled = len(found) == count
     replaced: dict[int, OpDesc | None] = {}
     for each, group, (machine, source) in zip(found, made, machines, strict=True):
         last, op = each.ops[-1]
@@ -277,6 +283,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
         types = tuple([op.type for op in group.ops])
         plan.loops.append(Loop(types, source, not_stored))
+        plan.groups[group.outputs[0]] = group, plan.loops[-1]
     plan.block.ops = [
         new for i, op in enumerate(plan.block.ops) if (new := replaced.get(i, op)) is not None
     ]
