@@ -21,10 +21,13 @@ pytestmark = [
 def test_the_groups_of_a_work_have_sources(work, cuda, monkeypatch):
     monkeypatch.setattr(emulation, "COMPILER", "none is needed")
     monkeypatch.setattr(emulation, "compiled", lambda source: None)
-    with flow.use_jit(True):
-        step = cuda_works.build("compiled", work)
-        for _ in range(2):
-            step()
+    try:
+        with flow.use_jit(True):
+            step = cuda_works.build("compiled", work)
+            for _ in range(2):
+                step()
+    finally:
+        flow.set_default_device("cpu")
     assert not step.explain().fallbacks
     loops = []
     for recording in step._recordings:
