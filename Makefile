@@ -10,7 +10,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test fuzz check bench setup clean
+.PHONY: help demo test fuzz check bench bench-cuda setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
@@ -18,6 +18,7 @@ help:
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
 	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, write docs/benchmarks.md'
+	@echo 'make bench-cuda   the same on the CUDA device; needs the extra cuda12 or cuda13'
 	@echo 'make setup  install what make test needs, and nothing else'
 	@echo 'make clean  remove what the other targets made, .venv included'
 
@@ -40,6 +41,9 @@ check: .venv/check.stamp
 
 bench: .venv/bench.stamp
 	$(BIN)/python -m tests.benchmarks $(or $(ARGS),--write)
+
+bench-cuda: .venv/bench.stamp
+	$(BIN)/python -m tests.benchmarks.cuda $(or $(ARGS),--write)
 
 setup: .venv/test.stamp
 

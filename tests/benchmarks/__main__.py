@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import against, operators, report
+from tests.benchmarks import against, cuda, operators, report
 from tests.benchmarks.results import Results, Timing
 from tests.benchmarks.works import (
     COMPILED,
@@ -305,7 +305,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = ROOT / "docs" / "benchmarks.md"
         path.parent.mkdir(exist_ok=True)
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        page = f"{report.markdown(results).rstrip()}\n\n{operators.kept_section(before)}"
+        kept = [operators.kept_section(before), cuda.kept_section(before)]
+        page = "\n\n".join([report.markdown(results).rstrip(), *filter(None, kept)])
         path.write_text(f"{page.rstrip()}\n", encoding="utf-8")
         print(f"\nwritten: {path.relative_to(ROOT)}")
     elif options.write:

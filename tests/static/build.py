@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.device import CPU
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
 from oneflow_lite.static.runtime.passes import run_passes
@@ -19,12 +20,16 @@ GARBAGE = 0xA5  # what buffers hold before a run
 class Builder:
     """Appends ops to a Program and runs each at once, to know shapes, dtypes and layouts.
 
+    The Program is one of `place`; what is run here stays on the host.
+
     >>> b = Builder()
     >>> x = b.feed("x", np.ones((2, 3)))
     >>> y = b.op("add", x, x)
     >>> b.program.global_block().ops[0].outputs == (y,)
     True
     """
+
+    place = CPU
 
     def __init__(self) -> None:
         self.program = Program()
@@ -35,6 +40,7 @@ class Builder:
 
     def _declare(self, name: str, array: Any, **options: Any) -> str:
         strides = None if array.flags.c_contiguous else array.strides
+        options["device"] = self.place
         desc = VarDesc(name, array.shape, array.dtype, strides=strides, **options)
         self.block.create_var(desc)
         self.arrays[name] = array
@@ -55,7 +61,12 @@ class Builder:
         """Add a constant."""
         value = np.array(array)
         value.setflags(write=False)
-        return self._declare(self.program.unique_name("constant"), value, value=value)
+        name = self.program.unique_name("constant")
+        return self._declare(name, value, value=self.on_place(value))
+
+    def on_place(self, array: Any) -> Any:
+        """Return an array as Programs get it."""
+        return array if self.place == CPU else self.place.put(array)
 
     def op(self, type: str, *inputs: str | None, **attrs: Any) -> Any:
         """Append an op; return the name of its output, or the names."""
@@ -77,7 +88,7 @@ class Builder:
 
     def plan(self, *fetches: str, passes: Sequence[str] = ()) -> ExecutionPlan:
         """Return the plan after some passes."""
-        plan = ExecutionPlan.of(self.program, self.feeds, fetches)
+        plan = ExecutionPlan.of(self.program, self.feeds, fetches, self.place)
         run_passes(plan, passes)
         return plan
 
@@ -144,7 +155,8 @@ def assert_same_results(builder: Builder, plan: ExecutionPlan) -> None:
 
 
 def _constants(variables: Mapping[str, VarDesc]) -> dict[str, Any]:
-    return {name: desc.value for name, desc in variables.items() if desc.value is not None}
+    found = {name: desc.value for name, desc in variables.items() if desc.value is not None}
+    return {n: x if isinstance(x, np.ndarray) else x.get() for n, x in found.items()}
 
 
 def _call(op: OpDesc, env: dict[str, Any], **out: Any) -> Any:

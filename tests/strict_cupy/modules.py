@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from tests.strict_cupy import creation, devices, facts, generators, methods
+from tests.strict_cupy import creation, devices, facts, generators, kernels, methods
 from tests.strict_cupy.array import call, call_ufunc, ndarray
 
 
@@ -128,6 +128,8 @@ def _make_cupy() -> Module:
             "is_available": devices.is_available,
             "lib": Module("cupy.lib", None, own={"stride_tricks": stride_tricks}),
             "linalg": Module("cupy.linalg", np.linalg, lacking=facts.LACKING_LINALG),
+            "RawKernel": kernels.RawKernel,
+            "RawModule": kernels.RawModule,
             "ndarray": ndarray,
             "random": _make_random(),
             "ufunc": Ufunc,

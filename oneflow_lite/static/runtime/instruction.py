@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -200,14 +201,25 @@ def _prepared(op: OpDesc, block: Block, device: Device) -> dict[str, Any]:
         with on_device(device):
             array = xp.broadcast_to(xp.zeros((), desc.dtype), desc.shape)
         stand_ins.update({i: array for i, given in enumerate(op.inputs) if given == name})
+    kernel = op_expr(op.type).kernel(xp)
+    if op.type == "fused":
+        made = [(block.var(name).shape, block.var(name).dtype) for name in op.outputs]
+        kernel = functools.partial(_into_new, kernel, xp, made)
     return {
         "device": device,
         "stream": _stream(op, device),
         "op": op,
-        "kernel": op_expr(op.type).kernel(xp),
+        "kernel": kernel,
         "keywords": attributes,
         "stand_ins": stand_ins,
     }
+
+
+def _into_new(kernel: Any, xp: Any, made: Any, *inputs: Any, **keywords: Any) -> tuple[Any, ...]:
+    """Run a kernel that writes its outputs; return them."""
+    outputs = tuple([xp.empty(shape, dtype) for shape, dtype in made])
+    kernel(*inputs, *outputs, **keywords)
+    return outputs
 
 
 def _stream(op: OpDesc, device: Device) -> str:

@@ -35,6 +35,7 @@ _TABLES = frozenset(
 )
 # Passes whose results hold only for the order of the Program.
 _ONE_ORDER = frozenset(("addto", "inplace", "buffer_planning"))
+_SMALL = 1 << 20  # bytes of feeds and fetches, which a CUDA graph has to copy
 
 
 class InterpreterCore:
@@ -50,8 +51,11 @@ class InterpreterCore:
         The passes to run; by default all that fit the mode.
     mode : {"straight_line", "numpy", "work_queue", "cuda_graph"}
         One op after the other with planned memory, groups of them as machine code after some runs
-        where the extra `jit` is installed; the same with NumPy's functions alone; whatever is
-        ready, on threads and streams; or as one CUDA graph.
+        where the extra `jit` is installed, or on a CUDA device, where a small Program becomes a
+        CUDA graph then; the same with NumPy's or CuPy's functions alone; whatever is ready, on
+        threads and streams; or as one CUDA graph.
+    fuses_until : int, optional
+        The number of the op from which on none is fused.
 
     Attributes
     ----------
@@ -95,6 +99,7 @@ class InterpreterCore:
         *,
         passes: Sequence[str] | None = None,
         mode: str = "straight_line",
+        fuses_until: int | None = None,
     ) -> None:
         if mode not in MODES:
             raise arg_error(
@@ -110,6 +115,7 @@ class InterpreterCore:
             passes = [p for p in DEFAULT_PASSES if in_order or p not in _ONE_ORDER]
         self.mode = mode
         self.plan = ExecutionPlan.of(program, feeds, fetches, place)
+        self.plan.fuses_until = fuses_until
         transfers = insert_transfers(self.plan)
         run_passes(self.plan, passes)
         self.external_names = self.plan.external_names
@@ -153,15 +159,35 @@ class InterpreterCore:
         run = run_of_takeover(self.plan) if self.mode == "straight_line" else 0
         if not run:
             return StraightLine(self.plan)
-        feeds, fetches = self.plan.feeds, self.plan.fetches
+        feeds, fetches, place = self.plan.feeds, self._listed[0], self.plan.place
 
         def fused(boundary: int | None) -> ExecutionPlan:
-            plan = ExecutionPlan.of(program, feeds, fetches)
+            plan = ExecutionPlan.of(program, feeds, fetches, place)
+            insert_transfers(plan)
             plan.fuses_until = boundary
             run_passes(plan, (*passes, *BUILDING))
             return plan
 
-        return TakesOver(self.plan, fused, run)
+        def graphed(boundary: int | None) -> CudaGraph:
+            core = InterpreterCore(
+                program,
+                feeds,
+                fetches,
+                place,
+                passes=[p for p in (*passes, "fusion") if p not in _ONE_ORDER],
+                mode="cuda_graph",
+                fuses_until=boundary,
+            )
+            graph = core.runner
+            assert isinstance(graph, CudaGraph)
+            ops = core.plan.block.ops if boundary is not None else ()
+            graph.divides_at = next((op for op in ops if op.number >= (boundary or 0)), None)
+            return graph
+
+        copied = {*self.plan.feeds, *self.plan.fetches}
+        is_small = sum(self.plan.block.var(name).nbytes for name in copied) <= _SMALL
+        is_graph = place.type == "cuda" and is_small
+        return TakesOver(self.plan, fused, run, graphed if is_graph else None)
 
     @property
     def memory_plan(self) -> MemoryPlan:

@@ -214,7 +214,7 @@ def _new(plan: ExecutionPlan, name: str, writer: _RunWriter) -> str:
     """Return the code that makes an array of its own for a variable."""
     desc = plan.block.var(name)
     writer.assigned.add(name)
-    make = functools.partial(np.empty, desc.shape, desc.dtype)
+    make = functools.partial(array_module(desc.device).empty, desc.shape, desc.dtype)
     return f"{writer.local(name)} = {writer.value(make)}()"
 
 

@@ -2,11 +2,13 @@
 
 Which run that is depends on the plan alone: what is saved by then should pay for the building. So a
 seeded program gives the same bits however long the building takes, with a cold cache and a warm
-one. The code is built by a thread of its own, which begins at half of that count.
+one. The code is built by a thread of its own, which begins at half of that count. On a CUDA device
+a small Program is launched as a CUDA graph from then on, where it may be.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import math
@@ -15,18 +17,23 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from oneflow_lite.device import CPU
+from oneflow_lite.device import cuda_place
+from oneflow_lite.errors import CaptureError
 from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
 from oneflow_lite.static.fusion.updates import is_update
+from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.plan import ExecutionPlan
+from oneflow_lite.static.runtime.runner import Stop
 from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 
-# Seconds, of one core: to build a group and to read each op of it, to call a NumPy function, and to
-# write or read a byte of a result on its way through memory.
+# Seconds, of one core: to build a group and to read each op of it; by the type of the device, to
+# call a function of NumPy's or CuPy's and to write or read a byte of a result on its way.
 _TO_BUILD, _TO_BUILD_AN_OP = 0.8, 0.012
-_TO_CALL, _TO_PASS_A_BYTE = 6e-7, 4e-10
 _CALLS_OF_AN_UPDATE = 5
+_TO_CALL = {"cpu": 6e-7, "cuda": 5e-6}
+_TO_PASS_A_BYTE = {"cpu": 4e-10, "cuda": 1e-12}
 _AT_LEAST, _AT_MOST = 32, 20_000
 _enabled = True
 
@@ -34,7 +41,8 @@ _enabled = True
 class use_jit:
     """Choose whether Programs analysed from now on may turn into machine code.
 
-    They may, where the extra `jit` is installed. Works as a function and as a context manager.
+    They may, on the CPU where the extra `jit` is installed, and on CUDA devices. Works as a
+    function and as a context manager.
 
     Parameters
     ----------
@@ -69,14 +77,16 @@ def _has_numba() -> bool:
 
 def run_of_takeover(plan: ExecutionPlan) -> int:
     """Return the run from which machine code pays; 0 when there is none to be made."""
-    if not _enabled or plan.place is not CPU or not _has_numba():
+    kind = plan.place.type
+    if not _enabled or (kind == "cpu" and not _has_numba()):
         return 0
+    dtypes = DTYPES if kind == "cpu" else CUDA_DTYPES
     ops = elements = 0
     for op in plan.block.ops:
         found = plan.block.var(op.outputs[0]) if op.outputs else None
-        if found is None or found.dtype not in DTYPES:
+        if found is None or found.dtype not in dtypes:
             continue
-        if is_update(op):
+        if kind == "cpu" and is_update(op):
             ops += _CALLS_OF_AN_UPDATE
             elements += _CALLS_OF_AN_UPDATE * found.nbytes
         elif op.type in REDUCTIONS or scalar_of(op.type, op.attrs) is not None:
@@ -84,7 +94,7 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
             elements += found.nbytes
     if ops < 2:
         return 0
-    saved = ops * _TO_CALL + 3 * elements * _TO_PASS_A_BYTE
+    saved = ops * _TO_CALL[kind] + 3 * elements * _TO_PASS_A_BYTE[kind]
     runs = math.ceil((_TO_BUILD + ops * _TO_BUILD_AN_OP) / saved)
     return min(max(runs, _AT_LEAST), _AT_MOST)
 
@@ -99,16 +109,25 @@ class TakesOver(StraightLine):
         Makes the other plan, of the same feeds and fetches; called by another thread.
     run : int
         The run that the other plan is the first to do.
+    graphed : callable, optional
+        Makes the CUDA graphs that do what the other plan does; raises `CaptureError` where there
+        can be none.
     """
 
     def __init__(
-        self, plan: ExecutionPlan, fused: Callable[[int | None], ExecutionPlan], run: int
+        self,
+        plan: ExecutionPlan,
+        fused: Callable[[int | None], ExecutionPlan],
+        run: int,
+        graphed: Callable[[int | None], CudaGraph] | None = None,
     ) -> None:
         super().__init__(plan)
+        self._graphed = graphed
+        self.graph: CudaGraph | None = None
         self._fused: Callable[[int | None], ExecutionPlan] | None = fused
         self._left = run
         self._builds_at = min(run, run - run // 2 + 1)
-        self._built: Future[ExecutionPlan] | None = None
+        self._built: Future[tuple[ExecutionPlan, CudaGraph | None]] | None = None
 
     def fill_bound(
         self, found: list[Any], feeds: Sequence[Any], bound: Bound | None = None
@@ -121,17 +140,41 @@ class TakesOver(StraightLine):
             if not self._left:
                 self._take_over()
                 bound = None
+        graph = self.graph
+        if graph is not None:
+            externals = dict(zip(self.external_names, (bound or self._bound)[0] or (), strict=True))
+            try:
+                graph.fill(found, feeds, [externals[name] for name in graph.core.external_names])
+            except CaptureError as error:  # while it captured: nothing has run
+                self.plan.refused.append(str(error))
+                self.graph = None
+            else:
+                if graph.uncaptured:  # many small graphs, and copies between them, save nothing
+                    self.graph = None
+                return
         super().fill_bound(found, feeds, bound)
 
+    def stop_of(self, error: BaseException) -> Stop | None:
+        """Say where the run that an exception ended was; None when it had not begun."""
+        graph = self.graph
+        return (graph and graph.stop_of(error)) or super().stop_of(error)
+
     def _build(self) -> None:
-        fused, boundary = self._fused, self.divides_at
+        fused, graphed = self._fused, self._graphed
+        boundary = None if self.divides_at is None else self.divides_at.number
         assert fused is not None
-        self._fused, self._built = None, Future()
-        future = self._built
+        self._fused, self._graphed, self._built = None, None, Future()
+        future, take_place = self._built, cuda_place()
 
         def build() -> None:
+            graph = None
             try:
-                future.set_result(fused(None if boundary is None else boundary.number))
+                take_place()
+                plan = fused(boundary)
+                if graphed is not None:
+                    with contextlib.suppress(CaptureError):
+                        graph = graphed(boundary)
+                future.set_result((plan, graph))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -143,7 +186,7 @@ class TakesOver(StraightLine):
         if built is None:
             return
         try:
-            plan = built.result()
+            plan, self.graph = built.result()
         except Exception as error:  # the plan that is there goes on
             self.plan.refused.append(repr(error))
             return

@@ -1,5 +1,6 @@
 """Groups: which ops join, what their loops make, and that nothing else changes."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -7,14 +8,41 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
+from oneflow_lite.device import CPU, array_module, as_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.fusion import machine
 from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES
 from oneflow_lite.static.runtime.straight_line import StraightLine
+from tests import strict_cupy
+from tests.conftest import REAL_CARD
 from tests.static.build import Builder, run_plainly
+from tests.strict_cupy import emulation
 
 X = np.linspace(-2.0, 2.0, 24).reshape(4, 6)
 F32 = X.astype("float32")
+
+
+@pytest.fixture(autouse=True, params=["cpu", "cuda"])
+def place(request, monkeypatch):
+    """Where Programs run: on the CPU, then on CUDA (a real card, or kernels emulated)."""
+    if request.param == "cpu":
+        yield CPU
+        return
+    if not REAL_CARD and emulation.COMPILER is None:
+        pytest.skip("no C++ compiler to emulate kernels with")
+    with contextlib.nullcontext() if REAL_CARD else strict_cupy.installed():
+        monkeypatch.setattr(Builder, "place", as_device("cuda"))
+        yield Builder.place
+
+
+@pytest.fixture
+def on_cpu(place):
+    if place != CPU:
+        pytest.skip("this is about the CPU")
+
+
+def on_host(arrays):
+    return [array if isinstance(array, np.ndarray) else array.get() for array in arrays]
 
 
 def fused(b, *fetches):
@@ -27,14 +55,15 @@ def run(b, plan, times=2):
     """Run a plan; hold what comes against the Program run op by op."""
     runner = StraightLine(plan)
     for _ in range(times):
-        given = {name: np.copy(x) for name, x in b.initial.items()}
+        given = {name: b.on_place(np.copy(x)) for name, x in b.initial.items()}
         found = runner.run([given[n] for n in plan.feeds], [given[n] for n in plan.external_names])
+        found, given = on_host(found), dict(zip(given, on_host(given.values()), strict=True))
         wanted = {name: np.copy(x) for name, x in b.initial.items()}
         expected = run_plainly(b.program, wanted)
         for name, value in zip(plan.fetches, found, strict=True):
             want = expected[name]
             assert (value.shape, value.dtype) == (want.shape, want.dtype)
-            tolerance = 1e-6 if want.dtype == np.float32 else 1e-14
+            tolerance = {"e": 2e-3, "f": 1e-6}.get(want.dtype.char, 1e-14)
             if want.dtype.kind != "f":
                 assert np.array_equal(value, want)
             else:
@@ -191,12 +220,14 @@ def test_what_is_handed_out_is_made_at_every_run(through):
     }[through]()
     _, plan = fused(b, end, b.op("neg", b.op("tanh", x)))
     runner = StraightLine(plan)
-    first = runner.run([b.initial["x"]], [])[0]
-    kept = first.copy()
-    assert not np.shares_memory(first, runner.run([b.initial["x"]], [])[0])
-    if first.flags.writeable and first.ndim == 0:
+    given = [b.on_place(b.initial["x"])]
+    first = runner.run(given, [])[0]
+    (kept,) = on_host([first.copy()])
+    again = runner.run(given, [])[0]
+    assert not array_module(b.place).shares_memory(first, again)
+    if first.ndim == 0 and (b.place != CPU or first.flags.writeable):
         first[...] = 7
-    assert np.array_equal(runner.run([b.initial["x"]], [])[0], kept)
+    assert np.array_equal(on_host(runner.run(given, []))[0], kept)
 
 
 def test_truth_values_and_integers():
@@ -231,10 +262,11 @@ def test_ones_that_are_written_are_no_ones_any_more():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "complex128"])
-def test_other_dtypes_stay_with_numpy(dtype):
+def test_other_dtypes_stay_with_numpy(dtype, place):
     b = Builder()
     x = b.feed("x", X.astype(dtype))
-    assert check(b, b.op("neg", b.op("exp", x))) == []
+    halves = dtype == "float16" and place != CPU
+    assert check(b, b.op("neg", b.op("exp", x))) == [["exp", "neg"]] * halves
 
 
 def test_layouts_that_are_not_c_order_stay_with_numpy():
@@ -250,7 +282,7 @@ def test_no_warning_comes_out_of_a_loop():
     _, plan = fused(b, b.op("log", b.op("mul", b.op("exp", x), x)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        StraightLine(plan).run([b.initial["x"]], [])
+        StraightLine(plan).run([b.on_place(b.initial["x"])], [])
 
 
 def test_infinities_and_nan_are_numpys():
@@ -272,7 +304,7 @@ def test_infinities_and_nan_are_numpys():
 
 
 @pytest.mark.parametrize("size", [machine.LARGE - 1, 3 * machine.LARGE + 7])
-def test_threads_share_large_groups(size, monkeypatch):
+def test_threads_share_large_groups(size, monkeypatch, on_cpu):
     """Sums are those of one thread but for their last bits, and the same at every run."""
     monkeypatch.setattr(machine, "threads", lambda: 3)
     rng = np.random.default_rng(0)
@@ -290,7 +322,7 @@ def test_threads_share_large_groups(size, monkeypatch):
 
 
 @pytest.mark.parametrize("refused", [{"exp"}, {"abs"}, {"exp", "abs"}], ids=str)
-def test_a_group_that_numba_refuses_stays_with_numpy(refused, monkeypatch):
+def test_a_group_that_numba_refuses_stays_with_numpy(refused, monkeypatch, on_cpu):
     make = machine.compiled
 
     def refuse(group, block):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import attrs
-import numpy as np
 
-from oneflow_lite.device import CPU
+from oneflow_lite.device import CPU, Device, on_device
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion import cuda_machine
+from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS, Group, kept_shape, kind_of
-from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.passes import dead_code
 from oneflow_lite.static.runtime.passes.effects import is_library
 from oneflow_lite.static.runtime.passes.plannable import same_layout
@@ -57,6 +59,7 @@ class _Grouping:
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan, self.block = plan, plan.block
         self.roots = plan.roots
+        self.dtypes = DTYPES if plan.place == CPU else CUDA_DTYPES
         # What is handed out or written is made at every run.
         self.held = {self.root(name) for name in plan.fetches}
         self.held.update(self.root(name) for op in plan.block.ops for name in op.written)
@@ -92,7 +95,8 @@ class _Grouping:
             or output.name in self.held
         ):
             return False
-        output.value = np.full(output.shape, _FILLED[op.type], output.dtype)
+        with on_device(self.plan.place) as xp:
+            output.value = xp.full(output.shape, _FILLED[op.type], output.dtype)
         self.numbers[output.name] = _FILLED[op.type]
         return True
 
@@ -164,7 +168,7 @@ class _Grouping:
         for name in names:
             desc = block.var(name)
             in_c_order = same_layout(desc, attrs.evolve(desc, strides=None))
-            if desc.dtype not in DTYPES or desc.device != CPU or not in_c_order:
+            if desc.dtype not in self.dtypes or desc.device != self.plan.place or not in_c_order:
                 return None
         shape = block.var(names[0]).shape if is_reduction else output.shape
         size = math.prod(shape)
@@ -229,10 +233,18 @@ class _Grouping:
                 self.closed.append(group)
 
 
+def _compiler(place: Device) -> Callable[[Group, Block], tuple[Callable[..., None], str]]:
+    """Return what makes machine code for a device."""
+    if place != CPU:
+        return functools.partial(cuda_machine.compiled, place=place)
+    from oneflow_lite.static.fusion import machine  # which imports numba
+
+    return machine.compiled
+
+
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
-    from oneflow_lite.static.fusion.machine import compiled  # which imports numba
-
+    compiled = _compiler(plan.place)
     grouping = _Grouping(plan)
     found = grouping.groups()
     made: list[Group] = []
@@ -248,7 +260,7 @@ def run(plan: ExecutionPlan) -> PassReport:
                 break
             try:
                 machines.append(compiled(group, plan.block))
-            except Exception as error:  # Numba's, of many kinds: these ops stay as they are
+            except Exception as error:  # Numba's or CuPy's: these ops stay as they are
                 plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
                 found.remove(each)
                 break

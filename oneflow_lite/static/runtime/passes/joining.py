@@ -198,6 +198,8 @@ def _is_small(elements: int) -> bool:
 
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace ops that follow each other by one; `saved` counts the calls."""
+    if plan.place != CPU:
+        return PassReport("joining", 0, {"ops": 0})
     from oneflow_lite.static.fusion import machine  # which imports numba
 
     joining = _Joining(plan)
