@@ -1,0 +1,195 @@
+"""Work: one collective under way, from the call that began it to the result.
+
+Every collective is begun without blocking and then waited for, the plain ones at once: so each wait
+has a timeout, and a call that blocks on one rank meets one that does not on another. The works of a
+group stand in a queue. Before a transfer begins, the ranks compare what they are about to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from oneflow_lite.errors import DistributedError
+from oneflow_lite.locks import make_lock
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SPINS = 20  # then other processes get their turn between two looks
+_PATIENCE = 0.05  # seconds, then it is asked whether a rank has ended
+_NAP = 0.0005
+_lock = make_lock()
+_queues: set[Queue] = set()  # those with works under way
+
+
+def user_line() -> str:
+    """Return the file and line outside of the package that is calling."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Work:
+    """A collective under way.
+
+    Parameters
+    ----------
+    what : str
+        The call, as errors name it.
+    begin : callable
+        Starts the transfer and returns something whose `Test()` says whether it is done.
+    finish : callable, optional
+        Called once with what `begin` returned, when that is done.
+    check : object, optional
+        Compares the call with the other ranks' first: `Test()` and, when that is true, `agree()`.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        begin: Callable[[], Any] | None = None,
+        finish: Callable[[Any], None] | None = None,
+        check: Any = None,
+        queue: Queue | None = None,
+    ) -> None:
+        self.what = what
+        self._begin, self._finish, self._check, self._queue = begin, finish, check, queue
+        self._request: Any = None
+        self._error: BaseException | None = None
+        self._done = begin is None
+        if queue is not None:
+            with _lock:
+                queue.works.append(self)
+                _queues.add(queue)
+            progress()
+
+    def _advance(self) -> bool:
+        """Do what can be done now; return whether the next work of the queue may begin."""
+        try:
+            if self._check is not None:
+                if not self._check.Test():
+                    return False
+                check, self._check = self._check, None
+                check.agree()
+            if self._request is None:
+                assert self._begin is not None
+                self._request = self._begin()
+            if self._request.Test():
+                if self._finish is not None:
+                    self._finish(self._request)
+                self._end()
+        except Exception as error:
+            self._error = _explained(error, self.what)
+            self._end()
+        return True
+
+    def _end(self) -> None:
+        self._done = True
+        self._begin = self._finish = self._request = self._check = None  # they hold the arrays
+
+    def is_completed(self) -> bool:
+        """Return whether it is done, without waiting."""
+        if not self._done:
+            progress()
+        return self._done
+
+    def is_success(self) -> bool:
+        """Return whether it is done and did not fail."""
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """Return why it failed, or None."""
+        return self._error
+
+    def wait(self, timeout: timedelta | float | None = None) -> bool:
+        """Wait until it is done; return True.
+
+        timeout: seconds or a timedelta; by default that of the group.
+
+        Raises
+        ------
+        DistributedError
+            When it failed, when a rank of the group has ended, or after the timeout.
+        """
+        if not self._done:
+            self._wait(timeout)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _wait(self, timeout: timedelta | float | None) -> None:
+        queue = self._queue
+        assert queue is not None
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        if not seconds:
+            seconds = queue.timeout
+        start = time.monotonic()
+        spins = 0
+        while True:
+            progress()
+            if self._done:
+                return
+            spins += 1
+            if spins < _SPINS:
+                continue
+            waited = time.monotonic() - start
+            if waited > _PATIENCE:
+                queue.look_around(self.what)
+                if waited > seconds:
+                    raise DistributedError(
+                        f"{queue.name}: {self.what} was not done after {seconds:g} s, called at "
+                        f"{user_line()}; another rank does not make this call, or works longer "
+                        "than that: set init_process_group(timeout=...)"
+                    )
+                time.sleep(_NAP)
+            else:
+                os.sched_yield()
+
+    def result(self) -> Any:
+        """Return None: results are in the tensors that were given."""
+        self.wait()
+
+    def synchronize(self) -> None:
+        """Wait."""
+        self.wait()
+
+
+def _explained(error: Exception, what: str) -> Exception:
+    if isinstance(error, DistributedError):
+        return error
+    found = DistributedError(f"{what} failed: {error}")
+    found.__cause__ = error
+    return found
+
+
+class Queue:
+    """The works of a group on one transport, in the order in which they were called."""
+
+    def __init__(self, name: str, timeout: float, look_around: Callable[[str], None]) -> None:
+        self.name, self.timeout, self.look_around = name, timeout, look_around
+        self.works: deque[Work] = deque()
+
+    def advance(self) -> None:
+        """Let the works go on; each begins after those before it have begun."""
+        for work in self.works:
+            if not work._advance():
+                break
+        while self.works and self.works[0]._done:
+            self.works.popleft()
+        if not self.works:
+            _queues.discard(self)
+
+
+def progress() -> None:
+    """Let all works go on."""
+    with _lock:
+        for queue in tuple(_queues):
+            queue.advance()
+
+
+DONE = Work("nothing")
