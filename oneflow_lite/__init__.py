@@ -189,8 +189,8 @@ if TYPE_CHECKING:
     from oneflow_lite.static.runtime.takeover import use_jit as use_jit
 else:
     _MODULES = """
-        distributed distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim random
-        sparse special static testing utils
+        distributed distributions fft func functors grad_funcs kernels linalg masked mock_torch nn
+        optim random sparse special static testing utils
     """.split()
     _MEMBERS = {
         "device": "get_default_device set_default_device",

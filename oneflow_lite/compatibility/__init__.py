@@ -52,6 +52,7 @@ NAMES = {
     },
     "autograd": {"tensors": "Variable"},
     "nn": {"parallel": "DataParallel", ".static.graph": "Graph"},
+    "nn.parallel": {"parallel": "DataParallel data_parallel"},
     "nn.modules": {"parallel": "DataParallel"},
 }
 # Submodules that are files of this package, or other modules of the library.
@@ -59,7 +60,7 @@ MODULES = {
     "": "accelerator amp backends jit mps onnx xpu version",
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": "variable=tensors grad_mode=.autograd.mode anomaly_mode=.autograd.anomaly",
-    "nn": "parallel",
+    "nn": "parallel=.nn.parallel",
     "nn.modules": """
         container=.nn.containers module=.nn.modules.module
         batchnorm=.nn.modules.normalization instancenorm=.nn.modules.normalization
@@ -76,7 +77,11 @@ HINTS = {
     "export": "flow.compile and flow.static capture programs",
     "fx": "flow.compile and flow.static capture programs",
     "_dynamo": "flow.compile captures programs",
-    "distributed": "run one process, without DistributedDataParallel",
+    "distributed.fsdp": "use nn.parallel.DistributedDataParallel and ZeroRedundancyOptimizer",
+    "distributed.rpc": "use send and recv, or broadcast_object_list",
+    "distributed.elastic": "start the processes with mpiexec",
+    "distributed.launch": "start the processes with mpiexec",
+    "distributed.TCPStore": "MPI knows who is there; use broadcast_object_list",
     "quantization": "there are no quantized dtypes",
     "ao": "there are no quantized dtypes",
     "profiler": "use cProfile, or push an Interpreter that measures",

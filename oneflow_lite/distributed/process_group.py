@@ -46,11 +46,18 @@ class ProcessGroup:
     """
 
     def __init__(
-        self, name: str, ranks: tuple[int, ...], rank: int, comm: Any, backend: str, timeout: float
+        self,
+        name: str,
+        ranks: tuple[int, ...],
+        rank: int,
+        comm: Any,
+        backend: str,
+        timeout: float,
+        trusted: bool = False,
     ) -> None:
         self.name, self.ranks, self.backend, self.timeout = name, ranks, backend, timeout
         self._rank = rank
-        self._comm = comm
+        self._comm, self._trusted = comm, trusted
         self._transports: dict[str, Transport] = {}
         self.closed = False
         self.transport(np)
@@ -84,13 +91,18 @@ class ProcessGroup:
             return NcclTransport(self._comm, self.name, self.timeout)
         from oneflow_lite.distributed.mpi import MpiTransport
 
-        return MpiTransport(self._comm, self.name, self.timeout)
+        return MpiTransport(self._comm, self.name, self.timeout, self._trusted)
 
     def private(self) -> ProcessGroup:
-        """Return a group of the same ranks whose calls have an order of their own."""
-        return ProcessGroup(
-            self.name, self.ranks, self._rank, self._comm, self.backend, self.timeout
+        """Return a group of the same ranks whose calls have an order of their own.
+
+        They follow from what the ranks have compared, and are compared in debug mode only.
+        """
+        made = ProcessGroup(
+            self.name, self.ranks, self._rank, self._comm, self.backend, self.timeout, True
         )
+        _world.groups.append(made)
+        return made
 
     def close(self) -> None:
         """Give back what the group holds."""
