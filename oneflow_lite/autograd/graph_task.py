@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.autograd import hooks
 from oneflow_lite.autograd.anomaly import forward_traceback
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
 from oneflow_lite.autograd.gradient_modes import (
@@ -33,7 +34,6 @@ from oneflow_lite.autograd.gradient_rules import (
     as_given,
     as_tensors,
 )
-from oneflow_lite.autograd import hooks
 from oneflow_lite.autograd.hooks import check_replacement
 from oneflow_lite.autograd.mode import GRAD, NO_GRAD, local, of_user, with_grad_mode
 from oneflow_lite.autograd.node import AccumulateGrad, Edge, FunctionNode, make_graph_root
@@ -606,7 +606,7 @@ def _with_hooked_leaves_early(nodes: Sequence[FunctionNode]) -> Sequence[Functio
     Its hook may send the gradient on its way, or use it up, while the rest of the pass runs. Other
     leaves are older than what uses them, and come last.
     """
-    last = {
+    last: dict[FunctionNode, FunctionNode] = {
         node: node
         for node in nodes
         if type(node) is AccumulateGrad and node.meta.post_accumulate_hooks

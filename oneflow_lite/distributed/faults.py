@@ -6,19 +6,16 @@ import atexit
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from oneflow_lite.distributed.process_group import ProcessGroup
-
-_world: ProcessGroup | None = None
+_world: Any = None
 _hook: Any = None
 _registered = False
 
 
-def watch(world: ProcessGroup) -> None:
+def watch(world: Any) -> None:
     """From now on an exception that nobody catches ends all processes of the world."""
     global _world, _hook, _registered
     _world = world

@@ -103,14 +103,14 @@ class MpiTransport(Transport):
         here = self.rank == dst
         reduction = self._reduction(x, op)
         send, recv, finish = self._reducible(x, out if here else np.empty_like(x), op)
-        if not here:
-            send, recv, finish = (recv if send is self.mpi.IN_PLACE else send), None, None
+        if not here and send is self.mpi.IN_PLACE:  # means something on rank dst alone
+            send = recv
         return self._work(
             "reduce",
             x,
             f"{op}, dst={dst}",
             lambda: self.comm.Ireduce(send, recv, reduction, dst),
-            finish,
+            finish if here else None,
         )
 
     def reduce_scatter(self, x: Array, out: Array, op: str) -> Work:
@@ -162,7 +162,7 @@ class MpiTransport(Transport):
             shares=(sent, got),
         )
 
-    def barrier(self) -> Work:
+    def barrier(self) -> Work:  # also of a transport for devices, whose streams keep their order
         return self._work("barrier()", None, "", self.comm.Ibarrier)
 
     # From one rank to another

@@ -379,7 +379,7 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """Return the rank in the world of a rank in a group."""
     ranks = check_group("get_global_rank", group).ranks
-    if isinstance(group_rank, int) and 0 <= group_rank < len(ranks):
+    if group_rank in range(len(ranks)):
         return ranks[group_rank]
     expected, hint = f"0 to {len(ranks) - 1}", "ask for a member of the group"
     raise arg_error("get_global_rank", "group_rank", expected, group_rank, hint, ArgumentError)
@@ -429,7 +429,7 @@ def new_group(
     op = "new_group"
     world = check_group(op, None)
     chosen = world.ranks if ranks is None else tuple(sorted(set(ranks)))
-    if not chosen or not all(isinstance(r, int) and r in world.ranks for r in chosen):
+    if not chosen or not set(chosen) <= set(world.ranks):
         expected, hint = f"some of 0 to {world.size() - 1}", "name ranks of the world"
         raise arg_error(op, "ranks", expected, ranks, hint, ArgumentError)
     seconds = world.timeout if timeout is None else _seconds(op, timeout)

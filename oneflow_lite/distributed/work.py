@@ -134,6 +134,10 @@ class Work:
             progress()
             if self._done:
                 return
+            join = getattr(self._request, "join", None)
+            if join is not None:  # on a device: the stream waits, and not the host
+                join()
+                continue
             spins += 1
             if spins < _SPINS:
                 continue

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tests.strict_cupy import races
+from tests.strict_cupy import nccl, races
 from tests.strict_cupy.graphs import Graph, no_sync
 from tests.strict_cupy.record import Call, log
 
@@ -296,6 +296,7 @@ def make_module() -> types.ModuleType:
         get_current_stream=get_current_stream,
         get_device_id=get_device_id,
         is_available=is_available,
+        nccl=nccl.make_module(),
         runtime=runtime,
         using_allocator=using_allocator,
     )

@@ -18,7 +18,7 @@ from oneflow_lite.functors.joining import cat, stack
 from oneflow_lite.functors.reduce import amax, amin, prod
 from oneflow_lite.tensor import Tensor
 
-_OF_ROWS = {"product": prod, "min": amin, "max": amax}
+_OF_ROWS: dict[str, Any] = {"product": prod, "min": amin, "max": amax}
 
 
 def _start(op: str, tensor: Any, group: Any, argument: str = "tensor") -> ProcessGroup:
@@ -43,7 +43,7 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Ten
     reduced = reduction("all_reduce", op, tensor.dtype)
     if reduced in _OF_ROWS and tensor.dtype.kind in "fc":
         return _OF_ROWS[reduced](run("all_gather", tensor, group=found), dim=0)
-    return run("all_reduce", tensor, reduction=reduced, group=found)  # type: ignore[no-any-return]
+    return run("all_reduce", tensor, reduction=reduced, group=found)
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
@@ -55,14 +55,14 @@ def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) 
         expected, hint = "SUM or AVG", "all_reduce() takes all of them"
         raise arg_error(name, "op", expected, op, hint, ArgumentError)
     target = rank_of(name, "dst", found, dst)
-    return run("reduce_to", tensor, dst=target, reduction=reduced, group=found)  # type: ignore[no-any-return]
+    return run("reduce_to", tensor, dst=target, reduction=reduced, group=found)
 
 
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
     """Return what rank `src` has."""
     found = _start("broadcast", tensor, group)
     source = rank_of("broadcast", "src", found, src)
-    return run("broadcast_from", tensor, src=source, group=found)  # type: ignore[no-any-return]
+    return run("broadcast_from", tensor, src=source, group=found)
 
 
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
@@ -96,7 +96,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
         raise arg_error(op, "tensors", expected, len(tensors), "on all ranks", ArgumentError)
     source = rank_of(op, "src", found, src)
     rows = stack(list(tensors))
-    return run("scatter_from", rows, src=source, group=found)  # type: ignore[no-any-return]
+    return run("scatter_from", rows, src=source, group=found)
 
 
 def reduce_scatter(
@@ -131,7 +131,7 @@ def _reduce_scatter(rows: Tensor, op: Any, group: ProcessGroup) -> Tensor:
         raise arg_error(name, "input_list", expected, f"{rows.shape[0]}", hint, ArgumentError)
     if reduced in _OF_ROWS and rows.dtype.kind in "fc":
         return _OF_ROWS[reduced](all_to_all_single(None, rows, group=group), dim=0)
-    return run(name, rows, reduction=reduced, group=group)  # type: ignore[no-any-return]
+    return run(name, rows, reduction=reduced, group=group)
 
 
 def all_to_all(
@@ -177,4 +177,4 @@ def all_to_all_single(
     if len(got) != found.size() or (not output_split_sizes and len(set(sent)) > 1):
         expected, hint = f"{found.size()} sizes", "say how many rows come from each rank"
         raise arg_error(op, "output_split_sizes", expected, got, hint, ArgumentError)
-    return run("all_to_all", input, sent=sent, got=got, group=found)  # type: ignore[no-any-return]
+    return run("all_to_all", input, sent=sent, got=got, group=found)

@@ -275,7 +275,7 @@ class SyncBatchNorm(_BatchNorm):
         var = (all_squares + counts * (means - mean).square()).sum(0) / total
         if self.training and self.track_running_stats:
             self._track(mean, var * (total / (total - 1)))
-        y = (x - mean.reshape(shape)) * (var + self.eps).rsqrt().reshape(shape)
+        y: Tensor = (x - mean.reshape(shape)) * (var + self.eps).rsqrt().reshape(shape)
         if self.weight is not None:
             y = y * self.weight.reshape(shape)
         if self.bias is not None:
