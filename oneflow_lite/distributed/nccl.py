@@ -248,7 +248,9 @@ class _Launched:
 
     def Test(self) -> bool:
         """Return whether the current stream may go on with the result."""
-        return self._joined or bool(self._event.done)
+        if not self._joined and self._event.done:
+            self.join()  # orders what follows for whoever looks at streams alone
+        return self._joined
 
     def join(self) -> None:
         """Let the current stream wait."""

@@ -70,6 +70,8 @@ class Work:
 
     def _advance(self) -> bool:
         """Do what can be done now; return whether the next work of the queue may begin."""
+        if self._done:  # before one that began earlier
+            return True
         try:
             if self._check is not None:
                 if not self._check.Test():

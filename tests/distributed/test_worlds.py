@@ -60,8 +60,8 @@ def test_a_script_that_mpiexec_did_not_start_is_a_world_of_one(
 # What a program does, whether its output names the rank, and what else it says
 FAULTS = {
     "raises": ("[rank 1 of 2] raised KeyError", "a bad sample"),
-    "dies": ("rank 1",),
-    "dies_in_backward": ("rank 1",),
+    "dies": ("[rank 1 of 2] process ", "was killed"),
+    "dies_in_backward": ("[rank 1 of 2] process ", "was killed"),
     "exits": ("rank 0 of the world waits in all_reduce", "rank 1 has ended"),
     "ends": ("rank 0 of the world waits in all_reduce", "rank 1 has ended"),
     "dawdles": ("rank 0 of the world: all_reduce(float32 (3,), sum) was not done after 2 s",),
