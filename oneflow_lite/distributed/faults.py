@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.distributed.work import share_cores
+
 # Waits for the end of some processes, and names the first that did not announce its own. Run with
 # the name of a socket for such words, the size of the world, and "rank:pid" for each process.
 _WATCHER = """
@@ -70,16 +72,17 @@ def watch(world: Any) -> None:
     if not _registered:  # after mpi4py's own, hence run before it
         atexit.register(_at_exit)
         _registered = True
-    if hasattr(os, "pidfd_open"):
-        _start_watcher(world)
-
-
-def _start_watcher(world: Any) -> None:
-    """Let the first rank on each machine start a process that watches those there."""
-    global _words
     here = platform.node()
     everyone = world._comm.allgather((here, os.getpid()))
     near = [(rank, pid) for rank, (node, pid) in enumerate(everyone) if node == here]
+    share_cores(len(near))
+    if hasattr(os, "pidfd_open"):
+        _start_watcher(world, near)
+
+
+def _start_watcher(world: Any, near: list[tuple[int, int]]) -> None:
+    """Let the first rank on each machine start a process that watches those there."""
+    global _words
     _words = f"oneflow_lite-{near[0][1]}"
     if near[0][0] == world.rank():
         listed = [f"{rank}:{pid}" for rank, pid in near]

@@ -7,6 +7,7 @@ group stand in a queue. Before a transfer begins, the ranks compare what they ar
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -19,11 +20,20 @@ from oneflow_lite.errors import DistributedError
 from oneflow_lite.locks import make_lock
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SPINS = 20  # then other processes get their turn between two looks
+_SPIN = 0.0005  # seconds, then other processes get their turn between two looks
 _PATIENCE = 0.05  # seconds, then it is asked whether a rank has ended
 _NAP = 0.0005
+_let_others_run: Callable[[], None] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 _lock = make_lock()
 _queues: set[Queue] = set()  # those with works under way
+_has_core = True  # whether each rank of this machine has a core to itself
+
+
+def share_cores(ranks: int) -> None:
+    """Say how many ranks are on this machine: where they share cores, none waits in a loop."""
+    global _has_core
+    affinity = getattr(os, "sched_getaffinity", None)
+    _has_core = ranks <= (len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
 
 
 def user_line() -> str:
@@ -131,7 +141,7 @@ class Work:
         if not seconds:
             seconds = queue.timeout
         start = time.monotonic()
-        spins = 0
+        spin = _SPIN if _has_core else 0.0
         while True:
             progress()
             if self._done:
@@ -139,9 +149,6 @@ class Work:
             join = getattr(self._request, "join", None)
             if join is not None:  # on a device: the stream waits, and not the host
                 join()
-                continue
-            spins += 1
-            if spins < _SPINS:
                 continue
             waited = time.monotonic() - start
             if waited > _PATIENCE:
@@ -153,8 +160,8 @@ class Work:
                         "than that: set init_process_group(timeout=...)"
                     )
                 time.sleep(_NAP)
-            else:
-                os.sched_yield()
+            elif waited > spin:
+                _let_others_run()
 
     def result(self) -> Any:
         """Return None: results are in the tensors that were given."""

@@ -62,7 +62,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     def __init__(
         self,
         params: Any,
-        optimizer_class: type[Optimizer],
+        optimizer_class: Any,
         process_group: Any = None,
         parameters_as_bucket_view: bool = False,
         overlap_with_ddp: bool = False,

@@ -118,7 +118,7 @@ def test_programs_with_collectives_are_saved_and_read(tmp_path: Path) -> None:
             x = flow.static.data("x", [2], "float32")
             y = dist.nn.functional.all_reduce(x * 2)
         flow.static.save(program, tmp_path / "program")
-        read = flow.static.load(tmp_path / "program")
+        read, *_ = flow.static.load(tmp_path / "program")
         (found,) = flow.static.Executor().run(read, {"x": flow.ones(2).numpy()}, [y.name])
         assert found.tolist() == [2, 2]
         assert str(read) == str(program)
