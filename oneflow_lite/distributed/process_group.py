@@ -200,6 +200,26 @@ def is_launched() -> bool:
     return any(name in os.environ for name in _LAUNCHED)
 
 
+def launcher_environment() -> dict[str, str]:
+    """Return what `torchrun` would set for this process: rank and size, as the launcher says.
+
+    Empty where no launcher started it.
+    """
+    named = {
+        "RANK": ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"),
+        "WORLD_SIZE": ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"),
+        "LOCAL_RANK": ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"),
+        "LOCAL_WORLD_SIZE": ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    }
+    if not is_launched():
+        return {}
+    return {
+        name: next(os.environ[known] for known in names if known in os.environ)
+        for name, names in named.items()
+        if any(known in os.environ for known in names)
+    }
+
+
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,

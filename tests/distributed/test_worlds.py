@@ -124,3 +124,53 @@ def test_programs_with_collectives_are_saved_and_read(tmp_path: Path) -> None:
         assert str(read) == str(program)
     finally:
         dist.destroy_process_group()
+
+
+SCRIPT = """
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+assert (rank, size) == (dist.get_rank(), dist.get_world_size())
+assert dist.is_initialized() and dist.get_backend() in ("gloo", "nccl")
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(16, 2), torch.randn(16, 1))
+net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4)))
+net = DDP(nn.Sequential(net, nn.Linear(4, 1)))
+sampler = DistributedSampler(data, num_replicas=size, rank=rank)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for epoch in range(2):
+    sampler.set_epoch(epoch)
+    for x, y in DataLoader(data, batch_size=4, sampler=sampler):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(net(x), y).backward()
+        optimizer.step()
+total = torch.ones(1)
+dist.all_reduce(total, op=dist.ReduceOp.SUM)
+dist.barrier()
+if rank == 0:
+    print("summed", total.item(), type(net).__module__)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("size", (0, 2))
+def test_a_script_written_for_pytorch(size: int, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    status, said = start(size, "-m", "oneflow_lite.mock_torch", str(tmp_path / "train.py"))
+    assert status == 0, said
+    assert f"summed {max(size, 1)}.0 oneflow_lite.nn.parallel.distributed" in said, said
+
+
+def test_the_example_trains() -> None:
+    pytest.importorskip("sklearn", reason="the demo's digits come with scikit-learn")
+    for options in (("--shard",), ("--model", "transformer")):
+        command = ("docs/examples/train_distributed.py", "--steps", "2", *options)
+        status, said = start(2, *command)
+        assert status == 0 and "The ranks' parameters are equal." in said, said
