@@ -71,6 +71,7 @@ class MpiTransport(Transport):
     """
 
     def __init__(self, comm: Any, name: str, timeout: float, trusted: bool = False) -> None:
+        super().__init__()
         self.mpi = mpi()
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self.name, self.trusted = name, trusted

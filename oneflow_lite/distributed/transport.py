@@ -17,6 +17,9 @@ Array = Any
 class Transport:
     """Moves arrays within a group of one rank, where each collective is a copy."""
 
+    def __init__(self) -> None:
+        self._sent: dict[int, list[Array]] = {}  # to itself, by tag
+
     def all_reduce(self, x: Array, out: Array, op: str) -> Work:
         """Put the reduction of all ranks' `x` into `out`, which may be `x`."""
         return self._copy(x, out)
@@ -51,11 +54,12 @@ class Transport:
 
     def send(self, x: Array, dst: int, tag: int) -> Work:
         """Send an array to one rank."""
-        raise AssertionError("nobody else is there")
+        self._sent.setdefault(tag, []).append(x.copy())
+        return DONE
 
     def recv(self, x: Array, src: int | None, tag: int) -> Work:
         """Receive an array from one rank, or from any for None."""
-        raise AssertionError("nobody else is there")
+        return self._copy(self._sent[tag].pop(0), x)
 
     def barrier(self) -> Work:
         """Wait for all ranks."""

@@ -307,7 +307,7 @@ def case_gradients_are_those_of_the_sum_of_all_losses() -> None:
     for name, call in calls.items():
         x, value = loss(call, inputs[rank])
         (dx,) = flow.autograd.grad(value, x, create_graph=True)
-        for r in range(n):
+        for r in {0, n - 1}:
             direction = np.zeros_like(inputs)
             direction[r] = rng.standard_normal((n, 2))
             slope = (
@@ -326,7 +326,7 @@ def case_gradients_are_those_of_the_sum_of_all_losses() -> None:
             dist.all_reduce(square)
             return square.item()
 
-        for r in range(n):
+        for r in {0, n - 1}:
             direction = np.zeros_like(inputs)
             direction[r] = rng.standard_normal((n, 2))
             slope = (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import Device
-from oneflow_lite.distributed.process_group import ProcessGroup, check_group, group_of
+from oneflow_lite.distributed.process_group import GroupMember, ProcessGroup, group_of
 from oneflow_lite.dtype import SUPPORTED
 from oneflow_lite.errors import FlowError, SerializationError
 from oneflow_lite.functors.random import default_generator
@@ -57,7 +57,7 @@ def write_attribute(value: Any) -> Any:
         name = "scalar" if isinstance(value, np.generic) else "array"
         return {name: make_tensor(np.asarray(value))}
     if isinstance(value, ProcessGroup):
-        return {"group": None if value is check_group("save", None) else list(value.ranks)}
+        return {"group": None if value is GroupMember.WORLD else list(value.ranks)}
     if hasattr(value, "parent_idx"):
         return {"block": value.idx}
     raise SerializationError(f"a value of type {kind.__name__} cannot be written")
