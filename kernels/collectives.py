@@ -3,6 +3,8 @@
 Each kernel hands contiguous arrays to the transport for its array module, and waits.
 """
 
+import numpy as np
+
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.infer_rules import like_input, written
 from oneflow_lite.registry import register_kernel
@@ -34,7 +36,7 @@ def _exchanged(x, *, got, **attrs):
 
 
 def _token(*arrays, **attrs):
-    return ArraySpec((), "int8")
+    return ArraySpec((), np.dtype(np.int8))
 
 
 @register_kernel("all_reduce", effect=True, infer=like_input, reuses="x")

@@ -7,6 +7,7 @@ MPI, those of CUDA devices by NCCL.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Sequence
@@ -469,13 +470,18 @@ def new_group(
     return made
 
 
+@functools.cache
+def _alone() -> ProcessGroup:
+    return ProcessGroup("this process", (0,), 0, None, "mpi", _DEFAULT_TIMEOUT.total_seconds())
+
+
 def group_of(ranks: Sequence[int] | None) -> ProcessGroup:
     """Return the group of these ranks: the world for None, else the first one that was made.
 
     Where a process is alone and has not called `init_process_group`, it is a group of itself.
     """
     if _world.group is None and not is_launched() and (ranks is None or tuple(ranks) == (0,)):
-        return ProcessGroup("this process", (0,), 0, None, "mpi", _DEFAULT_TIMEOUT.total_seconds())
+        return _alone()
     world = check_group("group_of", None)
     for found in _world.groups:
         if ranks is None or found.ranks == tuple(ranks):

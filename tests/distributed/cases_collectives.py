@@ -501,6 +501,8 @@ def case_static_programs() -> None:
         x = flow.static.data("x", [2, 2], "float32")
         F.all_gather_tensor(x)  # dropped by nobody
         y = F.all_reduce(x * 2)
+        dist.barrier()
+        dist.broadcast(y, 0)
         z = F.reduce_scatter_tensor(F.all_gather_tensor(y) * 1.0)
     assert [op.type for op in program.global_block().ops].count("all_gather") == 2
     runner = flow.static.Executor()
