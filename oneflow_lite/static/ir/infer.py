@@ -113,7 +113,7 @@ def _run_on_stand_ins(
 ) -> tuple[Any, ...] | Any:
     if op.schema.effect:
         raise CaptureError(
-            f"{op.op_type_name}(): others see each call of this op, so none is made to find out its "
+            f"{op.op_type_name}(): others see each call of this op, so none is made to learn its "
             "shapes; register its kernel with an infer rule"
         )
     kernel = op.kernel(np)
