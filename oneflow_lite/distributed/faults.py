@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import os
 import platform
 import socket
@@ -62,6 +63,7 @@ _world: Any = None
 _hook: Any = None
 _registered = False
 _words = ""  # the name of the watcher's socket
+_worlds = itertools.count(1)
 
 
 def watch(world: Any) -> None:
@@ -83,7 +85,7 @@ def watch(world: Any) -> None:
 def _start_watcher(world: Any, near: list[tuple[int, int]]) -> None:
     """Let the first rank on each machine start a process that watches those there."""
     global _words
-    _words = f"oneflow_lite-{near[0][1]}"
+    _words = f"oneflow_lite-{near[0][1]}-{next(_worlds)}"
     if near[0][0] == world.rank():
         listed = [f"{rank}:{pid}" for rank, pid in near]
         command = [sys.executable, "-I", "-S", "-c", _WATCHER, _words, str(world.size()), *listed]
@@ -99,6 +101,14 @@ def _start_watcher(world: Any, near: list[tuple[int, int]]) -> None:
                 watcher.stdout.read(1)
             watcher.returncode = 0  # it outlives this process: nobody waits for it
     world._comm.Barrier()
+
+
+def ended_ranks() -> dict[int, str]:
+    """Return the ranks of the world that have ended while others may wait for them, and how."""
+    if _world is None:
+        return {}
+    found: dict[int, str] = _world.transport(np).heard_of()
+    return found
 
 
 def _announce(word: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.distributed import debug
+from oneflow_lite.distributed import debug, faults
 from oneflow_lite.distributed.transport import Transport
 from oneflow_lite.distributed.work import Queue, Work, user_line
 from oneflow_lite.errors import DistributedError
@@ -64,17 +64,21 @@ class MpiTransport(Transport):
         Of the ranks of the group; it is copied.
     name : str
         The group, as errors name it.
+    ranks : sequence of int
+        The members' ranks in the world.
     timeout : float
         Seconds that a wait may take.
     trusted : bool
         Whether calls are compared in debug mode only, as where they follow from what was compared.
     """
 
-    def __init__(self, comm: Any, name: str, timeout: float, trusted: bool = False) -> None:
+    def __init__(
+        self, comm: Any, name: str, ranks: Sequence[int], timeout: float, trusted: bool = False
+    ) -> None:
         super().__init__()
         self.mpi = mpi()
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self.name, self.trusted = name, trusted
+        self.name, self.trusted, self._ranks = name, trusted, frozenset(ranks)
         self.queue = Queue(f"rank {self.rank} of {name}", timeout, lambda what: None)
         self.comm, self.checks, self.control = [self._copy_of(comm, name) for _ in range(3)]
         self.queue.look_around = self._look_around
@@ -252,17 +256,22 @@ class MpiTransport(Transport):
             if rank != self.rank:
                 self.control.isend(why, rank, _ENDED)
 
-    def _look_around(self, what: str) -> None:
-        """Raise when a rank of the group has ended, since it will never answer."""
+    def heard_of(self) -> dict[int, str]:
+        """Return the ranks that have said that they end."""
         status = self.mpi.Status()
         while self.control.Iprobe(self.mpi.ANY_SOURCE, _ENDED, status):
             source = status.Get_source()
             self.ended[source] = self.control.recv(source=source, tag=_ENDED)
-        for rank, why in self.ended.items():
-            raise DistributedError(
-                f"rank {self.rank} of {self.name} waits in {what}, but rank {rank} {why}; "
-                "let all ranks make the same calls"
-            )
+        return self.ended
+
+    def _look_around(self, what: str) -> None:
+        """Raise when a rank of the group has ended, since it will never answer."""
+        for rank, why in faults.ended_ranks().items():
+            if rank in self._ranks:
+                raise DistributedError(
+                    f"rank {self.rank} of {self.name} waits in {what}, but rank {rank} of the "
+                    f"world {why}; let all ranks make the same calls"
+                )
 
     def close(self) -> None:
         for comm in (self.comm, self.checks, self.control):

@@ -89,10 +89,10 @@ class ProcessGroup:
         if kind == "cuda":
             from oneflow_lite.distributed.nccl import NcclTransport
 
-            return NcclTransport(self._comm, self.name, self.timeout)
+            return NcclTransport(self._comm, self.name, self.ranks, self.timeout)
         from oneflow_lite.distributed.mpi import MpiTransport
 
-        return MpiTransport(self._comm, self.name, self.timeout, self._trusted)
+        return MpiTransport(self._comm, self.name, self.ranks, self.timeout, self._trusted)
 
     def private(self) -> ProcessGroup:
         """Return a group of the same ranks whose calls have an order of their own.

@@ -52,6 +52,21 @@ def dies_in_backward() -> None:
     net(flow.ones(1, 2)).sum().backward()
 
 
+def leaves_training() -> None:
+    net = flow.nn.parallel.DistributedDataParallel(flow.nn.Linear(2, 2))
+    loss = net(flow.ones(1, 2)).sum()
+    if dist.get_rank() == 0:
+        loss.backward()
+
+
+def begins_again() -> None:
+    for _ in range(2):
+        wait_for_the_others()
+        dist.destroy_process_group()
+        dist.init_process_group()
+    raises()
+
+
 def receives_nothing() -> None:
     if dist.get_rank() == 1:
         dist.recv(flow.ones(3), 0)

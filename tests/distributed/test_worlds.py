@@ -62,8 +62,10 @@ FAULTS = {
     "raises": ("[rank 1 of 2] raised KeyError", "a bad sample"),
     "dies": ("[rank 1 of 2] process ", "was killed"),
     "dies_in_backward": ("[rank 1 of 2] process ", "was killed"),
-    "exits": ("rank 0 of the world waits in all_reduce", "rank 1 has ended"),
-    "ends": ("rank 0 of the world waits in all_reduce", "rank 1 has ended"),
+    "exits": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
+    "leaves_training": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
+    "begins_again": ("[rank 1 of 2] raised KeyError", "a bad sample"),
+    "ends": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
     "dawdles": ("rank 0 of the world: all_reduce(float32 (3,), sum) was not done after 2 s",),
     "receives_nothing": ("rank 1 of the world: recv(from rank 0, tag=0)", "after 2 s"),
 }
