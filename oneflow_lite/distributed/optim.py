@@ -1,12 +1,5 @@
 """Optimizers on several processes, under PyTorch's name `distributed.optim`."""
 
-from typing import Any
+from oneflow_lite.exposure import old_names as _old_names
 
-
-def __getattr__(name: str) -> Any:
-    """Return the optimizer, which stands above this package."""
-    from importlib import import_module
-
-    if name == "ZeroRedundancyOptimizer":
-        return getattr(import_module(".".join(["oneflow_lite", "optim", "zero"])), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _old_names(__name__)  # they stand above this package

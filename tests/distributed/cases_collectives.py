@@ -9,6 +9,7 @@ import numpy as np
 import oneflow_lite as flow
 import oneflow_lite.distributed as dist
 from oneflow_lite.errors import ArgumentError, DistributedError, DTypeError
+from oneflow_lite.op_expr import op_expr
 
 F = dist.nn.functional
 DTYPES = "float16 float32 float64 int8 uint8 int16 int32 int64 complex64 complex128 bool".split()
@@ -506,6 +507,11 @@ def case_static_programs() -> None:
         z = F.reduce_scatter_tensor(F.all_gather_tensor(y) * 1.0)
     assert [op.type for op in program.global_block().ops].count("all_gather") == 2
     runner = flow.static.Executor()
+    names = [i.op.type for i in runner.analyse(program, ["x"], [z]).instructions if i.op]
+    talks = [name for name in names if op_expr(name).schema.effect]
+    # Also what is read by nobody, twice the same, or known beforehand; in the order of the calls.
+    wanted = "all_gather all_reduce barrier broadcast_from_ all_gather reduce_scatter"
+    assert talks == wanted.split(), talks
     for i in range(2):
         feed = {"x": np.full((2, 2), i + rank, np.float32)}
         (found,) = runner.run(program, feed, [z])
