@@ -120,6 +120,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from oneflow_lite import (
+        distributed as distributed,
         distributions as distributions,
         fft as fft,
         func as func,
@@ -189,8 +190,8 @@ if TYPE_CHECKING:
     from oneflow_lite.static.runtime.takeover import use_jit as use_jit
 else:
     _MODULES = """
-        distributions fft func functors grad_funcs kernels linalg masked mock_torch nn optim
-        profiler random sparse special static testing utils
+        distributed distributions fft func functors grad_funcs kernels linalg masked mock_torch nn
+        optim profiler random sparse special static testing utils
     """.split()
     _MEMBERS = {
         "device": "get_default_device set_default_device",

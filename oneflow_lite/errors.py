@@ -131,6 +131,10 @@ class WorkerError(FlowError, RuntimeError):
     """A worker process of a DataLoader died, or did not answer in time."""
 
 
+class DistributedError(FlowError, RuntimeError):
+    """Processes that should work together disagree, one has ended, or none answers in time."""
+
+
 class HookError(FlowError, RuntimeError):
     """A hook returned something that cannot be used."""
 

@@ -183,6 +183,10 @@ KERNELS = {
         maximum minimum mul mul_scalar nan_to_num neg nextafter pow pow_grad_exponent pow_integer
         reciprocal remainder round rsqrt sign sqrt square sub trunc where
     """,
+    "collectives": """
+        all_gather all_reduce all_reduce_ all_to_all barrier broadcast_from broadcast_from_
+        gather_to receive_from_ reduce_scatter reduce_to reduce_to_ scatter_from send_to
+    """,
     "complex": "angle complex conj polar sgn view_as_complex view_as_real",
     "conv": "conv conv_input_grad conv_weight_grad",
     "counting": "bincount histc histogram_edges histogram_of unique unique_consecutive",
@@ -293,6 +297,10 @@ GRAD_FUNCS = {
         floor_divide fmax fmin fmod frac frexp lerp mask_finite mask_less maximum minimum mul
         mul_scalar nan_to_num neg nextafter pow pow_grad_exponent reciprocal remainder round rsqrt
         sign sqrt square sub trunc where
+    """,
+    "collectives": """
+        all_gather all_reduce all_reduce_ all_to_all broadcast_from broadcast_from_ gather_to
+        reduce_scatter reduce_to scatter_from
     """,
     "complex": "angle complex conj polar sgn view_as_complex view_as_real",
     "conv": "conv conv_input_grad conv_weight_grad",

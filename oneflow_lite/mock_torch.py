@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import runpy
 import sys
 from collections.abc import Iterator
@@ -187,12 +188,17 @@ sys.modules[__name__].__class__ = _Callable
 
 
 def main() -> None:
-    """Run a script, or with -m a module, in which `import torch` means this library."""
+    """Run a script, or with -m a module, in which `import torch` means this library.
+
+    Under mpiexec it finds its rank where torchrun puts it, in RANK, WORLD_SIZE and LOCAL_RANK.
+    """
     as_module = sys.argv[1:2] == ["-m"]
     arguments = sys.argv[2:] if as_module else sys.argv[1:]
     if not arguments:
         sys.exit("usage: python -m oneflow_lite.mock_torch [-m] script.py [arguments]")
     sys.argv = arguments
+    given = importlib.import_module(f"{_OWN}.distributed.process_group").launcher_environment()
+    os.environ.update({name: text for name, text in given.items() if name not in os.environ})
     with enable():
         if as_module:
             runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)

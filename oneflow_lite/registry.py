@@ -120,6 +120,9 @@ class Schema:
         The input whose memory the output may share.
     random : bool
         Whether the kernel draws random numbers.
+    effect : bool
+        Whether a call does something that others see, as a message to another process: it is never
+        dropped, done twice or moved before another such call.
     infer : callable or None
         Shape and dtype of the outputs without running the kernel; see `static/ir/infer.py`.
     dynamic_shape : bool or callable
@@ -135,6 +138,7 @@ class Schema:
     __slots__ = (
         "attrs",
         "dynamic_shape",
+        "effect",
         "infer",
         "inputs",
         "mutates",
@@ -155,6 +159,7 @@ class Schema:
         random: bool = False,
         dynamic_shape: DynamicShape = False,
         reuses: tuple[str, ...] = (),
+        effect: bool = False,
     ) -> None:
         positional = (
             inspect.Parameter.POSITIONAL_ONLY,
@@ -178,6 +183,7 @@ class Schema:
         self.infer = infer
         self.dynamic_shape = dynamic_shape
         self.reuses = reuses
+        self.effect = effect
 
 
 class KernelEntry:
@@ -224,6 +230,7 @@ def register_kernel(
     dynamic_shape: DynamicShape = False,
     reuses: str | tuple[str, ...] = (),
     scalar: ScalarText = None,
+    effect: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the arithmetic of an op.
 
@@ -238,7 +245,7 @@ def register_kernel(
     device : {None, "cpu", "cuda"}
         None serves both devices; a kernel for one device is preferred there. Its schema must be
         declared by the kernel that is registered first.
-    mutates, view_of, infer, random, dynamic_shape, reuses
+    mutates, view_of, infer, random, dynamic_shape, reuses, effect
         See `Schema`.
     scalar : str or callable, optional
         Of a pointwise op: the expression that its kernel computes of each element, in the names of
@@ -256,7 +263,7 @@ def register_kernel(
     def decorator(kernel: Function) -> Function:
         mutated = (mutates,) if isinstance(mutates, str) else tuple(mutates)
         reused = (reuses,) if isinstance(reuses, str) else tuple(reuses)
-        schema = Schema(kernel, mutated, view_of, infer, random, dynamic_shape, reused)
+        schema = Schema(kernel, mutated, view_of, infer, random, dynamic_shape, reused, effect)
         entry = KERNELS.find(op_type_name, known_only=True)
         if entry is None:
             entry = KernelEntry(schema)

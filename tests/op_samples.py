@@ -14,6 +14,8 @@ import attrs
 import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite.distributed.collectives import run
+from oneflow_lite.distributed.process_group import group_of
 from oneflow_lite.distributions import VonMises
 from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors import optim as updates
@@ -286,3 +288,36 @@ _add("while_loop", _while_loop, X)
 _add("while_loop_grad", gradient(_while_loop), X)
 for _name in "cond switch_case while_loop while_loop_grad".split():
     SAMPLES[_name] = [attrs.evolve(_sample, control_flow=True) for _sample in SAMPLES[_name]]
+
+# --- Collectives, in a group of one process -------------------------------------------------------
+
+ALONE = group_of((0,))
+
+
+def _collective(op: str, **attributes: Any) -> Call:
+    written = bool(op_expr(op).schema.mutates)
+    return lambda x: run(op, x * 1 if written else x, group=ALONE, **attributes)
+
+
+def _sent_and_received(x: flow.Tensor) -> flow.Tensor:
+    sent = run("send_to", x * 2, dst=0, tag=1, group=ALONE)
+    return run("receive_from_", flow.zeros_like(x), src=0, tag=1, group=ALONE) + sent
+
+
+for _name in ("all_reduce", "all_reduce_"):
+    _add(_name, _collective(_name, reduction="sum"), X)
+    _add(_name, _collective(_name, reduction="avg"), X)
+for _name in ("reduce_to", "reduce_to_"):
+    _add(
+        _name, _collective(_name, reduction="sum", dst=0), X, grads=() if _name[-1] == "_" else (0,)
+    )
+for _name in ("broadcast_from", "broadcast_from_"):
+    _add(_name, _collective(_name, src=0), X)
+for _name in ("all_gather", "barrier"):
+    _add(_name, _collective(_name), X, grads=() if _name == "barrier" else (0,))
+_add("gather_to", _collective("gather_to", dst=0), X)
+_add("scatter_from", _collective("scatter_from", src=0), X[:1])
+_add("reduce_scatter", _collective("reduce_scatter", reduction="sum"), X[:1])
+_add("all_to_all", _collective("all_to_all", sent=(2,), got=(2,)), X)
+for _name in ("send_to", "receive_from_"):
+    _add(_name, _sent_and_received, X, grads=())

@@ -82,7 +82,7 @@ ABSENT = set(
     USE_RTLD_GLOBAL_WITH_LIBTORCH UnionType Use Value ao autocast_decrement_nesting
     autocast_increment_nesting bit bits16 bits1x8 bits2x4 bits4x2 bits8 chalf classes
     classproperty compiled_with_cxx11_abi compiler complex32 cond convolution cpp cpu dequantize
-    distributed distributions dsmm e eig embedding_renorm_ empty_permuted empty_quantized export
+    distributions dsmm e eig embedding_renorm_ empty_permuted empty_quantized export
     fork frobenius_norm from_file func functional futures fx get_autocast_ipu_dtype
     get_autocast_xla_dtype get_device_module get_file_path gru gru_cell has_lapack has_mkl
     has_openmp has_spectral hash_tensor hsmm hspmm hub import_ir_module

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.autograd import hooks
 from oneflow_lite.autograd.anomaly import forward_traceback
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
 from oneflow_lite.autograd.gradient_modes import (
@@ -257,6 +258,8 @@ class GraphTask:
             if len(rest) > 1:
                 rest.sort(key=_by_sequence, reverse=True)
             nodes = self.nodes = prefix + rest if prefix else rest
+        if hooks.post_accumulate_seen:
+            nodes = self.nodes = _with_hooked_leaves_early(nodes)
         for node in nodes:
             if node.saved is None and self._is_needed(node):
                 raise freed_error(node)
@@ -542,18 +545,18 @@ class GraphTask:
 
     def _accumulate(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
         """Add a complete gradient to `.grad`, between the hooks that run before and after."""
-        hooks = node.hooks if type(node) is AccumulateGrad else None
-        if hooks is not None:
+        own = node.hooks if type(node) is AccumulateGrad else None
+        if own is not None:
             self.owned.discard(node)
-            (grad,) = as_given(hooks.run_pre(node, as_tensors((grad,))))
+            (grad,) = as_given(own.run_pre(node, as_tensors((grad,))))
             if grad is None:
                 return
         self._add(node, meta, grad)
         if meta.post_accumulate_hooks:
             for hook in list(meta.post_accumulate_hooks.values()):
                 hook()
-        if hooks is not None:
-            hooks.run_post(node, (), as_tensors((grad,)))
+        if own is not None:
+            own.run_post(node, (), as_tensors((grad,)))
 
     def _add(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
         """Add a complete gradient to `acc_grad`, in memory that no other gradient shares."""
@@ -595,3 +598,32 @@ class GraphTask:
                     found = grad if node.infos is None else grad[index]
                     return None if found is None else self.gradients.wrap(found)
         return None
+
+
+def _with_hooked_leaves_early(nodes: Sequence[FunctionNode]) -> Sequence[FunctionNode]:
+    """Put each leaf with a post-accumulate hook right behind the last node that sends to it.
+
+    Its hook may send the gradient on its way, or use it up, while the rest of the pass runs. Other
+    leaves are older than what uses them, and come last.
+    """
+    last: dict[FunctionNode, FunctionNode] = {
+        node: node
+        for node in nodes
+        if type(node) is AccumulateGrad and node.meta.post_accumulate_hooks
+    }
+    if not last:
+        return nodes
+    for node in nodes:
+        for next_node, _ in node.edges:
+            if next_node in last:
+                last[next_node] = node
+    behind: dict[FunctionNode, list[FunctionNode]] = {}
+    for leaf, sender in last.items():
+        if leaf is not sender:
+            behind.setdefault(sender, []).append(leaf)
+    ordered = []
+    for node in nodes:
+        if last.get(node, node) is node:
+            ordered.append(node)
+            ordered += behind.get(node, ())
+    return ordered

@@ -18,6 +18,7 @@ from oneflow_lite.locks import make_lock
 _ids = itertools.count()
 _first_lock = make_lock()  # two threads that register the first hook must share one dict
 Hook = Callable[..., Any]
+post_accumulate_seen = False  # whether any leaf was ever given such a hook
 
 
 class RemovableHandle:
@@ -74,6 +75,8 @@ def register_tensor_hook(meta: AutogradMeta, hook: Hook) -> RemovableHandle:
 
 def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
     """Add a hook that runs on a leaf after a gradient was added to its `acc_grad`."""
+    global post_accumulate_seen
+    post_accumulate_seen = True
     meta: AutogradMeta = leaf.autograd_meta
     with _first_lock:
         if meta.post_accumulate_hooks is None:

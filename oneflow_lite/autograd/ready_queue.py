@@ -32,12 +32,18 @@ class NodeTask:
             self.queued_run.execute(self.node)
 
     def __lt__(self, other: NodeTask) -> bool:
-        """Order by depth, the innermost first, then by sequence number, the latest first."""
+        """Order by depth, the innermost first, then by sequence number, the latest first.
+
+        Leaves with a post-accumulate hook go before all others.
+        """
         return self._priority() > other._priority()
 
     def _priority(self) -> tuple[int, float]:
-        number = float("inf") if self.node is None else self.node.sequence_nr
-        return self.reentrant_depth, number
+        node = self.node
+        leaf = node is not None and not node.edges and node.metas and node.metas[0]
+        if node is None or (leaf and leaf.post_accumulate_hooks):
+            return self.reentrant_depth, float("inf")
+        return self.reentrant_depth, node.sequence_nr
 
 
 class ReadyQueue:

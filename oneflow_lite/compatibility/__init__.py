@@ -52,7 +52,9 @@ NAMES = {
     },
     "autograd": {"tensors": "Variable"},
     "nn": {"parallel": "DataParallel", ".static.graph": "Graph"},
+    "nn.parallel": {"parallel": "DataParallel data_parallel"},
     "nn.modules": {"parallel": "DataParallel"},
+    "distributed.optim": {".optim.zero": "ZeroRedundancyOptimizer"},
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
@@ -62,7 +64,7 @@ MODULES = {
         anomaly_mode=.autograd.anomaly grad_mode=.autograd.mode profiler=autograd_profiler
         variable=tensors
     """,
-    "nn": "parallel",
+    "nn": "parallel=.nn.parallel",
     "nn.modules": """
         container=.nn.containers module=.nn.modules.module
         batchnorm=.nn.modules.normalization instancenorm=.nn.modules.normalization
@@ -79,7 +81,11 @@ HINTS = {
     "export": "flow.compile and flow.static capture programs",
     "fx": "flow.compile and flow.static capture programs",
     "_dynamo": "flow.compile captures programs",
-    "distributed": "run one process, without DistributedDataParallel",
+    "distributed.fsdp": "use nn.parallel.DistributedDataParallel and ZeroRedundancyOptimizer",
+    "distributed.rpc": "use send and recv, or broadcast_object_list",
+    "distributed.elastic": "start the processes with mpiexec",
+    "distributed.launch": "start the processes with mpiexec",
+    "distributed.TCPStore": "MPI knows who is there; use broadcast_object_list",
     "quantization": "there are no quantized dtypes",
     "ao": "there are no quantized dtypes",
     "nested": "pad the tensors, as nn.utils.rnn.pad_sequence does",

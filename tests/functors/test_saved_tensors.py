@@ -366,6 +366,13 @@ def test_declared_functors_keep_no_more_than_pytorch(name):
 
 # Ops with a gradient that no case above reaches.
 ELSEWHERE = {
+    **dict.fromkeys(
+        """
+        all_gather all_reduce all_reduce_ all_to_all broadcast_from broadcast_from_ gather_to
+        reduce_scatter reduce_to scatter_from
+        """.split(),
+        "collectives, which keep nothing: tests/distributed",
+    ),
     "copy_": "in-place: tests/test_inplace.py",
     "fill_": "in-place: tests/test_inplace.py",
     "setitem_": "in-place: tests/functors/test_setitem.py",

@@ -28,6 +28,7 @@ READS_VALUES = {
 SECOND_DERIVATIVE_REFUSED = {
     *("bernoulli_", "normal_", "orthogonal_", "trunc_normal_", "uniform_"),
     *("copy_slices", "take_slices", "take_slices_grad"),
+    *("all_reduce_", "broadcast_from_"),
 }
 SUMS_IN_ANOTHER_ORDER = {"while_loop_grad"}  # of what each iteration gives to an outer tensor
 # The twins in single precision run once, on the CPU.

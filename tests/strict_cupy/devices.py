@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tests.strict_cupy import races
+from tests.strict_cupy import nccl, races
 from tests.strict_cupy.graphs import Graph, no_sync
 from tests.strict_cupy.record import Call, log
 
@@ -308,6 +308,7 @@ def make_module() -> types.ModuleType:
         get_device_id=get_device_id,
         get_elapsed_time=get_elapsed_time,
         is_available=is_available,
+        nccl=nccl.make_module(),
         runtime=runtime,
         using_allocator=using_allocator,
     )

@@ -184,6 +184,7 @@ cupyx = _make_cupyx()
 BY_NAME: dict[str, types.ModuleType] = {
     "cupy": cupy,
     "cupy.cuda": cupy.cuda,
+    "cupy.cuda.nccl": cupy.cuda.nccl,
     "cupy.cuda.runtime": cupy.cuda.runtime,
     "cupy.fft": cupy.fft,
     "cupy.lib": cupy.lib,

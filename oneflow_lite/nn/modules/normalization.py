@@ -10,6 +10,7 @@ import numpy as np
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.joining import cat
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import Weighted, filled
@@ -211,10 +212,11 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization of an input (N, C, *) over the batches of all processes.
+    """Batch normalization of an input (N, C, *) over the batches of all ranks of a group.
 
-    A program of this library is one process, and there this is `BatchNorm1d` for any number of
-    spatial dimensions, with its parameters. `process_group` is accepted for scripts that name one.
+    The ranks exchange mean and variance of their shares in training mode; batches may differ in
+    size. In one process, and before `flow.distributed.init_process_group`, this is `BatchNorm1d`
+    for any number of spatial dimensions. `process_group` is the world by default.
 
     Examples
     --------
@@ -240,6 +242,55 @@ class SyncBatchNorm(_BatchNorm):
         options = (eps, momentum, affine, track_running_stats, device, dtype)
         super().__init__(num_features, *options, bias=bias)
         self.process_group = process_group
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input, normalized by the batches of all ranks or by what was tracked."""
+        from oneflow_lite.distributed.process_group import check_group, is_initialized
+
+        tracks = self.running_mean is not None and self.running_var is not None
+        if not is_initialized() or not (self.training or not tracks):
+            return super().forward(input)
+        group = check_group("SyncBatchNorm", self.process_group)
+        if group.size() == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        return self._over_ranks(input, group)
+
+    def _over_ranks(self, input: Tensor, group: Any) -> Tensor:
+        """Join each rank's mean and sum of squares (Chan, Golub and LeVeque, 1979)."""
+        from oneflow_lite.distributed.collectives import run
+
+        x = input.float() if input.dtype.itemsize == 2 else input
+        channels = self.num_features
+        dims = [0, *range(2, x.ndim)]
+        shape = (1, channels, *[1] * (x.ndim - 2))
+        count = x.numel() // channels
+        mean = x.sum(dims) / max(count, 1)
+        squares = (x - mean.reshape(shape)).square().sum(dims)
+        rows = run("all_gather", cat([mean, squares, mean.new_full((1,), count)]), group=group)
+        means, all_squares = rows[:, :channels], rows[:, channels:-1]
+        counts = rows[:, -1:]
+        total = counts.sum()
+        mean = (means * counts).sum(0) / total
+        var = (all_squares + counts * (means - mean).square()).sum(0) / total
+        if self.training and self.track_running_stats:
+            self._track(mean, var * (total / (total - 1)))
+        y: Tensor = (x - mean.reshape(shape)) * (var + self.eps).rsqrt().reshape(shape)
+        if self.weight is not None:
+            y = y * self.weight.reshape(shape)
+        if self.bias is not None:
+            y = y + self.bias.reshape(shape)
+        return y.to(input.dtype)
+
+    @no_grad()
+    def _track(self, mean: Tensor, var: Tensor) -> None:
+        """Let what is tracked approach the statistics of a batch."""
+        kept_mean, kept_var, count = self.running_mean, self.running_var, self.num_batches_tracked
+        assert kept_mean is not None and kept_var is not None and count is not None
+        count.add_(1)
+        share = 1.0 / count.to(mean.dtype) if self.momentum is None else self.momentum
+        kept_mean.lerp_(mean.to(kept_mean.dtype), share)
+        kept_var.lerp_(var.to(kept_var.dtype), share)
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:

@@ -83,7 +83,7 @@ _LEAVES = tuple(
     functors kernels grad_funcs autograd tensor interpreter methods dtype device size storage
     registry random array_protocols array_api plain_functions memory_format complex creation
     op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static
-    serialization
+    serialization distributed nn.parallel.reducer
     """.split()
 )
 _ASKED = ("storage_offset", "is_inference", "is_pinned", "is_shared")  # methods of tensors

@@ -29,11 +29,11 @@ from oneflow_lite.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
-from oneflow_lite.autograd.node import Edge, FunctionNode
+from oneflow_lite.autograd.node import NO_EDGE, Edge, FunctionNode
 from oneflow_lite.autograd.saved_tensor import SavedTensor, stale_error, unpack
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
-from oneflow_lite.interpreter import dispatch, rebase_history
+from oneflow_lite.interpreter import dispatch, rebase_history, record
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.compile.results import NotReplayable
@@ -107,8 +107,12 @@ class CompiledGradFunction(FreedGradFunction):
                 raise NotReplayable("it set hooks in the graph of several results")
             recorder.unrepeatable = "sets hooks on gradients"
         calls = local.observer.user_calls
-        with no_grad():
-            task.run(root)
+        recorder.rehearses = True
+        try:
+            with no_grad():
+                task.run(root)
+        finally:
+            recorder.rehearses = False
         entered = local.observer.user_calls > calls
         if any([node in visited and (entered or visited[node]) for node in between]):
             raise NotReplayable("users' code gets the gradient of several results, not summed")
@@ -129,6 +133,7 @@ class CompiledGradFunction(FreedGradFunction):
             for name in read
             if name not in made and name not in self.given and block.var(name).value is None
         ]
+        self._talks = any(op.has_effect for op in ops)  # its backward pass, with other processes
         self.again = self._needed_again(recorder, block)
         self.core = self._core(recorder, ops)
 
@@ -173,6 +178,10 @@ class CompiledGradFunction(FreedGradFunction):
                 self.unrepeatable = "draws random numbers in place"
             if op.draws and op.blocks:
                 self.unrepeatable = "draws random numbers inside control flow"
+            if op.has_effect:  # others took part once, and do not a second time
+                found.update(dict.fromkeys(op.outputs))
+                if op.written or op.blocks or not self.rewritten.isdisjoint(op.outputs):
+                    self.unrepeatable = "talks to other processes in place, or in control flow"
             if op.draws:
                 found.update(dict.fromkeys(op.outputs))
                 if any(recorder.needs.get(id(op), ())):
@@ -185,7 +194,10 @@ class CompiledGradFunction(FreedGradFunction):
         return list(found)
 
     def _run_again(self, variables: dict[str, Tensor]) -> None:
-        """Dispatch the recorded ops, but for the writes to what is outside and random draws."""
+        """Dispatch the recorded ops, but for the writes to what is outside and random draws.
+
+        What other processes took part in is recorded with the results that it had.
+        """
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)
         steps = zip(self.forward_ops, self.needs, self.took_history, strict=True)
@@ -201,6 +213,13 @@ class CompiledGradFunction(FreedGradFunction):
                     inputs[i] = x = dispatch(_CLONE, (x,))  # its gradient needs the old content
                 if not (needs and needs[i]) and x._edge is not None:
                     inputs[i] = x.detach()  # what was detached is detached again
+            if op.has_effect:
+                kept = tuple([variables[name].detach() for name in op.outputs])
+                edges = tuple([NO_EDGE if x is None else x._edge or NO_EDGE for x in inputs])
+                if any(needs):
+                    record(op_expr(op.type), tuple(inputs), kept, op.attrs, edges)
+                variables.update(zip(op.outputs, kept, strict=True))
+                continue
             edge = inputs[1]._edge if took_history and inputs[1] is not None else None
             # A view of a constant may be written, and then gives its base a history.
             of_constant = op.viewed is not None and variables[op.viewed]._edge is None
@@ -242,7 +261,7 @@ class CompiledGradFunction(FreedGradFunction):
         """Return one gradient or None per input."""
         node, saved = state.node, state.saved
         here = saved[: len(self.saved)]
-        if state.recorded or any([g is None for g in out_grads]):
+        if state.recorded or any([g is None for g in out_grads]) or self._is_pruned(node):
             rest = saved[len(self.saved) :]
             return self._through_dispatch(node, rest, out_grads, state.recorded)
         for s in here:
@@ -253,6 +272,19 @@ class CompiledGradFunction(FreedGradFunction):
         found = self.core.run([*[s[1] for s in here], *given], ())
         by_name = dict(zip(self.fetches, found, strict=True))
         return tuple([None if name is None else by_name[name] for name in self.grads])
+
+    def _is_pruned(self, node: FunctionNode) -> bool:
+        """Return whether ranks that run op by op would leave out some of the backward pass.
+
+        Then this one does so, too, where other processes take part in it.
+        """
+        return self._talks and len(self._wanted(node)) < len(self.inputs)
+
+    def _wanted(self, node: FunctionNode) -> list[int]:
+        """Return which of the inputs the running pass wants a gradient for."""
+        info = None if local.task is None else local.task.exec_info
+        edges = enumerate(node.edges)
+        return [i for i, (sender, _) in edges if sender and (info is None or sender in info)]
 
     def _through_dispatch(
         self,
@@ -286,10 +318,14 @@ class CompiledGradFunction(FreedGradFunction):
             if g is not None:
                 roots.append(variables[name])
                 grads.append(g if recorded else make_tensor(g))
-        wanted = [variables[name] for name in self.inputs]
-        found = grad(roots, wanted, grads, create_graph=create_graph, allow_unused=True)
+        positions = self._wanted(node) if self._talks else range(len(self.inputs))
+        wanted = [variables[self.inputs[i]] for i in positions]
+        taken = grad(roots, wanted, grads, create_graph=create_graph, allow_unused=True)
+        found: list[Tensor | None] = [None] * len(self.inputs)
+        for i, g in zip(positions, taken, strict=True):
+            found[i] = g
         if recorded:
-            return found
+            return tuple(found)
         return tuple([None if g is None else g._data for g in found])
 
 

@@ -21,14 +21,15 @@ from oneflow_lite.autograd.node import (
     next_sequence_nr,
 )
 from oneflow_lite.bfloat16_arrays import BFloat16Array
+from oneflow_lite.device import device_of, on_device
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.static.ir.infer import has_dynamic_shape
+from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import Tensor, make_tensor
 
 
 @attrs.frozen(eq=False)
@@ -76,6 +77,9 @@ class RecordingInterpreter(Interpreter):
         As `memory_roots` would find them.
     unrepeatable : str or None
         Why dispatching the ops once more would not give the graph that the call had.
+    rehearses : bool
+        Whether what runs is a backward pass with gradients that stand for others, in which no other
+        process takes part.
     calls : int
         How many ops were dispatched, those among them that are no ops of the Program.
     """
@@ -102,6 +106,7 @@ class RecordingInterpreter(Interpreter):
         self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.calls = 0
+        self.rehearses = False
         self._settled: int | None = None
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
         self.roots: dict[str, str] = {}
@@ -126,7 +131,10 @@ class RecordingInterpreter(Interpreter):
             self.stop(f"{op}() keeps an array among its attributes")
         names = tuple([None if x is None else self.name_of(x) for x in inputs])
         try:
-            result = self.inner.apply(op_expr, inputs, attrs)
+            if self.rehearses and schema.effect:
+                result = _stand_ins(op_expr, arrays, attrs)
+            else:
+                result = self.inner.apply(op_expr, inputs, attrs)
         except Exception as error:  # which other values might not cause, and the call may go on
             if self.stopped is None:
                 self.stopped = f"{op}() raised {type(error).__name__}"
@@ -351,6 +359,17 @@ class RecordingInterpreter(Interpreter):
                 return name  # it was written, or handed through
         name = self.program.unique_name(op)
         return self.declare(tensor._data, describe(name, tensor))
+
+
+def _stand_ins(op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """Return tensors of the kind that an op would make of these arrays, without running it."""
+    (first,) = [array for array in arrays if array is not None][:1]
+    with on_device(device_of(first)) as xp:
+        made = [
+            make_tensor(xp.ones(spec.shape, spec.dtype))
+            for spec in infer_outputs(op, arrays, attrs)
+        ]
+    return made[0] if len(made) == 1 else tuple(made)
 
 
 def _is_number(array: Any) -> bool:

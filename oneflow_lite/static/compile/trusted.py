@@ -28,13 +28,16 @@ _LIBRARY = tuple(
         for spelling in (folder, os.path.realpath(folder))
     }
 )
-# Functions of this package with effects that no replay would repeat, or on files.
+# Functions of this package with effects that no replay would repeat, on files or other processes.
 _OWN_EFFECTS = frozenset(
     """
     Generator.get_state Generator.initial_seed Generator.manual_seed Generator.seed
     Generator.set_state get_rng_state initial_seed load manual_seed
     register_functor register_grad_func register_kernel register_op save seed set_default_dtype
     set_rng_state
+    all_gather_object broadcast_object_list destroy_process_group gather_object init_process_group
+    irecv isend monitored_barrier new_group recv_object_list scatter_object_list send_object_list
+    set_debug_level
     """.split()
 )
 

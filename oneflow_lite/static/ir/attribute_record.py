@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import Device
+from oneflow_lite.distributed.process_group import GroupMember, ProcessGroup, group_of
 from oneflow_lite.dtype import SUPPORTED
 from oneflow_lite.errors import FlowError, SerializationError
 from oneflow_lite.functors.random import default_generator
@@ -55,6 +56,8 @@ def write_attribute(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)) and value.dtype in SUPPORTED:
         name = "scalar" if isinstance(value, np.generic) else "array"
         return {name: make_tensor(np.asarray(value))}
+    if isinstance(value, ProcessGroup):
+        return {"group": None if value is GroupMember.WORLD else list(value.ranks)}
     if hasattr(value, "parent_idx"):
         return {"block": value.idx}
     raise SerializationError(f"a value of type {kind.__name__} cannot be written")
@@ -131,6 +134,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "dtype": read_dtype,
     "ellipsis": lambda _: ...,
     "generator": _read_generator,
+    "group": group_of,
     "op": _read_op,
     "scalar": lambda tensor: _read_array(tensor)[()],
     "slice": lambda parts: slice(*parts),

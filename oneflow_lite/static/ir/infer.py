@@ -111,6 +111,11 @@ _FILLS: tuple[Callable[[Array], None], ...] = (_ones, _small, _identity)
 def _run_on_stand_ins(
     op: OpExpr, specs: Sequence[ArraySpec | None], attrs: dict[str, Any]
 ) -> tuple[Any, ...] | Any:
+    if op.schema.effect:
+        raise CaptureError(
+            f"{op.op_type_name}(): others see each call of this op, so none is made to learn its "
+            "shapes; register its kernel with an infer rule"
+        )
     kernel = op.kernel(np)
     refusal: Exception | None = None
     for fill in _FILLS:

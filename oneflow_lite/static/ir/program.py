@@ -224,6 +224,14 @@ class OpDesc:
         blocks = self.blocks
         return not blocks or any(op.draws for block in blocks for op in block.ops)
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether it does something that others see, itself or in a sub-block."""
+        schema = self.schema
+        if not schema.random or "generator" in self.attrs:  # no op with sub-blocks
+            return schema.effect
+        return any(op.has_effect for block in self.blocks for op in block.ops)
+
     def copy(self) -> OpDesc:
         """Return a copy with attributes of its own."""
         new = OpDesc(*_op_fields(self))

@@ -309,8 +309,11 @@ def _results(op: OpExpr, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any,
 def _position(op: OpExpr, arrays: list[Any], attrs: dict[str, Any], output: int) -> int | None:
     """Return the position of the written input that an output is; None for new memory.
 
-    Found by running the kernel once for each op, on arrays of the same kind.
+    Found by running the kernel once for each op, on arrays of the same kind. One whose calls others
+    see is not run: it returns what it writes.
     """
+    if op.schema.effect:
+        return op.schema.written[output] if output < len(op.schema.written) else None
     known = _returned.get(op.schema)
     if known is None:
         own = [None if x is None else ArraySpec.of(x).allocate() for x in arrays]

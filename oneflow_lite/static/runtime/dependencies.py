@@ -2,8 +2,8 @@
 
 An instruction that uses memory comes after those before it that conflict with it: one of the two
 writes what the other reads or writes. Memory is that of `aliases.memory_roots`, so a view conflicts
-with its base. Feeds, and ops that draw random numbers or give nothing back, keep their order as
-well.
+with its base. Feeds, and ops that draw random numbers, talk to other processes or give nothing
+back, keep their order as well.
 """
 
 from __future__ import annotations

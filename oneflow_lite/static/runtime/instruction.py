@@ -123,9 +123,10 @@ def shape_only(op: OpDesc) -> frozenset[str]:
 def has_side_effects(op: OpDesc) -> bool:
     """Whether an op has an effect beyond its variables, whose order must be kept.
 
-    Ops that draw random numbers have one, and so do those without outputs.
+    Ops that draw random numbers have one, and so do those without outputs, and those that talk to
+    other processes.
     """
-    return op.schema.random or not op.outputs
+    return op.schema.random or op.has_effect or not op.outputs
 
 
 def device_of_op(op: OpDesc, block: Block) -> Device:

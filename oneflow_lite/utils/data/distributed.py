@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Any
 
+from oneflow_lite.distributed.process_group import get_rank, get_world_size, is_initialized
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.random import Generator, randperm
 from oneflow_lite.utils.data.sampler import Sampler
@@ -26,9 +27,9 @@ class DistributedSampler(Sampler[Any]):
     dataset : sized
         The data set, the same in each process.
     num_replicas : int
-        How many processes there are.
+        How many processes there are; by default the ranks of the world.
     rank : int
-        The number of this one, from 0.
+        The number of this one, from 0; by default its rank in the world.
     shuffle : bool
         Whether the samples are shuffled before they are shared out.
     seed : int
@@ -39,7 +40,7 @@ class DistributedSampler(Sampler[Any]):
     Raises
     ------
     ArgumentError
-        When `num_replicas` or `rank` is missing, or the rank is out of range.
+        When `num_replicas` or `rank` is missing and there is no world, or the rank is out of range.
 
     Examples
     --------
@@ -60,8 +61,12 @@ class DistributedSampler(Sampler[Any]):
         op = "DistributedSampler"
         if num_replicas is None or rank is None:
             argument = "num_replicas" if num_replicas is None else "rank"
-            expected, hint = "an int: no group of processes is known here", "pass it"
-            raise arg_error(op, argument, expected, None, hint, ArgumentError)
+            if not is_initialized():
+                expected = "an int: there is no world"
+                hint = "call flow.distributed.init_process_group(), or pass it"
+                raise arg_error(op, argument, expected, None, hint, ArgumentError)
+            num_replicas = get_world_size() if num_replicas is None else num_replicas
+            rank = get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             expected, hint = f"0 to {num_replicas - 1}", "count the processes from 0"
             raise arg_error(op, "rank", expected, rank, hint, ArgumentError)

@@ -11,8 +11,8 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 def run(plan: ExecutionPlan) -> PassReport:
     """Remove ops that are not needed; `saved` counts them and the bytes of their outputs.
 
-    An op that draws random numbers stays, since later numbers would change. A write stays while its
-    memory is read later under any name.
+    An op that draws random numbers stays, since later numbers would change, and so does one that
+    other processes take part in. A write stays while its memory is read later under any name.
     """
     block = plan.block
     memory = MemoryGroups.of_plan(plan)
@@ -23,6 +23,7 @@ def run(plan: ExecutionPlan) -> PassReport:
     for op in reversed(block.ops):
         if (
             op.draws
+            or op.has_effect
             or not is_library(op)
             or any([n in needed or not block.var(n).is_temporary for n in op.outputs])
             or any([memory.of(n) in read or memory.is_held(n) for n in op.written])

@@ -33,6 +33,7 @@ def is_pure(op: OpDesc, block: Block) -> bool:
     return (
         is_library(op)
         and not op.schema.random
+        and not op.has_effect
         and not op.written
         and not any([n in op.reads or not block.var(n).is_temporary for n in op.outputs])
     )

@@ -1,0 +1,70 @@
+"""Several processes: groups, collectives, and what trains on them.
+
+`mpiexec -n 4 python train.py` starts a world of four; a script that was started plainly is a world
+of one, for which every function here works as well. docs/distributed.md is the page about it.
+"""
+
+from oneflow_lite.distributed import nn as nn, optim as optim
+from oneflow_lite.distributed.collectives import (
+    P2POp as P2POp,
+    all_gather as all_gather,
+    all_gather_into_tensor as all_gather_into_tensor,
+    all_reduce as all_reduce,
+    all_to_all as all_to_all,
+    all_to_all_single as all_to_all_single,
+    barrier as barrier,
+    batch_isend_irecv as batch_isend_irecv,
+    broadcast as broadcast,
+    gather as gather,
+    irecv as irecv,
+    isend as isend,
+    monitored_barrier as monitored_barrier,
+    recv as recv,
+    reduce as reduce,
+    reduce_scatter as reduce_scatter,
+    reduce_scatter_tensor as reduce_scatter_tensor,
+    scatter as scatter,
+    send as send,
+)
+from oneflow_lite.distributed.debug import (
+    DebugLevel as DebugLevel,
+    get_debug_level as get_debug_level,
+    set_debug_level as set_debug_level,
+    set_debug_level_from_env as set_debug_level_from_env,
+)
+from oneflow_lite.distributed.objects import (
+    all_gather_object as all_gather_object,
+    broadcast_object_list as broadcast_object_list,
+    gather_object as gather_object,
+    recv_object_list as recv_object_list,
+    scatter_object_list as scatter_object_list,
+    send_object_list as send_object_list,
+)
+from oneflow_lite.distributed.process_group import (
+    GroupMember as GroupMember,
+    ProcessGroup as ProcessGroup,
+    abort_process_group as abort_process_group,
+    destroy_process_group as destroy_process_group,
+    get_backend as get_backend,
+    get_global_rank as get_global_rank,
+    get_group_rank as get_group_rank,
+    get_node_local_rank as get_node_local_rank,
+    get_process_group_ranks as get_process_group_ranks,
+    get_rank as get_rank,
+    get_world_size as get_world_size,
+    group as group,
+    init_process_group as init_process_group,
+    is_available as is_available,
+    is_gloo_available as is_gloo_available,
+    is_initialized as is_initialized,
+    is_launched as is_launched,
+    is_mpi_available as is_mpi_available,
+    is_nccl_available as is_nccl_available,
+    is_torchelastic_launched as is_torchelastic_launched,
+    new_group as new_group,
+)
+from oneflow_lite.distributed.reduce_op import ReduceOp as ReduceOp
+from oneflow_lite.distributed.work import Work as Work
+from oneflow_lite.errors import DistributedError as DistributedError
+
+DistError = DistBackendError = DistNetworkError = DistributedError

@@ -1,0 +1,180 @@
+"""Collectives that return new tensors and have gradients, to any order.
+
+The gradients are those of the sum of all ranks' losses: what a rank gives to others comes back to
+it from them. All ranks call a function, and backward through it, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from oneflow_lite.distributed.collectives import rank_of, run, splits
+from oneflow_lite.distributed.process_group import ProcessGroup, check_group
+from oneflow_lite.distributed.reduce_op import ReduceOp, reduction
+from oneflow_lite.errors import ArgumentError, ShapeError, arg_error
+from oneflow_lite.functors.checks import check_tensor, check_tensors
+from oneflow_lite.functors.joining import cat, stack
+from oneflow_lite.functors.reduce import amax, amin, prod
+from oneflow_lite.tensor import Tensor
+
+_OF_ROWS: dict[str, Any] = {"product": prod, "min": amin, "max": amax}
+
+
+def _start(op: str, tensor: Any, group: Any, argument: str = "tensor") -> ProcessGroup:
+    check_tensor(op, argument, tensor)
+    return check_group(op, group)
+
+
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
+    """Return the reduction of all ranks' tensors.
+
+    The gradient of a product and of extremes needs all ranks' values: where a gradient is recorded,
+    these are gathered. Ranks that share an extreme share its gradient.
+
+    >>> import oneflow_lite as flow
+    >>> flow.distributed.init_process_group()
+    >>> x = flow.tensor([1.0, 2.0], requires_grad=True)
+    >>> flow.distributed.nn.functional.all_reduce(x)
+    tensor([1., 2.], grad_fn=<all_reduce_backward>)
+    >>> flow.distributed.destroy_process_group()
+    """
+    found = _start("all_reduce", tensor, group)
+    reduced = reduction("all_reduce", op, tensor.dtype)
+    if reduced in _OF_ROWS and tensor.dtype.kind in "fc":
+        return _OF_ROWS[reduced](run("all_gather", tensor, group=found), dim=0)
+    return run("all_reduce", tensor, reduction=reduced, group=found)
+
+
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
+    """Return the sum or mean of all ranks' tensors on rank `dst`, zeros on the others."""
+    name = "reduce"
+    found = _start(name, tensor, group)
+    reduced = reduction(name, op, tensor.dtype)
+    if reduced not in ("sum", "avg"):
+        expected, hint = "SUM or AVG", "all_reduce() takes all of them"
+        raise arg_error(name, "op", expected, op, hint, ArgumentError)
+    target = rank_of(name, "dst", found, dst)
+    return run("reduce_to", tensor, dst=target, reduction=reduced, group=found)
+
+
+def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
+    """Return what rank `src` has."""
+    found = _start("broadcast", tensor, group)
+    source = rank_of("broadcast", "src", found, src)
+    return run("broadcast_from", tensor, src=source, group=found)
+
+
+def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
+    """Return all ranks' tensors."""
+    found = _start("all_gather", tensor, group)
+    return tuple(run("all_gather", tensor, group=found).unbind(0))
+
+
+def all_gather_tensor(tensor: Tensor, gather_dim: int = 0, group: Any = None) -> Tensor:
+    """Return all ranks' tensors, joined along a dimension."""
+    return cat(list(all_gather(tensor, group)), gather_dim)
+
+
+def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
+    """Return all ranks' tensors on rank `dst`, zeros on the others."""
+    found = _start("gather", tensor, group)
+    target = rank_of("gather", "dst", found, dst)
+    return tuple(run("gather_to", tensor, dst=target, group=found).unbind(0))
+
+
+def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
+    """Return this rank's one of the tensors that rank `src` has.
+
+    tensors: one for each rank; those of other ranks than `src` count for their shape alone.
+    """
+    op = "scatter"
+    check_tensors(op, tensors, "tensors")
+    found = check_group(op, group)
+    if len(tensors) != found.size():
+        expected = f"{found.size()} tensors, one for each rank"
+        raise arg_error(op, "tensors", expected, len(tensors), "on all ranks", ArgumentError)
+    source = rank_of(op, "src", found, src)
+    rows = stack(list(tensors))
+    return run("scatter_from", rows, src=source, group=found)
+
+
+def reduce_scatter(
+    output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None
+) -> Tensor:
+    """Return this rank's one of the tensors in a list, reduced over all ranks.
+
+    output: not used but for its shape; for PyTorch's scripts.
+    """
+    check_tensors("reduce_scatter", input_list, "input_list")
+    found = check_group("reduce_scatter", group)
+    return _reduce_scatter(stack(list(input_list)), op, found)
+
+
+def reduce_scatter_tensor(
+    tensor: Tensor, op: Any = ReduceOp.SUM, scatter_dim: int = 0, group: Any = None
+) -> Tensor:
+    """Return this rank's part, along a dimension, of the sum or mean of all ranks' tensors."""
+    name = "reduce_scatter_tensor"
+    found = _start(name, tensor, group)
+    if not tensor.ndim or tensor.shape[scatter_dim] % found.size():
+        expected, hint = f"a size that {found.size()} divides", "pad the tensor"
+        raise arg_error(name, "tensor", expected, tensor, hint, ShapeError)
+    return _reduce_scatter(stack(list(tensor.chunk(found.size(), scatter_dim))), op, found)
+
+
+def _reduce_scatter(rows: Tensor, op: Any, group: ProcessGroup) -> Tensor:
+    name = "reduce_scatter"
+    reduced = reduction(name, op, rows.dtype)
+    if rows.shape[0] != group.size():
+        expected, hint = f"{group.size()} tensors, one for each rank", "on all ranks"
+        raise arg_error(name, "input_list", expected, f"{rows.shape[0]}", hint, ArgumentError)
+    if reduced in _OF_ROWS and rows.dtype.kind in "fc":
+        return _OF_ROWS[reduced](all_to_all_single(None, rows, group=group), dim=0)
+    return run(name, rows, reduction=reduced, group=group)
+
+
+def all_to_all(
+    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None
+) -> tuple[Tensor, ...]:
+    """Send each rank one of a list of tensors; return what comes.
+
+    output_tensor_list: not used but for the shapes of what comes.
+    """
+    op = "all_to_all"
+    check_tensors(op, input_tensor_list, "input_tensor_list")
+    check_tensors(op, output_tensor_list, "output_tensor_list")
+    found = check_group(op, group)
+    for name, given in (("output", output_tensor_list), ("input", input_tensor_list)):
+        if len(given) != found.size():
+            expected = f"{found.size()} tensors, one for each rank"
+            argument = f"{name}_tensor_list"
+            raise arg_error(op, argument, expected, f"{len(given)}", "on all ranks", ArgumentError)
+    sent = tuple(x.numel() for x in input_tensor_list)
+    got = tuple(x.numel() for x in output_tensor_list)
+    rows = cat([x.reshape(-1) for x in input_tensor_list])
+    parts = run(op, rows, sent=sent, got=got, group=found).split(list(got))
+    return tuple(
+        part.reshape(like.shape) for part, like in zip(parts, output_tensor_list, strict=True)
+    )
+
+
+def all_to_all_single(
+    output: Tensor | None,
+    input: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: Any = None,
+) -> Tensor:
+    """Send each rank a share of the rows of a tensor; return the shares that come.
+
+    output: not used; for PyTorch's scripts.
+    """
+    op = "all_to_all_single"
+    found = _start(op, input, group, "input")
+    sent = splits(op, "input_split_sizes", input_split_sizes, input, found.size())
+    got = tuple(output_split_sizes) if output_split_sizes else sent
+    if len(got) != found.size() or (not output_split_sizes and len(set(sent)) > 1):
+        expected, hint = f"{found.size()} sizes", "say how many rows come from each rank"
+        raise arg_error(op, "output_split_sizes", expected, got, hint, ArgumentError)
+    return run("all_to_all", input, sent=sent, got=got, group=found)

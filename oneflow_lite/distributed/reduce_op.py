@@ -1,0 +1,41 @@
+"""The reductions."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
+
+
+class ReduceOp(enum.Enum):
+    """What becomes of the ranks' elements: their sum, mean, product, extreme or bits.
+
+    Of booleans the sum is "or", the product "and", as in PyTorch.
+    """
+
+    SUM = "sum"
+    AVG = "avg"
+    PRODUCT = "product"
+    MIN = "min"
+    MAX = "max"
+    BAND = "band"
+    BOR = "bor"
+    BXOR = "bxor"
+
+
+def reduction(op: str, value: Any, dtype: Any) -> str:
+    """Return the name of a reduction; check that it has a meaning for the dtype."""
+    if isinstance(value, str) and value.upper() in ReduceOp.__members__:
+        value = ReduceOp[value.upper()]
+    if not isinstance(value, ReduceOp):
+        hint = "pass ReduceOp.SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR"
+        got = type(value).__name__ if not isinstance(value, str) else repr(value)
+        kind = ArgumentError if isinstance(value, str) else ArgumentTypeError
+        raise arg_error(op, "op", "a ReduceOp", got, hint, kind)
+    name: str = value.value
+    kinds = {"avg": "fc", "min": "biuf", "max": "biuf", "band": "biu", "bor": "biu", "bxor": "biu"}
+    if dtype.kind not in kinds.get(name, "biufc"):
+        expected, hint = f"a dtype that has {value.name}", "convert the tensor, or reduce otherwise"
+        raise arg_error(op, "tensor", expected, dtype, hint, DTypeError)
+    return name

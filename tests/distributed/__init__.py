@@ -1,0 +1,1 @@
+"""Several processes: `cases` are run by every rank of a world that `test_worlds` starts."""

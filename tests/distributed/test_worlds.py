@@ -1,0 +1,178 @@
+"""Worlds of 1, 2 and 4 under mpiexec: each launch runs all cases of a module on every rank."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import oneflow_lite as flow
+from oneflow_lite.errors import ArgumentError, DistributedError
+from tests import strict_cupy
+from tests.distributed.launch import start
+
+SIZES = (1, 2, 4)
+MODULES = ("cases_collectives", "cases_training")
+
+
+def run_cases(size: int, module: str) -> None:
+    status, said = start(size, "-m", "tests.distributed.launch", module)
+    assert status == 0, said
+    assert said.count("all cases passed") == max(size, 1), said
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("module", MODULES)
+def test_cases_pass_in_a_world(size: int, module: str) -> None:
+    run_cases(size, module)
+
+
+@pytest.mark.parametrize("size", (1, 2))
+def test_cases_pass_by_nccl(size: int) -> None:
+    if strict_cupy.real_device_present():
+        pytest.skip("a real device is here, and the stand-in is not used")
+    run_cases(size, "cases_cuda")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_script_that_mpiexec_did_not_start_is_a_world_of_one(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same cases, in this process; mpi4py is not imported."""
+    monkeypatch.setattr(sys, "argv", ["launch", module])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mpi4py"]:
+        monkeypatch.delitem(sys.modules, name)
+    cases = importlib.import_module(f"tests.distributed.{module}")
+    flow.distributed.init_process_group()
+    try:
+        for name, case in vars(cases).items():
+            if name.startswith("case_"):
+                case()
+    finally:
+        flow.distributed.destroy_process_group()
+    assert "mpi4py" not in sys.modules
+
+
+# What a program does, whether its output names the rank, and what else it says
+FAULTS = {
+    "raises": ("[rank 1 of 2] raised KeyError", "a bad sample"),
+    "dies": ("[rank 1 of 2] process ", "was killed"),
+    "dies_in_backward": ("[rank 1 of 2] process ", "was killed"),
+    "exits": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
+    "leaves_training": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
+    "begins_again": ("[rank 1 of 2] raised KeyError", "a bad sample"),
+    "ends": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
+    "dawdles": ("rank 0 of the world: all_reduce(float32 (3,), sum) was not done after 2 s",),
+    "receives_nothing": ("rank 1 of the world: recv(from rank 0, tag=0)", "after 2 s"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_that_fails_ends_the_others(fault: str) -> None:
+    begun = time.monotonic()
+    status, said = start(2, "-m", "tests.distributed.faults", fault, seconds=25)
+    assert status != 0, said
+    assert time.monotonic() - begun < 15, said
+    for text in FAULTS[fault]:
+        assert text.lower() in said.lower(), said
+    left = subprocess.run(
+        ["pgrep", "-f", f"tests.distributed.faults {fault}$"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert not left.stdout, "processes were left behind"
+
+
+def test_without_a_world() -> None:
+    dist = flow.distributed
+    assert dist.is_available() and not dist.is_initialized()
+    for call in (dist.get_rank, dist.barrier, dist.new_group, dist.destroy_process_group):
+        with pytest.raises(ArgumentError, match="has not been initialized"):
+            call()
+    with pytest.raises(ValueError, match="has not been initialized"):
+        dist.all_reduce(flow.ones(1))
+    with pytest.raises(ArgumentError, match="'mpi', 'gloo', 'nccl' or None"):
+        dist.init_process_group("tcp")
+    with pytest.raises(TypeError, match="timeout"):
+        dist.init_process_group(timeout=3)
+    with pytest.raises(ArgumentError, match="world_size"):
+        dist.init_process_group(world_size=4)
+    assert not dist.is_initialized()
+
+
+def test_a_world_of_another_launcher_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(DistributedError, match="start the script with mpiexec"):
+        flow.distributed.init_process_group()
+
+
+def test_programs_with_collectives_are_saved_and_read(tmp_path: Path) -> None:
+    dist = flow.distributed
+    dist.init_process_group()
+    try:
+        program = flow.static.Program()
+        with flow.static.program_guard(program):
+            x = flow.static.data("x", [2], "float32")
+            y = dist.nn.functional.all_reduce(x * 2)
+        flow.static.save(program, tmp_path / "program")
+        read, *_ = flow.static.load(tmp_path / "program")
+        (found,) = flow.static.Executor().run(read, {"x": flow.ones(2).numpy()}, [y.name])
+        assert found.tolist() == [2, 2]
+        assert str(read) == str(program)
+    finally:
+        dist.destroy_process_group()
+
+
+SCRIPT = """
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+assert (rank, size) == (dist.get_rank(), dist.get_world_size())
+assert dist.is_initialized() and dist.get_backend() in ("gloo", "nccl")
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(16, 2), torch.randn(16, 1))
+net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4)))
+net = DDP(nn.Sequential(net, nn.Linear(4, 1)))
+sampler = DistributedSampler(data, num_replicas=size, rank=rank)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for epoch in range(2):
+    sampler.set_epoch(epoch)
+    for x, y in DataLoader(data, batch_size=4, sampler=sampler):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(net(x), y).backward()
+        optimizer.step()
+total = torch.ones(1)
+dist.all_reduce(total, op=dist.ReduceOp.SUM)
+dist.barrier()
+if rank == 0:
+    print("summed", total.item(), type(net).__module__)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("size", (0, 2))
+def test_a_script_written_for_pytorch(size: int, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    status, said = start(size, "-m", "oneflow_lite.mock_torch", str(tmp_path / "train.py"))
+    assert status == 0, said
+    assert f"summed {max(size, 1)}.0 oneflow_lite.nn.parallel.distributed" in said, said
+
+
+def test_the_example_trains() -> None:
+    pytest.importorskip("sklearn", reason="the demo's digits come with scikit-learn")
+    for options in (("--shard",), ("--model", "transformer")):
+        command = ("docs/examples/train_distributed.py", "--steps", "2", *options)
+        status, said = start(2, *command)
+        assert status == 0 and "The ranks' parameters are equal." in said, said
