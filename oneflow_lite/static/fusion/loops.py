@@ -109,7 +109,9 @@ def kept_shape(op: OpDesc, block: Block, whole: Sequence[int]) -> tuple[int, ...
 def source_of(group: Group, block: Block) -> str:
     """Return the source of `group(part, begin, end, *inputs, *outputs, *sums)`.
 
-    It goes over the rows, or elements, from `begin` to `end`, and leaves its sums at `part`.
+    It goes over the rows, or elements, from `begin` to `end`, and leaves its sums at `part`. What
+    counts is without a sign: an index that might be negative would count from the end, which LLVM
+    reads element by element.
     """
     return _Writer(group, block).written()
 
@@ -153,12 +155,12 @@ class _Writer:
         if self.group.is_flat and not self.outer:
             return ["for i in range(begin, end):", *_indented(self.inner)]
         if self.group.is_flat:
-            head = f"for block in range(begin, end, {_BLOCK}):"
-            loop = f"for i in range(block, min(block + {_BLOCK}, end)):"
+            head = f"for block in range(begin, end, uint64({_BLOCK})):"
+            loop = f"for i in range(block, min(block + uint64({_BLOCK}), end)):"
         else:
             head = "for row in range(begin, end):"
-            self.outer.append(f"at = row * {columns}")
-            loop = f"for j in range({columns}):"
+            self.outer.append(f"at = row * uint64({columns})")
+            loop = f"for j in range(uint64({columns})):"
         body = [*self.outer, loop, *_indented(self.inner), *self.outer_end]
         return [head, *_indented(body)]
 

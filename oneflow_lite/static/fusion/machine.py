@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,8 +26,9 @@ from numba import njit, types
 from numba.core.registry import cpu_target
 
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.fusion import elementary
+from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
+from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
 from oneflow_lite.static.ir.program import Block
 
@@ -33,8 +36,10 @@ _njit: Any = njit
 LARGE = 1 << 16  # elements from which other threads pay
 _SCOPE = {
     **elementary.FUNCTIONS,
+    **parts.NAMES,
     "inf": np.inf,
     "nan": np.nan,
+    "uint64": np.uint64,
     **{str(dtype): dtype.type for dtype in DTYPES if dtype.kind != "b"},
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
@@ -51,14 +56,39 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
         Whatever Numba raises where it cannot.
     """
     source = source_of(group, block)
+    # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        types.Array(numba.from_dtype(desc.dtype), len(desc.shape), "C")
-        for desc in map(block.var, (*group.inputs, *group.outputs))
+        types.Array(numba.from_dtype(d.dtype), len(d.shape), "C", readonly=reads, aligned=not reads)
+        for reads, names in ((True, group.inputs), (False, group.outputs))
+        for d in map(block.var, names)
     ]
     sums = group.partial_sums
     arrays += [types.Array(types.float64, 1 + len(shape), "C") for shape, _, _ in sums]
-    signature = types.void(*[types.int64] * 3, *arrays)
+    signature = types.void(*[types.uint64] * 3, *arrays)
     return _shared(_kernel(source, signature), group), source
+
+
+def compile_joined(joined: Joined, block: Block) -> None:
+    """Compile a joined function.
+
+    Raises
+    ------
+    Exception
+        Whatever Numba raises where it cannot.
+    """
+    given: list[Any] = [types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")]
+    for name in joined.given:
+        desc, made = block.var(name), name in joined.made
+        dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
+        given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
+    joined.kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
+
+
+def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+    """Run a joined function of updates: their numbers here, their elements in some threads."""
+    kernel(0, 0, 0, *arrays)
+    bounds = [elements * i // parts for i in range(parts + 1)]
+    _in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:
@@ -116,7 +146,7 @@ def _key(source: str, signature: Any) -> str:
     """Return a hash of all that machine code depends on; comments, which name lines, are not."""
     code = [line for line in source.splitlines() if not line.lstrip().startswith("#")]
     cpu = cpu_target.target_context.codegen().magic_tuple()
-    library = Path(elementary.__file__).read_bytes()
+    library = b"".join([Path(str(file.__file__)).read_bytes() for file in (elementary, parts)])
     key = repr((code, signature, _versions, sys.version_info, cpu)).encode() + library
     return hashlib.sha256(key).hexdigest()[:32]
 
@@ -175,21 +205,26 @@ def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
 
     def run(*arrays: Any) -> None:
         own = [np.zeros((parts, *shape)) for shape, _, _ in sums]
-        jobs = [(i, bounds[i], bounds[i + 1], *arrays, *own) for i in range(parts)]
-        others: list[Future[None]] = []
-        try:
-            with contextlib.suppress(RuntimeError):  # the process ends
-                others.extend(_threads().submit(kernel, *job) for job in jobs[1:])
-            for job in (jobs[0], *jobs[1 + len(others) :]):
-                kernel(*job)
-        finally:
-            wait(others)  # an interrupt must not leave them writing
-        for other in others:
-            other.result()
+        pairs = enumerate(itertools.pairwise(bounds))
+        _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
         for (_, output, share), part in zip(sums, own, strict=True):
             arrays[len(group.inputs) + output].reshape(-1)[...] = part.sum(0) / share
 
     return run
+
+
+def _in_threads(work: Sequence[Callable[[], None]]) -> None:
+    """Do the first of several things here, and the others in other threads."""
+    others: list[Future[None]] = []
+    try:
+        with contextlib.suppress(RuntimeError):  # the process ends
+            others.extend(_threads().submit(each) for each in work[1:])
+        for each in (work[0], *work[1 + len(others) :]):
+            each()
+    finally:
+        wait(others)  # an interrupt must not leave them writing
+    for other in others:
+        other.result()
 
 
 def _threads() -> ThreadPoolExecutor:

@@ -243,7 +243,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         made = [grouping.group(each, users) for each in found]
         machines, count = [], len(found)
         for each, group in zip(list(found), made, strict=True):
-            if not group.ops:  # all that it makes is a known number
+            if not group.outputs:  # all of it is known numbers
                 found.remove(each)
                 break
             try:
@@ -271,6 +271,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
         types = tuple([op.type for op in group.ops])
         plan.loops.append(Loop(types, source, not_stored))
+        plan.groups[group.outputs[0]] = group, plan.loops[-1]
     plan.block.ops = [
         new for i, op in enumerate(plan.block.ops) if (new := replaced.get(i, op)) is not None
     ]
