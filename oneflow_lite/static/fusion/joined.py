@@ -90,7 +90,8 @@ class Joined:
         """Return the function around arrays that stay; None where it must not run on them."""
         given = set(self.given)
         names = {x for x in self.table if isinstance(x, str)} - given
-        if not names <= arrays.keys() or any([not arrays[n].flags.writeable for n in self.written]):
+        held = self.written & arrays.keys()  # the others are made by the run
+        if not names <= arrays.keys() or any([not arrays[n].flags.writeable for n in held]):
             return None
         ranges = []
         for name in self.touched:
