@@ -1,7 +1,7 @@
 """Groups as machine code: Numba compiles their loops, and other threads share large ones.
 
-What was compiled stays in the user's cache folder, one file of source for each group, beside what
-Numba makes of it: `ONEFLOW_LITE_CACHE` names another folder, and no folder where it is empty.
+What was compiled stays in the user's cache folder: `ONEFLOW_LITE_CACHE` names another one, and none
+where it is empty.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -24,9 +24,11 @@ import llvmlite
 import numba
 import numpy as np
 from numba import njit, types
+from numba.core.registry import cpu_target
 
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
+from oneflow_lite.static.fusion.building import undisturbed
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
 from oneflow_lite.static.ir.program import Block
@@ -107,21 +109,24 @@ def _found(source: str, signature: Any) -> Callable[..., None]:
     file = _cached_source(source, signature)
     if file is not None:
         try:
-            return _compile(source, signature, file)
-        except Exception:  # somebody else's file, or half of one
-            for each in file.parent.glob(f"**/{file.stem}*"):
-                with contextlib.suppress(OSError):
-                    each.unlink()
+            if _kept(file) != _noted(file):  # half of it was written, or it was changed since
+                _forget_kept(file)
+            kernel = _compile(source, signature, file)
+            _note(file)
+            return kernel
+        except Exception:  # somebody else's files, or no room for more
+            _forget_kept(file)
     return _compile(source, signature, None)
 
 
 def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., None]:
-    name = f"oneflow_lite.static.fusion.{'group' if file is None else file.stem}"
+    key = "" if file is None else file.parent.name
+    name = f"oneflow_lite.static.fusion.group_{key}"
     module = ModuleType(name)
     module.__dict__.update(_SCOPE)
     exec(compile(source, str(file or "<fused group>"), "exec"), module.__dict__)
     options = {"error_model": "numpy", "nogil": True, "cache": file is not None}
-    with _lock:
+    with undisturbed():
         sys.modules[name] = module  # where Numba looks for it when it loads
         try:
             kernel: Callable[..., None] = _njit(signature, **options)(module.__dict__["group"])
@@ -130,25 +135,69 @@ def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., No
     return kernel
 
 
+# Files: a folder for each group, with its source, what Numba makes of it, and a hash of that
+
+
 def _cached_source(source: str, signature: Any) -> Path | None:
     """Return the file of a group's source in the cache folder; None where there can be none."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
     if not given:
         return None
-    library = b"".join([Path(str(file.__file__)).read_bytes() for file in (elementary, parts)])
-    key = hashlib.sha256(f"{source}{signature}{_versions}".encode() + library).hexdigest()[:32]
-    file = Path(given) / "fusion" / f"group_{key}.py"
+    file = Path(given) / "fusion" / _key(source, signature) / "group.py"
     try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and file.parent.stat().st_uid != os.getuid():
+            return None  # to load a file is to run what its owner put there
         if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=file.parent)
-            with os.fdopen(handle, "w") as stream:
-                stream.write(source)
-            os.replace(name, file)  # at once, for another process may be doing the same
+            _write(file, source)
     except OSError:
         return None
     return file
+
+
+def _key(source: str, signature: Any) -> str:
+    """Return a hash of all that machine code depends on; comments, which name lines, are not."""
+    code = [line for line in source.splitlines() if not line.lstrip().startswith("#")]
+    cpu = cpu_target.target_context.codegen().magic_tuple()
+    library = b"".join([Path(str(file.__file__)).read_bytes() for file in (elementary, parts)])
+    key = repr((code, signature, _versions, sys.version_info, cpu)).encode() + library
+    return hashlib.sha256(key).hexdigest()[:32]
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file at once, for another process may be doing the same."""
+    handle, name = tempfile.mkstemp(dir=file.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(name, file)
+    except OSError:
+        os.unlink(name)
+        raise
+
+
+def _kept(file: Path) -> str:
+    """Return a hash of what Numba keeps for a source; an empty text where that is nothing."""
+    found = sorted(file.parent.glob("**/*.nb[ic]"))
+    return hashlib.sha256(b"".join([f.read_bytes() for f in found])).hexdigest() if found else ""
+
+
+def _noted(file: Path) -> str:
+    note = file.with_name("kept")
+    return note.read_text("utf-8") if note.exists() else ""
+
+
+def _note(file: Path) -> None:
+    kept = _kept(file)
+    if kept != _noted(file):
+        _write(file.with_name("kept"), kept)
+
+
+def _forget_kept(file: Path) -> None:
+    for each in (file.with_name("kept"), *file.parent.glob("**/*.nb*")):
+        with contextlib.suppress(OSError):
+            each.unlink()
 
 
 # Threads
@@ -180,9 +229,12 @@ def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
 
 def _in_threads(work: Sequence[Callable[[], None]]) -> None:
     """Do the first of several things here, and the others in other threads."""
-    others = [_threads().submit(each) for each in work[1:]]
+    others: list[Future[None]] = []
     try:
-        work[0]()
+        with contextlib.suppress(RuntimeError):  # the process ends
+            others.extend(_threads().submit(each) for each in work[1:])
+        for each in (work[0], *work[1 + len(others) :]):
+            each()
     finally:
         wait(others)  # an interrupt must not leave them writing
     for other in others:
@@ -194,10 +246,13 @@ def _threads() -> ThreadPoolExecutor:
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(threads(), "oneflow_lite fusion")
-            os.register_at_fork(after_in_child=_forget)
         return _pool
 
 
-def _forget() -> None:
+def _forget_pool() -> None:
     global _pool
     _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

@@ -12,14 +12,19 @@ import contextlib
 import functools
 import importlib.util
 import math
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.device import cuda_place
 from oneflow_lite.errors import CaptureError
+from oneflow_lite.locks import make_lock
 from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion.building import undisturbed, wait_first
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
 from oneflow_lite.static.fusion.updates import is_update
@@ -35,6 +40,7 @@ _CALLS_OF_AN_UPDATE = 5
 _TO_CALL = {"cpu": 6e-7, "cuda": 5e-6}
 _TO_PASS_A_BYTE = {"cpu": 4e-10, "cuda": 1e-12}
 _AT_LEAST, _AT_MOST = 32, 20_000
+_ERRORS = frozenset(("raise", "call"))  # what `numpy.errstate` may ask for
 _enabled = True
 
 
@@ -122,24 +128,20 @@ class TakesOver(StraightLine):
         graphed: Callable[[int | None], CudaGraph] | None = None,
     ) -> None:
         super().__init__(plan)
-        self._graphed = graphed
+        self._fused, self._graphed = fused, graphed
         self.graph: CudaGraph | None = None
-        self._fused: Callable[[int | None], ExecutionPlan] | None = fused
         self._left = run
         self._builds_at = min(run, run - run // 2 + 1)
         self._built: Future[tuple[ExecutionPlan, CudaGraph | None]] | None = None
+        self._process = 0  # that builds
+        self._lock = make_lock()
 
     def fill_bound(
         self, found: list[Any], feeds: Sequence[Any], bound: Bound | None = None
     ) -> None:
         """Run with the arrays that `bind` took over."""
-        if self._left:
-            if self._left == self._builds_at:
-                self._build()
-            self._left -= 1
-            if not self._left:
-                self._take_over()
-                bound = None
+        if self._left and self._count():
+            bound = None
         graph = self.graph
         if graph is not None:
             externals = dict(zip(self.external_names, (bound or self._bound)[0] or (), strict=True))
@@ -159,17 +161,36 @@ class TakesOver(StraightLine):
         graph = self.graph
         return (graph and graph.stop_of(error)) or super().stop_of(error)
 
-    def _build(self) -> None:
-        fused, graphed = self._fused, self._graphed
+    def _count(self) -> bool:
+        """Count a run; return whether the other plan is there since."""
+        with self._lock:
+            left, before = self._left, self.plan
+            if left == self._builds_at:
+                self._build(Thread)
+            if left == 1 and not _ERRORS.isdisjoint(np.geterr().values()):
+                return False  # loops raise none
+            if left == 1:
+                self._take_over()  # once more at the next run, should it be interrupted
+            self._left = max(left - 1, 0)
+            return self.plan is not before
+
+    def _build(self, thread: type[Thread] | None) -> None:
+        """Build the other plan, in a thread if one is given."""
+        if self._built is not None and self._process == os.getpid():
+            return
+        fused, graphed, needs_numba = self._fused, self._graphed, self.plan.place.type == "cpu"
         boundary = None if self.divides_at is None else self.divides_at.number
-        assert fused is not None
-        self._fused, self._graphed, self._built = None, None, Future()
+        self._built, self._process = Future(), os.getpid()
         future, take_place = self._built, cuda_place()
 
         def build() -> None:
             graph = None
             try:
                 take_place()
+                if needs_numba:
+                    with undisturbed():
+                        importlib.import_module("oneflow_lite.static.fusion.machine")
+                        wait_first()
                 plan = fused(boundary)
                 if graphed is not None:
                     with contextlib.suppress(CaptureError):
@@ -178,18 +199,25 @@ class TakesOver(StraightLine):
             except BaseException as error:
                 future.set_exception(error)
 
-        # No daemon: a process must not end in the middle of LLVM.
-        Thread(target=build, name="oneflow_lite fusion").start()
-
-    def _take_over(self) -> None:
-        built, self._built = self._built, None
-        if built is None:
+        if thread is None:
+            build()
             return
         try:
-            plan, self.graph = built.result()
+            thread(target=build, name="oneflow_lite fusion", daemon=True).start()
+        except RuntimeError as error:  # there are too many, or the process ends
+            future.set_exception(error)
+
+    def _take_over(self) -> None:
+        if self._built is None:
+            return
+        if self._process != os.getpid() and not self._built.done():
+            self._build(None)  # a fork has no thread of its parent's
+        try:
+            plan, self.graph = self._built.result()
         except Exception as error:  # the plan that is there goes on
             self.plan.refused.append(repr(error))
-            return
-        self.plan.refused += plan.refused
-        if plan.loops:
-            self.plan, self._bound = plan, (self._bound[0], [])
+        else:
+            self.plan.refused += plan.refused
+            if plan.loops:
+                self.plan, self._bound = plan, (self._bound[0], [])
+        self._built = None
