@@ -81,6 +81,23 @@ def minimum(x: Any, y: Any) -> Any:
     return x if (x <= y) | (x != x) else y
 
 
+def _extreme(name: str) -> Any:
+    """Return LLVM's maximum or minimum: nan where one is nan, and SIMD in reductions too."""
+
+    @_intrinsic
+    def extreme(context: Any, x: Any, y: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            made = builder.module.declare_intrinsic(f"llvm.{name}", [arguments[0].type])
+            return builder.call(made, arguments)
+
+        return x(x, x), generate
+
+    return extreme
+
+
+highest, lowest = _extreme("maximum"), _extreme("minimum")
+
+
 @_inlined()
 def isnan(x: Any) -> Any:
     """Tell whether a number is nan."""
@@ -279,6 +296,7 @@ def compensated(total: float, lost: float, x: float) -> Any:
 
 FUNCTIONS = {
     **{f.__name__: f for f in (where, maximum, minimum, isnan, exp, expm1, sigmoid, tanh, log)},
+    "highest": highest, "lowest": lowest,
     "add": add, "compensated": compensated, "log1p": log1p, "pow": pow, "erf": erf, "abs": abs,
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,  # math's are integers
     "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan,

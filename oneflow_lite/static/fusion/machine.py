@@ -24,7 +24,8 @@ from numba import njit, types
 
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary
-from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
+from oneflow_lite.static.fusion.group import DTYPES, Group
+from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block
 
 _njit: Any = njit
@@ -48,15 +49,15 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     Exception
         Whatever Numba raises where it cannot.
     """
-    source = source_of(group, block)
+    source, buffers = source_of(group, block)
     arrays: list[Any] = [
         types.Array(numba.from_dtype(desc.dtype), len(desc.shape), "C")
         for desc in map(block.var, (*group.inputs, *group.outputs))
     ]
-    sums = group.partial_sums
-    arrays += [types.Array(types.float64, 1 + len(shape), "C") for shape, _, _ in sums]
+    arrays += [types.Array(numba.from_dtype(np.dtype(b.dtype)), 2, "C") for b in buffers]
     signature = types.void(*[types.int64] * 3, *arrays)
-    return _shared(_kernel(source, signature), group), source
+    run = _shared(_kernel(source, signature), group, buffers)
+    return _checked(run, group.checks()), source
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:
@@ -116,16 +117,23 @@ def threads() -> int:
     return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
 
 
-def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
+def _shared(
+    kernel: Callable[..., None], group: Group, buffers: list[Buffer]
+) -> Callable[..., None]:
     """Return what divides the work among threads, and adds up their sums."""
-    steps, sums = group.steps, group.partial_sums
-    parts = min(threads(), steps) if group.rows * group.columns >= LARGE else 1
-    if parts == 1 and not sums:
+    steps = group.steps_of_outer_loop
+    elements = group.row_count * group.line_count
+    parts = max(1, min(threads(), steps)) if elements >= LARGE else 1
+    if parts == 1 and not buffers:
         return lambda *arrays: kernel(0, 0, steps, *arrays)
     bounds = [steps * i // parts for i in range(parts + 1)]
+    idle: list[list[Any]] = []  # a run takes one, and puts it back, which needs no lock
 
     def run(*arrays: Any) -> None:
-        own = [np.zeros((parts, *shape)) for shape, _, _ in sums]
+        try:
+            own = idle.pop()
+        except IndexError:
+            own = [np.empty((parts, b.size), b.dtype) for b in buffers]
         others = [
             _threads().submit(kernel, i, bounds[i], bounds[i + 1], *arrays, *own)
             for i in range(1, parts)
@@ -136,10 +144,26 @@ def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
             wait(others)  # an interrupt must not leave them writing
         for other in others:
             other.result()
-        for (_, output, share), part in zip(sums, own, strict=True):
-            arrays[len(group.inputs) + output].reshape(-1)[...] = part.sum(0) / share
+        if others and group.ends:
+            kernel(-1, 0, 0, *arrays, *own)
+        idle.append(own)
 
     return run
+
+
+def _checked(
+    run: Callable[..., None], checks: list[tuple[int, Callable[[Any], None]]]
+) -> Callable[..., None]:
+    """Return what looks at inputs first, as the kernels of some ops do."""
+    if not checks:
+        return run
+
+    def checked(*arrays: Any) -> None:
+        for number, check in checks:
+            check(arrays[number])
+        run(*arrays)
+
+    return checked
 
 
 def _threads() -> ThreadPoolExecutor:

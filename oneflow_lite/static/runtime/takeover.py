@@ -17,7 +17,7 @@ from typing import Any
 
 from oneflow_lite.device import CPU
 from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
+from oneflow_lite.static.fusion.group import DTYPES
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.straight_line import Bound, StraightLine
 
@@ -71,7 +71,7 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
         return 0
     ops = elements = 0
     for op in plan.block.ops:
-        if op.outputs and (op.type in REDUCTIONS or scalar_of(op.type, op.attrs) is not None):
+        if op.outputs and scalar_of(op.type, op.attrs) is not None:
             output = plan.block.var(op.outputs[0])
             if output.dtype in DTYPES:
                 ops += 1
