@@ -139,7 +139,7 @@ class Scalar:
         trees = ends.elts if isinstance(ends, ast.Tuple) else [ends]
         self.results = len(trees)
         for i, tree in enumerate(trees):
-            self._add(f"={i}" if len(trees) > 1 else "=", tree, known)
+            self._add(f"=out{i}" if len(trees) > 1 else "=", tree, known)
         self.reduces = any([combine for _, combine, _, _ in self._steps])
 
     def _add(self, name: str, tree: ast.expr, known: set[str]) -> None:
@@ -152,7 +152,7 @@ class Scalar:
         tree = _Reductions(self._steps).visit(tree)
         combine, at = "", None
         if isinstance(tree, ast.Name) and self._steps and tree.id == self._steps[-1][0]:
-            if tree.id[0] == "_":  # the step is a reduction, and nothing else
+            if tree.id[0] == "_":  # it is that step, and nothing else
                 _, combine, tree, at = self._steps.pop()
         self._steps.append((name, combine, tree, at))
         known.add(name)
@@ -294,10 +294,11 @@ class _Reductions(ast.NodeTransformer):
         name = f"_{len(self.steps) + 1}"
         at = node.args[1] if called == "take" else None
         self.steps.append((name, "sum" if called == "mean" else called, node.args[0], at))
-        found = ast.Name(name)
         if called == "mean":
-            return ast.BinOp(found, ast.Div(), ast.Name("count"))
-        return found
+            mean = ast.BinOp(ast.Name(name), ast.Div(), ast.Name("count"))
+            name = f"_{len(self.steps) + 1}"
+            self.steps.append((name, "", mean, None))
+        return ast.Name(name)
 
 
 @functools.cache

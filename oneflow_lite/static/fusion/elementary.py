@@ -87,7 +87,9 @@ def _extreme(name: str) -> Any:
     @_intrinsic
     def extreme(context: Any, x: Any, y: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            made = builder.module.declare_intrinsic(f"llvm.{name}", [arguments[0].type])
+            own = arguments[0].type
+            kind = ir.FunctionType(own, [own, own])
+            made = builder.module.declare_intrinsic(f"llvm.{name}", [own], kind)
             return builder.call(made, arguments)
 
         return x(x, x), generate

@@ -8,6 +8,7 @@ with one element for each row is there before the pass of its level begins.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -323,7 +324,7 @@ class _Describer:
             steps = call.scalar.steps(names, result, lambda x: literal(x, dtype), op.attrs)
         along_line = call.line == (self.line or ())
         made = []
-        for step in steps:
+        for step in self._split(steps):
             needs = tuple(dict.fromkeys(_NAME.findall(f"{step.value} {step.at}")))
             each = Made(step.name, step.value, call, step.combine, step.at, needs)
             if step.combine and dtype.kind == "f":
@@ -350,6 +351,45 @@ class _Describer:
         for each in made:
             if each.combine == "total" and not self._is_needed_by_elements(each, made):
                 each.level = END
+
+    def _split(self, steps: list[Step]) -> list[Step]:
+        """Make steps of their own of what is the same along a line, in what is not."""
+        found: list[Step] = []
+        inside: dict[str, bool] = {"index": True}  # by name, whether it differs along the line
+
+        def is_inside(name: str) -> bool:
+            if name in self.group.operands:
+                dims = dims_of(self.group.operands[name].strides)
+            elif name in self.made:
+                dims = self.made[name].dims
+            else:
+                return inside.get(name, False)
+            return not dims.isdisjoint(self.group.line)
+
+        def split(node: ast.expr, name: str) -> ast.expr:
+            names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+            if any(map(is_inside, names)):
+                for field, value in ast.iter_fields(node):
+                    if isinstance(value, ast.expr):
+                        setattr(node, field, split(value, name))
+                    elif isinstance(value, list) and field == "args":
+                        node.args = [split(each, name) for each in value]  # type: ignore[attr-defined]
+                return node
+            known = [n for n in names if n in self.group.operands or n in self.made or n in inside]
+            if not known or isinstance(node, ast.Name):
+                return node
+            part = f"{name}_{len(found)}of"
+            found.append(Step(part, ast.unparse(node)))
+            inside[part] = False
+            return ast.Name(part)
+
+        for step in steps:
+            tree = ast.parse(step.value, mode="eval").body
+            names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
+            inside[step.name] = any(map(is_inside, names)) and not step.combine
+            value = ast.unparse(split(tree, step.name)) if any(map(is_inside, names)) else step.value
+            found.append(attrs.evolve(step, value=value))
+        return found
 
     def _operand(self, call: Call, parameter: str, name: str | None) -> str:
         if name is None:

@@ -460,12 +460,15 @@ class _Writer:
                     before.append(f"{name} = 0.0")
                     after.append(f"{step.name} = {self._cast(step, name)}")
             elif step.combine == "total":
-                n = self.sums[step.name]
+                n, where = self.sums[step.name], self._index(step.strides)
+                if group.line[-1] in dims_of(step.strides):
+                    inner.append(f"c{n}[{where}] += {step.value}")
+                    continue
+                begin.append(f"b{n} = 0.0")
+                inner.append(f"b{n} = add(b{n}, {step.value})")
                 if dims_of(step.strides):
-                    inner.append(f"c{n}[{self._index(step.strides)}] += {step.value}")
+                    end.append(f"c{n}[{where}] += b{n}")
                 else:
-                    begin.append(f"b{n} = 0.0")
-                    inner.append(f"b{n} = add(b{n}, {step.value})")
                     end.append(f"c{n}, d{n} = compensated(c{n}, d{n}, b{n})")
             elif not self._is_inside(step):  # one value for each row, stored everywhere
                 inner += self._stored(step)

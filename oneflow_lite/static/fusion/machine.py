@@ -51,7 +51,9 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     """
     source, buffers = source_of(group, block)
     arrays: list[Any] = [
-        types.Array(numba.from_dtype(desc.dtype), len(desc.shape), "C")
+        types.Array(
+            numba.from_dtype(desc.dtype), len(desc.shape), "C", readonly=desc.value is not None
+        )
         for desc in map(block.var, (*group.inputs, *group.outputs))
     ]
     arrays += [types.Array(numba.from_dtype(np.dtype(b.dtype)), 2, "C") for b in buffers]

@@ -49,6 +49,10 @@ class _Open:
         Where its results lie; those that are there at the end only are in `ends`.
     reads : set of str
         The memory.
+    whole : set of str
+        The operands of its size.
+    cuts : set of int
+        The ends of the dimensions in which all places are apart.
     """
 
     calls: list[tuple[int, Call]]
@@ -57,6 +61,7 @@ class _Open:
     made: dict[str, Place] = attrs.field(factory=dict)
     ends: set[str] = attrs.field(factory=set)
     reads: set[str] = attrs.field(factory=set)
+    whole: set[str] = attrs.field(factory=set)
     cuts: set[int] = attrs.field(factory=set)
 
     def grow(self, by: int) -> None:
@@ -271,9 +276,13 @@ class _Grouping:
             new.line = call.line
         new.cuts = _cuts(call)
         reads = {view.root for view in call.views.values()}
-        for group in [g for g in self.open if not g.made.keys().isdisjoint(reads)]:
+        makers = [g for g in self.open if not g.made.keys().isdisjoint(reads)]
+        whole = {n for n in reads if math.prod(self.block.var(n).shape) == new.size}
+        others = [g for g in self.open if g not in makers and not whole.isdisjoint(g.whole)]
+        for group in [*makers, *others]:  # others read the same: one pass less over memory
             if self._merge(new, group, call):
                 self.open.remove(group)
+        new.whole |= whole
         if is_sum and new.line is None and call.scale == 1:
             size = math.prod([high // low for low, high, _ in call.line])
             if call.line[:1] and call.line[0][0] == 1 and size < new.size:
@@ -296,7 +305,7 @@ class _Grouping:
         pairs = [(call.input(p), group.made[name]) for p, name in shared]
         grows = shrinks = 1
         if new.size != group.size:  # one element of the smaller for each line of the larger
-            (place, made), *_ = pairs
+            (place, made), *_ = pairs or [((), ())]
             if not place or not made:
                 return False
             grows, shrinks = place[0][0] // made[0][0], made[0][0] // place[0][0]
@@ -329,6 +338,7 @@ class _Grouping:
         new.made.update(group.made)
         new.ends |= group.ends
         new.reads |= group.reads
+        new.whole |= group.whole
         return True
 
     def _close(self, op: OpDesc, joined: _Open | None) -> None:
@@ -382,6 +392,9 @@ def run(plan: ExecutionPlan) -> PassReport:
         for each in list(found):
             try:
                 group = grouping.group(each, users)
+                if not group.outputs:  # all of it is known numbers
+                    found.remove(each)
+                    break
                 machines.append(compiled(group, plan.block))
                 made.append(group)
             except Exception as error:  # Numba's, of many kinds: these ops stay as they are
