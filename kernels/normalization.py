@@ -37,7 +37,7 @@ def _lines(text, outputs, absent=None):
     """Return the expression of an op; `outputs` are like x ("x"), or have one number for each
     group ("g") or channel ("c")."""
 
-    def places(shapes, *, groups, channels=None, needs=(True,) * len(outputs), **attrs):
+    def places(shapes, *, groups, channels=None, needs=None, **attrs):
         channels = channels or groups
         of_group, of_channel = [1] * len(groups), [1] * len(channels)
         of_group[-2], of_channel[1] = groups[-2], channels[1]
@@ -48,16 +48,15 @@ def _lines(text, outputs, absent=None):
         }
         inputs = {"x": "x", "dy": "x", "z": "x", "rstd": "g", "weight": "c", "bias": "c"}
         found = {name: lies[inputs[name]] for name in shapes}
-        made = [kind for kind, need in zip(outputs, needs, strict=True) if need]
+        needed = needs or (True,) * len(outputs)
+        made = [kind for kind, need in zip(outputs, needed, strict=True) if need]
         found.update({i: lies[kind] for i, kind in enumerate(made)})
         return {"line": lies["g"], **found}
 
     return Lines(text, places, absent)
 
 
-_STANDARDIZED = (
-    "m = mean(x); d = x - m; v = mean(d * d); rstd = 1 / sqrt(v + eps); z = d * rstd; "
-)
+_STANDARDIZED = "m = mean(x); d = x - m; v = mean(d * d); rstd = 1 / sqrt(v + eps); z = d * rstd; "
 _UNSCALED = {"weight": 1, "bias": -0.0}
 
 
@@ -156,8 +155,17 @@ def _of_each(dy, z, rstd, weight, *, channels, needs, **attrs):
     return made if len(made) > 1 else made[0]
 
 
+def _by_channel(groups, channels):
+    """Return whether there is one weight for each group."""
+    return len(channels) == 3 and groups in (channels, channels[1:])
+
+
 def _affine_norm_grad_scalar(groups, channels, needs):
-    made = ["(dz - z * mean(dz * z) - mean(dz)) * rstd", "total(dy * z)", "total(dy)"]
+    if _by_channel(groups, channels):
+        dx = "(dy - z * mean(dy * z) - mean(dy)) * (rstd * weight)"
+    else:
+        dx = "(dz - z * mean(dz * z) - mean(dz)) * rstd"
+    made = [dx, "total(dy * z)", "total(dy)"]
     results = ", ".join([text for text, need in zip(made, needs, strict=True) if need])
     return f"dz = dy * weight; {results}"
 
@@ -172,7 +180,7 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
     """Return the gradients of x, weight and bias, as far as they are needed."""
     dx = dweight = dbias = None
     count, ones = _of_groups(xp, groups, dy.dtype)
-    if len(channels) == 3 and groups in (channels, channels[1:]):  # both sums are gradients, too
+    if _by_channel(groups, channels):  # both sums are gradients, too
         dz, z = dy.reshape(groups), z.reshape(groups)
         product = _total(xp, ones, dz, z)
         total = _total(xp, ones, dz)

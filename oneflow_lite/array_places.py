@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 import attrs
+import numpy as np
 
 from oneflow_lite.scalar_expression import Scalar
 
@@ -129,8 +130,56 @@ def frame_of(
     )
 
 
+def ends_of(places: Sequence[Place], size: int) -> list[int]:
+    """Return the ends of the dimensions in which all these places are apart."""
+    ends = {n for place in places for low, high, _ in place for n in (low, high)}
+    return sorted({1, size, *ends}) if size > 1 else [1, 1]
+
+
+def evaluated(
+    scalar: Scalar,
+    arrays: Mapping[str, Any],
+    outputs: Sequence[Shape],
+    attributes: Mapping[str, Any],
+) -> list[Any]:
+    """Return what NumPy makes of a call by its scalar expression.
+
+    Parameters
+    ----------
+    scalar : Scalar
+    arrays : mapping of str to array or None
+    outputs : sequence of tuple
+        The shapes of the results.
+    attributes : mapping
+    """
+    shapes = {name: x.shape for name, x in arrays.items() if x is not None}
+    frame = frame_of(scalar, shapes, outputs, attributes)
+    lies = [*frame.inputs.values(), *frame.outputs]
+    cuts = ends_of([*[place_of(*each) or () for each in lies], frame.line], frame.size)
+
+    def dims(place: Place | None) -> list[int]:
+        return [i for i, stride in enumerate(strides_in(place or (), cuts)) if stride]
+
+    def shape(whole: Shape, own: Shape) -> Shape:
+        follows = dims(place_of(whole, own))
+        return tuple([n if i in follows else 1 for i, n in enumerate(sizes)])
+
+    sizes = tuple([b // a for a, b in pairwise(cuts)][::-1])
+    given = {
+        name: None if x is None else np.reshape(x, shape(*frame.inputs[name]))
+        for name, x in arrays.items()
+    }
+    followed = [dims(place_of(*each)) for each in frame.outputs]
+    found = scalar.evaluate(given, attributes, dims(frame.line), followed, sizes)
+    results = found if scalar.results > 1 else [found]
+    return [
+        np.broadcast_to(x, shape(*each)).reshape(own)
+        for x, each, own in zip(results, frame.outputs, outputs, strict=True)
+    ]
+
+
 def divide(cuts: Collection[int]) -> bool:
-    """Return whether numbers can be the ends of dimensions: each is a multiple of the one before."""
+    """Return whether these can be the ends of dimensions: each is a multiple of the one before."""
     return all([b % a == 0 for a, b in pairwise(sorted(cuts))])
 
 

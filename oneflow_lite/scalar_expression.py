@@ -151,9 +151,8 @@ class Scalar:
             )
         tree = _Reductions(self._steps).visit(tree)
         combine, at = "", None
-        if isinstance(tree, ast.Name) and self._steps and tree.id == self._steps[-1][0]:
-            if tree.id[0] == "_":  # it is that step, and nothing else
-                _, combine, tree, at = self._steps.pop()
+        if isinstance(tree, ast.Name) and tree.id[0] == "_":  # it is the last step, and no more
+            _, combine, tree, at = self._steps.pop()
         self._steps.append((name, combine, tree, at))
         known.add(name)
 
@@ -222,6 +221,7 @@ class Scalar:
         attributes: Attributes | None = None,
         over: Sequence[int] = (),
         followed: Sequence[Collection[int]] = ((),),
+        shape: tuple[int, ...] | None = None,
     ) -> Any:
         """Return what NumPy makes of arrays; the definition that machine code is held against.
 
@@ -234,6 +234,8 @@ class Scalar:
             The dimensions of a line.
         followed : sequence of collection of int
             For each result the dimensions that it has, which a `total` leaves.
+        shape : tuple of int, optional
+            What the op goes over, where the inputs do not tell.
 
         Returns
         -------
@@ -243,7 +245,8 @@ class Scalar:
         arrays = {n: np.asarray(x) for n, x in inputs.items() if x is not None}
         absent = {} if self.lines is None else self.lines.absent
         names = {n: n if n in arrays else repr(absent[n]) for n in inputs}
-        shape = np.broadcast_shapes(*[x.shape for x in arrays.values()])
+        if shape is None:
+            shape = np.broadcast_shapes(*[x.shape for x in arrays.values()])
         line = tuple([n if i in over else 1 for i, n in enumerate(shape)])
         scope: dict[str, Any] = {**FUNCTIONS, **arrays, "inf": np.inf, "nan": np.nan}
         scope["count"] = int(np.prod(line))

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.array_places import Frame, Place, place_of, scaled, strides_in
+from oneflow_lite.array_places import Frame, Place, ends_of, place_of, scaled, strides_in
 from oneflow_lite.dtype import DType
 from oneflow_lite.scalar_expression import Scalar, Step
 from oneflow_lite.static.ir.program import Block, OpDesc
@@ -291,8 +291,7 @@ class _Describer:
     ) -> None:
         self.block, self.numbers = block, numbers
         places = [line or (), *[place for call in calls for place in call.places()]]
-        ends = {n for place in places for low, high, _ in place for n in (low, high)}
-        cuts = sorted({1, size, *ends}) if size > 1 else [1, 1]
+        cuts = ends_of(places, size)
         self.cuts = cuts
         shape = tuple([b // a for a, b in zip(cuts, cuts[1:], strict=False)][::-1])
         if line is None:
@@ -387,7 +386,9 @@ class _Describer:
             tree = ast.parse(step.value, mode="eval").body
             names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
             inside[step.name] = any(map(is_inside, names)) and not step.combine
-            value = ast.unparse(split(tree, step.name)) if any(map(is_inside, names)) else step.value
+            value = (
+                ast.unparse(split(tree, step.name)) if any(map(is_inside, names)) else step.value
+            )
             found.append(attrs.evolve(step, value=value))
         return found
 

@@ -254,7 +254,7 @@ def test_infinities_and_nan_are_numpys():
         b.op("neg", b.op("gelu", x, approximate="none")), b.op("neg", b.op("silu", x)),
     ]  # fmt: skip
     _, plan = fused(b, *ends)
-    assert len(plan.loops) == len(ends)
+    assert len(plan.loops) == 1  # all of them read the same
     run(b, plan)
 
 

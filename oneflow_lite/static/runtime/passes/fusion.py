@@ -245,7 +245,7 @@ class _Grouping:
         for desc in results:
             if desc.dtype not in DTYPES or desc.device != CPU or not _is_in_c_order(desc):
                 return None
-            if not (desc.is_temporary and math.prod(desc.shape)):
+            if not desc.is_temporary or not desc.nbytes:
                 return None
         if (scalar.reduces or op.type == "pow") and results[0].dtype.kind != "f":
             return None
@@ -420,8 +420,8 @@ def run(plan: ExecutionPlan) -> PassReport:
         ready.update(dict.fromkeys(group.outputs, last))
         inner = [n for op in group.ops for n in op.outputs if n not in group.outputs]
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
-        types = tuple([op.type for op in group.ops])
-        plan.loops.append(Loop(types, source, not_stored))
+        loop = Loop(tuple([op.type for op in group.ops]), source, not_stored)
+        plan.loops.append(loop)
     plan.block.ops = _ordered(grouping, found, fused, ready)
     dead_code.run(plan)  # what was folded into the loops
     ops = sum(len(loop.ops) - 1 for loop in plan.loops)
