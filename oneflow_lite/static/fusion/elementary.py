@@ -81,6 +81,16 @@ def minimum(x: Any, y: Any) -> Any:
     return x if (x <= y) | (x != x) else y
 
 
+@_intrinsic
+def pointer(context: Any, array: Any) -> Any:
+    """Return where an array begins: its elements are found without a look at the index."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(array)(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), generate
+
+
 def _extreme(name: str) -> Any:
     """Return LLVM's maximum or minimum: nan where one is nan, and SIMD in reductions too."""
 
@@ -298,7 +308,7 @@ def compensated(total: float, lost: float, x: float) -> Any:
 
 FUNCTIONS = {
     **{f.__name__: f for f in (where, maximum, minimum, isnan, exp, expm1, sigmoid, tanh, log)},
-    "highest": highest, "lowest": lowest,
+    "pointer": pointer, "highest": highest, "lowest": lowest,
     "add": add, "compensated": compensated, "log1p": log1p, "pow": pow, "erf": erf, "abs": abs,
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,  # math's are integers
     "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan,

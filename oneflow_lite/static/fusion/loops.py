@@ -188,9 +188,8 @@ class _Writer:
         self._plan()
         body = self._rows()
         before = [
-            f"{array} = {array}.reshape({_elements(self.block, name)})"
-            for name, array in (*self.arrays.items(), *self.targets.items())
-            if self.block.var(name).shape
+            f"{array} = pointer({array})"
+            for array in (*self.arrays.values(), *self.targets.values())
         ]
         for name, operand in group.operands.items():
             if not dims_of(operand.strides):
@@ -201,13 +200,13 @@ class _Writer:
         arrays = [*self.arrays.values(), *self.targets.values()]
         arrays += [f"w{i}" for i in range(len(self.buffers))]
         kept = {int(place[1 : place.index("[")]) for place in self.kept.values() if place[0] == "v"}
-        first = [f"v{i} = w{i}[part]" for i in sorted(kept)]
+        first = [f"v{i} = pointer(w{i}[part])" for i in sorted(kept)]
         head = f"def group(part, begin, end, {', '.join(arrays)}):"
         return "\n    ".join([head, *first, *lines]) + "\n"
 
     def _element(self, variable: str, index: str) -> str:
         array = self.arrays[variable]
-        return f"{array}[{index if self.block.var(variable).shape else '()'}]"
+        return f"{array}[{index}]"
 
     def _early(self) -> list[str]:
         """Return what makes numbers before all rows: totals over rows, and what comes of them."""
@@ -288,8 +287,7 @@ class _Writer:
     def _stored(self, step: Made) -> list[str]:
         if step.output is None:
             return []
-        shape = self.block.var(step.output).shape
-        index = self._index(step.output_strides) if shape else "()"
+        index = self._index(step.output_strides)
         return [f"{self.targets[step.output]}[{index}] = {step.name}"]
 
     def _taken(self, step: Made) -> list[str]:
@@ -329,7 +327,7 @@ class _Writer:
             return [f"c{n} = d{n} = 0.0"]
         return [
             "if part >= 0:",
-            f"    c{n} = w{n}[part]",
+            f"    c{n} = pointer(w{n}[part])",
             f"    for k in range({self.buffers[n].size}):",
             f"        c{n}[k] = 0.0",
         ]
@@ -366,8 +364,7 @@ class _Writer:
                 else:
                     inner.append(f"{each.name} = {self._cast(each, each.value)}")
                 if each.output is not None:
-                    index = "k" if self.block.var(each.output).shape else "()"
-                    inner.append(f"{self.targets[each.output]}[{index}] = {each.name}")
+                    inner.append(f"{self.targets[each.output]}[k] = {each.name}")
             size = _size(self.group, step.strides)
             last += [f"for k in range({size}):", *_indented(inner)]
         return [*lines, f"if part < 0 or w{first}.shape[0] == 1:", *_indented(last)]
@@ -546,13 +543,6 @@ def _size(group: Group, strides: Sequence[int]) -> int:
     size = 1
     for d in dims_of(strides):
         size *= group.shape[d]
-    return size
-
-
-def _elements(block: Block, name: str) -> int:
-    size = 1
-    for n in block.var(name).shape:
-        size *= n
     return size
 
 
