@@ -242,7 +242,7 @@ class Scalar:
         array or list
             A list where there are several results.
         """
-        arrays = {n: np.asarray(x) for n, x in inputs.items() if x is not None}
+        arrays = {n: np.asanyarray(x) for n, x in inputs.items() if x is not None}
         absent = {} if self.lines is None else self.lines.absent
         names = {n: n if n in arrays else repr(absent[n]) for n in inputs}
         if shape is None:

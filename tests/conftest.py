@@ -1,11 +1,14 @@
 """Fixtures: every op test runs on each device that is there; see `tests/strict_cupy`.
 
-All tests run under the judge of `flow.compile`, but for those that say why they cannot.
+All tests run under the judge of `flow.compile`, but for those that say why they cannot. With
+`ONEFLOW_LITE_TEST_JIT=numba`, or `python`, Programs run as machine code from their first run on,
+and each loop is held against NumPy; see `tests/judge/loops.py`.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +16,9 @@ import pytest
 import oneflow_lite as flow
 import oneflow_lite.static  # the ops of control flow are there in every test
 from oneflow_lite.errors import DeviceError
-from tests.judge import judge
+from tests.judge import judge, judged_loops
+
+JIT = os.environ.get("ONEFLOW_LITE_TEST_JIT", "")
 
 
 def _real_card() -> bool:
@@ -37,6 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "unjudged(reason): replays of compiled functions run alone in this test"
     )
+    config.addinivalue_line(
+        "markers", "own_loops: ONEFLOW_LITE_TEST_JIT changes nothing in this test"
+    )
 
 
 def pytest_collection_finish() -> None:
@@ -48,6 +56,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def judged(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run the plain function beside every replay of a compiled one, and compare, to the bit."""
+    if JIT and request.node.get_closest_marker("own_loops") is None:
+        with judged_loops(JIT) as found:
+            yield from _judged(request)
+        assert not found, "\n".join(found)
+        return
     with flow.use_jit(False):
         yield from _judged(request)
 

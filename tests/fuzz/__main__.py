@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import multiprocessing
 import sys
 from collections import Counter
@@ -28,18 +29,27 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the first programs (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
+    parser.add_argument(
+        "--jit",
+        choices=["numba", "python"],
+        default="",
+        help="machine code from the first replay on, by Numba or run as Python",
+    )
     parser.add_argument("--show", type=int, help="show and run the compiled program of a seed")
     parser.add_argument("--show-python", type=int, help="the same of random Python")
     options = parser.parse_args()
+    of_ops = functools.partial(compiled.attempt, kernels=options.jit)
+    of_python = functools.partial(python_judged.attempt, kernels=options.jit)
     if options.show is not None:
-        return show(options.show, write, compiled.attempt)
+        return show(options.show, write, of_ops)
     if options.show_python is not None:
-        return show(options.show_python, python_programs.write, python_judged.attempt)
+        return show(options.show_python, python_programs.write, of_python)
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
         failed = run_eager(pool, options.programs, options.seed)
-        failed |= run_compiled(pool, options.compiled, options.seed, "programs", compiled.attempt)
-        kind, attempt = "programs of random Python", python_judged.attempt
-        return failed | run_compiled(pool, options.python, options.seed, kind, attempt)
+        check = compiled.shares if options.compiled >= CHUNK else None
+        failed |= run_compiled(pool, options.compiled, options.seed, "programs", of_ops, check)
+        kind = "programs of random Python"
+        return failed | run_compiled(pool, options.python, options.seed, kind, of_python)
 
 
 def chunks(count: int) -> list[int]:
@@ -67,8 +77,15 @@ def run_eager(pool: Pool, count: int, seed: int) -> int:
     return 1 if failed else 0
 
 
-def run_compiled(pool: Pool, count: int, seed: int, kind: str, attempt: Attempt) -> int:
-    """Run programs compiled and plain."""
+def run_compiled(
+    pool: Pool,
+    count: int,
+    seed: int,
+    kind: str,
+    attempt: Attempt,
+    check: Callable[[Counter[str]], list[str]] | None = None,
+) -> int:
+    """Run programs compiled and plain; `check` says what of the counts is not as it should be."""
     if not count:
         return 0
     print(f"\n{count} {kind} compiled against eager, seeds {seed} to {seed + count - 1}")
@@ -81,8 +98,7 @@ def run_compiled(pool: Pool, count: int, seed: int, kind: str, attempt: Attempt)
         for failure in failures:
             print(f"\n{failure}", flush=True)
     print(campaign.report(totals))
-    is_about_ops = attempt is compiled.attempt and count >= CHUNK
-    wrong = compiled.shares(totals) if is_about_ops else []
+    wrong = [] if check is None else check(totals)
     print("\n".join([*wrong, f"{failed} of {count} programs differ"]))
     return 1 if failed or wrong else 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import warnings
 from collections import Counter
@@ -12,15 +13,16 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.static.compile.function import CompiledFunction
+from tests.fuzz import seeds
 from tests.fuzz.compiled_calls import HOW
-from tests.fuzz.compiled_programs import indented, write
+from tests.fuzz.compiled_programs import write
 from tests.fuzz.compiled_world import STAYING, Refused
 from tests.fuzz.compiled_writer import PRELUDE
+from tests.fuzz.seeds import Difference
 from tests.judge import judge as judging
 from tests.static.capture.worlds import plain, run as run_case
 from tests.texts import named
 
-REASON = re.compile(r"[^:(,0-9]*")  # what a reason begins with
 NEAR, NEAR_SINGLE = 1e-13, 1e-5  # of the largest element
 CHOICE = "static.nn."  # cond, while_loop
 READS_GRADIENTS = re.compile(r"\.grad( \*|$)", re.MULTILINE)
@@ -35,10 +37,6 @@ KINDS = {
     "schedulers": r"sched\.step\(\)",
     "gradient clipping": r"clip_grad_",
 }
-
-
-class Difference(AssertionError):
-    """A compiled program does something else than the plain one."""
 
 
 def case_of(source: str) -> Any:
@@ -58,7 +56,7 @@ def seen_of(case: Any, compiler: Any) -> Iterator[Any]:
         yield ["raised", type(error).__name__]
 
 
-def judge(source: str, counts: Counter[str], name: str = "<random program>") -> list[str]:
+def judge(source: str, counts: Counter[str]) -> list[str]:
     """Run a program in both worlds; return why calls fell back to running eagerly.
 
     `counts` learns what happened. The judge looks at every replay besides.
@@ -228,54 +226,7 @@ def _are_near(have: bytes, want: bytes, dtype: str, near: float) -> bool:
     return np.allclose(x, y, rtol=0, atol=scale, equal_nan=True)
 
 
-def judge_seed(seed: int, counts: Counter[str]) -> list[str]:
-    """Judge the program of a seed; a failure shows it without the lines that it does not need."""
-    source = write(seed)
-    try:
-        return judge(source, counts, f"<random program {seed}>")
-    except Exception as error:
-        error.add_note(f"seed {seed}:\n{indented(shortest(source, type(error)))}")
-        raise
-
-
-def shortest(source: str, failure: type[Exception]) -> str:
-    """Return a program without the lines that its failure does not need."""
-    lines = source.splitlines()
-    again = True
-    while again:
-        again = False
-        for i in reversed(range(1, len(lines))):
-            fewer = [*lines[:i], *lines[i + 1 :]]
-            if fails("\n".join(fewer), failure):
-                lines, again = fewer, True
-    return "\n".join(lines)
-
-
-def fails(source: str, failure: type[Exception]) -> bool:
-    """Return whether a program still differs in the two worlds."""
-    try:
-        judge(source, Counter())
-    except failure:
-        return True
-    except Exception:
-        return False
-    return False
-
-
-def attempt(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
-    """Judge the programs of (count, first seed); return the seed, the counts and the failures."""
-    count, first = job
-    counts: Counter[str] = Counter()
-    failures = []
-    for seed in range(first, first + count):
-        try:
-            reasons = judge_seed(seed, counts)
-        except Exception as error:
-            notes = "\n".join(getattr(error, "__notes__", []))
-            failures.append(f"{type(error).__name__}: {error}\n{notes}")
-        else:
-            counts.update(f"eager because {REASON.match(reason)[0]}" for reason in reasons)
-    return first, counts, failures
+attempt = functools.partial(seeds.attempt, write=write, run=judge)
 
 
 def shares(

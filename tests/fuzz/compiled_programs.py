@@ -7,7 +7,6 @@ while it is written, so nearly all of them fit.
 
 from __future__ import annotations
 
-import textwrap
 import warnings
 from typing import Any
 
@@ -235,8 +234,3 @@ def _index(index: tuple[Any, ...]) -> str:
         return "..." if item is Ellipsis else repr(item)
 
     return ", ".join(map(part, index)) or "..."
-
-
-def indented(source: str) -> str:
-    """Return a program as it is shown in a report."""
-    return textwrap.indent(source, "    ")

@@ -18,10 +18,10 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite import nn
-from tests.fuzz.compiled import REASON, Difference
-from tests.fuzz.compiled_programs import indented
+from tests.fuzz import seeds
 from tests.fuzz.compiled_world import data
 from tests.fuzz.python_programs import write
+from tests.fuzz.seeds import Difference
 from tests.judge import judge
 from tests.texts import named
 
@@ -81,53 +81,4 @@ def run(source: str, counts: Counter[str]) -> list[str]:
     return list(told.reasons)
 
 
-def fewer(source: str) -> str:
-    """Return a program without the lines and blocks that its difference does not need."""
-    lines = source.splitlines()
-    again = True
-    while again:
-        again = False
-        for i in reversed(range(len(lines))):
-            if i >= len(lines):
-                continue
-            depth = _depth(lines[i])
-            after = (k for k in range(i + 1, len(lines)) if _depth(lines[k]) <= depth)
-            end = next(after, len(lines))
-            inside = [line[4:] for line in lines[i + 1 : end]]
-            for instead in ([], inside, ["    " * depth + "pass"]):
-                shorter = [*lines[:i], *instead, *lines[end:]]
-                if sum(map(len, shorter)) < sum(map(len, lines)) and _differs(shorter):
-                    lines, again = shorter, True
-                    break
-    return "\n".join(lines)
-
-
-def _depth(line: str) -> int:
-    return (len(line) - len(line.lstrip())) // 4
-
-
-def _differs(lines: list[str]) -> bool:
-    try:
-        run("\n".join(lines), Counter())
-    except Difference:
-        return True
-    except Exception:
-        return False
-    return False
-
-
-def attempt(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
-    """Run the programs of (count, first seed); return the seed, the counts and the failures."""
-    count, first = job
-    counts: Counter[str] = Counter()
-    failures = []
-    for seed in range(first, first + count):
-        source = write(seed)
-        try:
-            reasons = run(source, counts)
-        except Exception as error:
-            text = indented(fewer(source) if isinstance(error, Difference) else source)
-            failures.append(f"seed {seed}: {type(error).__name__}: {error}\n{text}")
-        else:
-            counts.update(f"eager because {REASON.match(reason)[0]}" for reason in reasons)
-    return first, counts, failures
+attempt = functools.partial(seeds.attempt, write=write, run=run)

@@ -8,8 +8,9 @@ import pytest
 
 import oneflow_lite as flow
 from tests.fuzz import campaign, compiled
-from tests.fuzz.compiled import KINDS, Difference, attempt, compare, judge, shares
+from tests.fuzz.compiled import KINDS, attempt, compare, judge, shares
 from tests.fuzz.compiled_programs import write
+from tests.fuzz.seeds import Difference, shortest
 from tests.static.capture.worlds import snapshot
 
 CHUNKS = 5
@@ -26,6 +27,15 @@ def test_programs_do_the_same_compiled(chunk):
     assert counts["calls replayed"] > SIZE
     for kind in KINDS:
         assert counts[f"programs with {kind}"] >= SIZE / 50
+
+
+@pytest.mark.own_loops
+@pytest.mark.parametrize(("kernels", "count"), [("python", 40), ("numba", 10)])
+def test_programs_do_the_same_as_machine_code(kernels, count):
+    pytest.importorskip("numba", reason="the extra `jit` is not installed")
+    _, counts, failures = attempt((count, CHUNKS * SIZE), kernels=kernels)
+    assert not failures, "\n".join(failures)
+    assert counts["runs of loops"] > count / 2
 
 
 def test_a_seed_always_writes_the_same_program():
@@ -64,7 +74,7 @@ class TestCatches:
 
     def test_a_failure_is_shown_without_what_it_does_not_need(self, monkeypatch):
         monkeypatch.setattr(compiled.flow, "compile", remembering_one_number)
-        source = compiled.shortest(PROGRAM.format(change="x.sum().item()"), Difference)
+        source = shortest(PROGRAM.format(change="x.sum().item()"), judge)
         assert "derive" not in source and "compiled(f)" in source
 
     def test_the_last_bit_of_a_value(self):

@@ -10,9 +10,9 @@ import pytest
 
 from oneflow_lite.static.compile import recording
 from tests.fuzz import campaign, python_judged
-from tests.fuzz.compiled import Difference
-from tests.fuzz.python_judged import fewer, run
+from tests.fuzz.python_judged import run
 from tests.fuzz.python_programs import CALLS, write
+from tests.fuzz.seeds import Difference, shortest
 
 CHUNKS = 4
 SIZE = 50
@@ -88,6 +88,6 @@ class TestCatches:
         monkeypatch.setattr(python_judged.flow, "compile", Remembering)
         with pytest.raises(Difference, match="the result"):
             run(PROGRAM, Counter())
-        shown = fewer(PROGRAM)
+        shown = shortest(PROGRAM, run)
         assert "unused" not in shown
         assert "attempt(f" in shown

@@ -163,7 +163,8 @@ class Recovery:
     def _leave(self, tensors: Sequence[Tensor], number: int, stop: Stop) -> None:
         """Count the writes that were made, and leave behind what the function would have left."""
         made = {name for op in stop.perhaps for name in op.outputs}
-        perhaps = {n for op, n in self._numbers.items() if op in stop.perhaps or _copies(op, made)}
+        perhaps = {op.number for op in stop.perhaps}  # of a plan that has taken over, too
+        perhaps |= {n for op, n in self._numbers.items() if op in stop.perhaps or _copies(op, made)}
         versions = {
             given: sum(n < number or n in perhaps for n in numbers)
             for given, numbers in self._written

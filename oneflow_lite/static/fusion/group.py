@@ -9,6 +9,7 @@ with one element for each row is there before the pass of its level begins.
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -181,6 +182,8 @@ class Group:
         By the name that steps have for them.
     steps : list of Made
         In order.
+    numbers : mapping of str to number
+        The variables that are one known number at all places.
     """
 
     calls: list[Call]
@@ -190,6 +193,7 @@ class Group:
     outputs: list[str]
     operands: dict[str, Operand]
     steps: list[Made]
+    numbers: Mapping[str, float]
 
     @property
     def ops(self) -> list[OpDesc]:
@@ -293,13 +297,13 @@ class _Describer:
         places = [line or (), *[place for call in calls for place in call.places()]]
         cuts = ends_of(places, size)
         self.cuts = cuts
-        shape = tuple([b // a for a, b in zip(cuts, cuts[1:], strict=False)][::-1])
+        shape = tuple([b // a for a, b in itertools.pairwise(cuts)][::-1])
         if line is None:
             along: tuple[int, ...] = (len(shape) - 1,)
         else:
             along = tuple(sorted(dims_of(strides_in(line, cuts))))
         self.line = line
-        self.group = Group(calls, shape, along, [], outputs, {}, [])
+        self.group = Group(calls, shape, along, [], outputs, {}, [], numbers)
         self.made: dict[str, Made] = {}  # by name
         self.names: dict[str, str] = {}  # by variable
         for i, call in enumerate(calls):

@@ -188,8 +188,7 @@ class _Writer:
         self._plan()
         body = self._rows()
         before = [
-            f"{array} = pointer({array})"
-            for array in (*self.arrays.values(), *self.targets.values())
+            f"{array} = start({array})" for array in (*self.arrays.values(), *self.targets.values())
         ]
         for name, operand in group.operands.items():
             if not dims_of(operand.strides):
@@ -200,13 +199,14 @@ class _Writer:
         arrays = [*self.arrays.values(), *self.targets.values()]
         arrays += [f"w{i}" for i in range(len(self.buffers))]
         kept = {int(place[1 : place.index("[")]) for place in self.kept.values() if place[0] == "v"}
-        first = [f"v{i} = pointer(w{i}[part])" for i in sorted(kept)]
+        first = [f"v{i} = start(w{i}[part])" for i in sorted(kept)]
         head = f"def group(part, begin, end, {', '.join(arrays)}):"
         return "\n    ".join([head, *first, *lines]) + "\n"
 
     def _element(self, variable: str, index: str) -> str:
         array = self.arrays[variable]
-        return f"{array}[{index}]"
+        found = f"{array}[{index}]"
+        return f"bool({found})" if self.block.var(variable).dtype.kind == "b" else found
 
     def _early(self) -> list[str]:
         """Return what makes numbers before all rows: totals over rows, and what comes of them."""
@@ -288,7 +288,9 @@ class _Writer:
         if step.output is None:
             return []
         index = self._index(step.output_strides)
-        return [f"{self.targets[step.output]}[{index}] = {step.name}"]
+        is_bool = self.block.var(step.output).dtype.kind == "b"
+        value = f"uint8({step.name})" if is_bool else step.name
+        return [f"{self.targets[step.output]}[{index}] = {value}"]
 
     def _taken(self, step: Made) -> list[str]:
         """Return the code of a value at one place of the line."""
@@ -327,7 +329,7 @@ class _Writer:
             return [f"c{n} = d{n} = 0.0"]
         return [
             "if part >= 0:",
-            f"    c{n} = pointer(w{n}[part])",
+            f"    c{n} = start(w{n}[part])",
             f"    for k in range({self.buffers[n].size}):",
             f"        c{n}[k] = 0.0",
         ]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +25,9 @@ import numpy as np
 from numba import njit, types
 
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.fusion import elementary
+from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.group import DTYPES, Group
+from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block
 
@@ -32,8 +35,10 @@ _njit: Any = njit
 LARGE = 1 << 16  # elements from which other threads pay
 _SCOPE = {
     **elementary.FUNCTIONS,
+    **parts.NAMES,
     "inf": np.inf,
     "nan": np.nan,
+    "uint64": np.uint64,
     **{str(dtype): dtype.type for dtype in DTYPES if dtype.kind != "b"},
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
@@ -50,16 +55,39 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
         Whatever Numba raises where it cannot.
     """
     source, buffers = source_of(group, block)
+    # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        types.Array(
-            numba.from_dtype(desc.dtype), len(desc.shape), "C", readonly=desc.value is not None
-        )
-        for desc in map(block.var, (*group.inputs, *group.outputs))
+        types.Array(numba.from_dtype(d.dtype), len(d.shape), "C", readonly=reads, aligned=not reads)
+        for reads, names in ((True, group.inputs), (False, group.outputs))
+        for d in map(block.var, names)
     ]
     arrays += [types.Array(numba.from_dtype(np.dtype(b.dtype)), 2, "C") for b in buffers]
     signature = types.void(*[types.int64] * 3, *arrays)
     run = _shared(_kernel(source, signature), group, buffers)
     return _checked(run, group.checks()), source
+
+
+def compile_joined(joined: Joined, block: Block) -> None:
+    """Compile a joined function.
+
+    Raises
+    ------
+    Exception
+        Whatever Numba raises where it cannot.
+    """
+    given: list[Any] = [types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")]
+    for name in joined.given:
+        desc, made = block.var(name), name in joined.made
+        dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
+        given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
+    joined.kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
+
+
+def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+    """Run a joined function of updates: their numbers here, their elements in some threads."""
+    kernel(0, 0, 0, *arrays)
+    bounds = [elements * i // parts for i in range(parts + 1)]
+    _in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:
@@ -95,7 +123,7 @@ def _cached_source(source: str, signature: Any) -> Path | None:
     given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
     if not given:
         return None
-    library = Path(elementary.__file__).read_bytes()
+    library = b"".join([Path(str(file.__file__)).read_bytes() for file in (elementary, parts)])
     key = hashlib.sha256(f"{source}{signature}{_versions}".encode() + library).hexdigest()[:32]
     file = Path(given) / "fusion" / f"group_{key}.py"
     try:
@@ -136,17 +164,9 @@ def _shared(
             own = idle.pop()
         except IndexError:
             own = [np.empty((parts, b.size), b.dtype) for b in buffers]
-        others = [
-            _threads().submit(kernel, i, bounds[i], bounds[i + 1], *arrays, *own)
-            for i in range(1, parts)
-        ]
-        try:
-            kernel(0, 0, bounds[1], *arrays, *own)
-        finally:
-            wait(others)  # an interrupt must not leave them writing
-        for other in others:
-            other.result()
-        if others and group.ends:
+        pairs = enumerate(itertools.pairwise(bounds))
+        _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
+        if parts > 1 and group.ends:
             kernel(-1, 0, 0, *arrays, *own)
         idle.append(own)
 
@@ -166,6 +186,17 @@ def _checked(
         run(*arrays)
 
     return checked
+
+
+def _in_threads(work: Sequence[Callable[[], None]]) -> None:
+    """Do the first of several things here, and the others in other threads."""
+    others = [_threads().submit(each) for each in work[1:]]
+    try:
+        work[0]()
+    finally:
+        wait(others)  # an interrupt must not leave them writing
+    for other in others:
+        other.result()
 
 
 def _threads() -> ThreadPoolExecutor:

@@ -16,7 +16,7 @@ from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.dependencies import find_dependencies
 from oneflow_lite.static.runtime.instruction import build_instructions
 from oneflow_lite.static.runtime.last_live import find_last_live
-from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, run_passes
+from oneflow_lite.static.runtime.passes import BUILDING, DEFAULT_PASSES, run_passes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -158,7 +158,7 @@ class InterpreterCore:
         def fused(boundary: int | None) -> ExecutionPlan:
             plan = ExecutionPlan.of(program, feeds, fetches)
             plan.fuses_until = boundary
-            run_passes(plan, (*passes, "fusion"))
+            run_passes(plan, (*passes, *BUILDING))
             return plan
 
         return TakesOver(self.plan, fused, run)

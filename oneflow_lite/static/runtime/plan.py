@@ -37,15 +37,19 @@ class Loop:
         What was compiled.
     bytes_saved : int
         Of the results that are not stored.
+    kind : {"loop", "call"}
+        A call is more than one loop.
     """
 
     ops: tuple[str, ...]
     source: str
     bytes_saved: int
+    kind: str = "loop"
 
     def __str__(self) -> str:
         named = ", ".join(self.ops[:4]) + (", ..." if len(self.ops) > 4 else "")
-        return f"{len(self.ops)} ops in one loop ({named}), {self.bytes_saved:,} bytes not stored"
+        saved = f"{self.bytes_saved:,} bytes not stored"
+        return f"{len(self.ops)} ops in one {self.kind} ({named}), {saved}"
 
 
 @attrs.define
@@ -83,6 +87,8 @@ class ExecutionPlan:
         For an op's output, the variable whose memory it takes over: an input that is not needed
         after the op, or the target of a later `copy_` of the output.
     loops : list of Loop
+    groups : dict of str to (Group, Loop)
+        By its first output what a fused op is made of.
     fuses_until : int or None
         The number of the op from which on none is fused.
     refused : list of str
@@ -97,6 +103,7 @@ class ExecutionPlan:
     place: Device = CPU
     in_place: dict[str, str] = attrs.field(factory=dict)
     loops: list[Loop] = attrs.field(factory=list)
+    groups: dict[str, tuple[Any, Loop]] = attrs.field(factory=dict)
     fuses_until: int | None = None
     refused: list[str] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)

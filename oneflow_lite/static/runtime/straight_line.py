@@ -146,7 +146,8 @@ class StraightLine(Runner):
                 values = {i: names[n] for i, n in enumerate(names["results"]) if n in names}
                 # Where Python was between two kernels, the one in this line may have run.
                 is_between = at.tb_next is None and at.tb_lineno > 1
-                return Stop(op, at.tb_next, [op] if is_between and op else (), values)
+                perhaps = _ops_of(op) if is_between and op else ()
+                return Stop(op, at.tb_next, perhaps, values)
         return None
 
     def _desk(self, externals: tuple[Any, ...], desk: _Desk | None) -> _Desk:
@@ -166,8 +167,8 @@ class StraightLine(Runner):
         desk.lines = []
         last_use = _last_uses(plan)
         for position, op in enumerate(plan.block.ops):
-            line = _line(plan, op, writer, desk.buffers)
-            if line is None:
+            lines = _lines(plan, op, writer, desk.buffers)
+            if not lines:
                 continue
             dying = [
                 writer.local(name)
@@ -175,16 +176,45 @@ class StraightLine(Runner):
                 if name not in fixed and name in writer.assigned
             ]
             if dying:
-                line += f"; del {', '.join(dying)}"
+                lines[-1] = (lines[-1][0], f"{lines[-1][1]}; del {', '.join(dying)}")
                 writer.assigned.difference_update(last_use[position])
-            writer.lines.append(line)
-            desk.lines.append(op)
+            for each, line in lines:
+                writer.lines.append(line)
+                desk.lines.append(each)
         results = [writer.name(n) for n in plan.fetches]
         writer.lines.append(f"found += {', '.join([*results, 'False'])},")
         writer.names.update(lines=desk.lines, results=results)
         parameters = ", ".join(["found", *[writer.local(n) for n in plan.feeds]])
         desk.function = writer.function(f"run({parameters})", GENERATED)
         self.source = writer.source
+
+
+def _lines(
+    plan: ExecutionPlan, op: OpDesc, writer: _RunWriter, buffers: dict[str, Any]
+) -> list[tuple[OpDesc, str]]:
+    """Return the code of one op, and which op a line belongs to."""
+    ops = op.attrs["run"].ops if op.type == "joined" else [op]
+    lines = [(o, line) for o in ops if (line := _line(plan, o, writer, buffers)) is not None]
+    if op.type != "joined":
+        return lines
+    joined, fixed = op.attrs["run"], writer.fixed
+    run = joined.bound(fixed)
+    if run is None:  # one by one, then
+        return lines
+    code = [_new(plan, name, writer) for name in joined.made if name not in plan.in_place]
+    for name in [n for o in ops for n in o.outputs if n in plan.in_place and n not in fixed]:
+        code.append(f"{writer.local(name)} = {writer.name(plan.in_place[name])}")
+        writer.assigned.add(name)
+    code.append(f"{writer.value(run)}({', '.join(map(writer.name, joined.given))})")
+    return [(op, "; ".join(code))]
+
+
+def _new(plan: ExecutionPlan, name: str, writer: _RunWriter) -> str:
+    """Return the code that makes an array of its own for a variable."""
+    desc = plan.block.var(name)
+    writer.assigned.add(name)
+    make = functools.partial(np.empty, desc.shape, desc.dtype)
+    return f"{writer.local(name)} = {writer.value(make)}()"
 
 
 def _line(
@@ -213,13 +243,7 @@ def _line(
     new = op.new_outputs
     if op.type == "fused":
         fixed.update({n: buffers[n] for n in new if n in buffers})
-        lines = []
-        for name in new:
-            if name not in buffers:
-                desc = plan.block.var(name)
-                make = functools.partial(np.empty, desc.shape, desc.dtype)
-                lines.append(f"{writer.local(name)} = {writer.value(make)}()")
-                writer.assigned.add(name)
+        lines = [_new(plan, name, writer) for name in new if name not in buffers]
         return "; ".join([*lines, call(*map(writer.name, new))])
     if not new:
         if op.type == "copy_" and plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
@@ -318,7 +342,13 @@ def _explain(error: Exception, desk: _Desk) -> None:
             error.add_note(described(desk.lines[max(at.tb_lineno - 2, 0)]))
 
 
+def _ops_of(op: OpDesc) -> list[OpDesc]:
+    return list(op.attrs["run"].ops) if op.type == "joined" else [op]
+
+
 def described(op: OpDesc) -> str:
     """Return the note for an exception in an op."""
+    if op.type == "joined":
+        op = op.attrs["run"].named
     where = "" if op.location is None else f", captured at {op.location}"
     return f"in op {op.type!r}{where}"

@@ -101,7 +101,7 @@ class TakesOver(StraightLine):
         super().__init__(plan)
         self._fused: Callable[[int | None], ExecutionPlan] | None = fused
         self._left = run
-        self._starts_at = run - run // 2
+        self._builds_at = min(run, run - run // 2 + 1)
         self._built: Future[ExecutionPlan] | None = None
 
     def fill_bound(
@@ -109,10 +109,10 @@ class TakesOver(StraightLine):
     ) -> None:
         """Run with the arrays that `bind` took over."""
         if self._left:
-            self._left -= 1
-            if self._left == self._starts_at:
+            if self._left == self._builds_at:
                 self._build()
-            elif not self._left:
+            self._left -= 1
+            if not self._left:
                 self._take_over()
                 bound = None
         super().fill_bound(found, feeds, bound)

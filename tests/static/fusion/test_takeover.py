@@ -143,6 +143,22 @@ def test_it_can_be_left_out(way, monkeypatch):
     assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(found, wanted, strict=True))
 
 
+@pytest.mark.parametrize("kind", ["read-only", "unaligned"])
+def test_what_is_read_may_be_any_array(kind):
+    array = np.linspace(0, 1, 8, dtype="float32")
+    if kind == "read-only":
+        array.flags.writeable = False
+    else:
+        array = np.concatenate([[0], array.view("uint8")]).astype("uint8")[1:].view("float32")
+        assert not array.flags.aligned
+    x = flow.from_numpy(array)
+    compiled = flow.compile(lambda x: flow.tanh(x.exp() * 2))
+    for _ in range(RUN + 2):
+        found = compiled(x)
+    assert runner(compiled).plan.loops
+    np.testing.assert_allclose(found.numpy(), np.tanh(np.exp(array) * 2), 1e-6)
+
+
 def test_use_jit_is_put_back():
     with flow.use_jit(False):
         assert not takeover._enabled

@@ -1,7 +1,7 @@
 """The passes, which change an ExecutionPlan before it is analysed and run.
 
 Each is a function of one plan, in a file of its name, and says how often it fired. None of them
-but `fusion` changes the arithmetic or its order, so results stay the same to the bit.
+but `fusion` and `joining` changes the arithmetic or its order, so results stay the same to the bit.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from oneflow_lite.static.runtime.passes import (
     dead_code,
     fusion,
     inplace,
+    joining,
 )
 from oneflow_lite.static.runtime.passes.plannable import plannable
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
-__all__ = ["DEFAULT_PASSES", "PASSES", "plannable", "run_passes"]
+__all__ = ["BUILDING", "DEFAULT_PASSES", "PASSES", "plannable", "run_passes"]
 
 PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
     "dead_code": dead_code.run,
@@ -31,9 +32,11 @@ PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
     "addto": addto.run,
     "inplace": inplace.run,
     "buffer_planning": buffer_planning.run,
+    "joining": joining.run,
 }
-# Without `fusion`, which builds machine code: that takes over later, see `runtime/takeover.py`.
-DEFAULT_PASSES: tuple[str, ...] = tuple(name for name in PASSES if name != "fusion")
+# Those that build machine code, which takes over later, see `runtime/takeover.py`.
+BUILDING = ("fusion", "joining")
+DEFAULT_PASSES: tuple[str, ...] = tuple(name for name in PASSES if name not in BUILDING)
 
 
 def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
@@ -44,7 +47,7 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     plan : ExecutionPlan
         Changed in place.
     names : sequence of str or None
-        The names of the passes, from `PASSES`; None means all but `fusion`.
+        The names of the passes, from `PASSES`; None means all but `BUILDING`.
 
     Raises
     ------

@@ -23,6 +23,7 @@ from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
+_SCATTERED = 16384  # elements up to which a line may lie scattered in memory
 # Views whose first element is that of their input.
 _VIEWS = ("reshape", "transpose", "permute", "squeeze", "unsqueeze", "expand")
 
@@ -254,16 +255,30 @@ class _Grouping:
             return None
         shapes = {parameter: view.shape for parameter, view in views.items()}
         frame = frame_of(scalar, shapes, [desc.shape for desc in results], op.attrs)
-        if not frame.size:
+        if not frame.size or (scalar.reduces and not frame.line):
+            return None
+        if (
+            scalar.reduces
+            and not scalar.is_sum
+            and frame.line[0][0] > 1
+            and frame.size > _SCATTERED
+        ):
             return None
         call = Call(op, scalar, frame, views)
         if any([call.input(parameter) is None for parameter in views]):
             return None
         lines = scalar.lines
-        if lines is not None and lines.check is not None:
-            if self._is_made(views[lines.checked].root):
-                return None
+        if lines is not None and call.raises and self._is_made(views[lines.checked].root):
+            return None
         return call
+
+    def alone(self, op: OpDesc) -> Group | None:
+        """Return a group of one op; None where it cannot be in one."""
+        call = self._eligible(op)
+        if call is None or call.raises or len(op.outputs) > 1:
+            return None
+        line = call.line if call.scalar.reduces else None
+        return described([call], call.frame.size, line, [*op.outputs], self.block, self.numbers)
 
     def _is_made(self, name: str) -> bool:
         return any([name in group.made for group in self.open])
@@ -386,9 +401,10 @@ def run(plan: ExecutionPlan) -> PassReport:
     found = grouping.groups()
     made: list[Group] = []
     machines: list[tuple[Callable[..., None], str]] = []
-    while len(machines) < len(found):  # what one group stores depends on which others there are
+    is_settled = False
+    while not is_settled:  # what one group stores depends on which others there are
         users = grouping.users(found)
-        made, machines = [], []
+        made, machines, count = [], [], len(found)
         for each in list(found):
             try:
                 group = grouping.group(each, users)
@@ -402,6 +418,7 @@ def run(plan: ExecutionPlan) -> PassReport:
                 plan.refused.append(f"{types[0]} ... {types[-1]}: {error!r}")
                 found.remove(each)
                 break
+        is_settled = len(found) == count
     ready: dict[str, int] = {}  # where what a group makes is there
     fused: dict[int, OpDesc] = {}
     for each, group, (machine, source) in zip(found, made, machines, strict=True):
@@ -422,6 +439,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
         loop = Loop(tuple([op.type for op in group.ops]), source, not_stored)
         plan.loops.append(loop)
+        plan.groups[group.outputs[0]] = group, loop
     plan.block.ops = _ordered(grouping, found, fused, ready)
     dead_code.run(plan)  # what was folded into the loops
     ops = sum(len(loop.ops) - 1 for loop in plan.loops)

@@ -1,0 +1,366 @@
+"""Joined functions: ops that follow each other in a plan as one compiled function.
+
+A part is a fused group, a small product of matrices, a copy, or all updates of one kind. Each is an
+inner function of addresses, written once for all that are alike; the joined function calls one
+after the other. The addresses stand in a table, which is filled once for memory that stays where it
+is, so that a call costs the same however many arrays there are.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import numpy as np
+
+from oneflow_lite.static.fusion.group import Group
+from oneflow_lite.static.fusion.loops import source_of
+from oneflow_lite.static.fusion.updates import Update
+from oneflow_lite.static.ir.program import Block, OpDesc
+
+PRODUCTS = ("matmul", "matmul_nt", "matmul_tn")
+SMALL_PRODUCT = 8192  # multiplications up to which plain loops take no longer than a call of BLAS
+_AT_A_TIME = 8  # columns of a product whose sums stay in registers
+
+
+@attrs.frozen
+class Product:
+    """Sizes of a product of two matrices, and the strides of its factors, in elements."""
+
+    rows: int
+    inner: int
+    columns: int
+    x_strides: tuple[int, int]
+    y_strides: tuple[int, int]
+
+
+@attrs.frozen
+class Part:
+    """One step of a joined function, and how it is written; a copy where nothing says so."""
+
+    ops: tuple[OpDesc, ...]
+    made_of: Group | Update | Product | None = None
+
+
+@attrs.define(eq=False)
+class Joined:
+    """A joined function, before and after it is compiled.
+
+    Attributes
+    ----------
+    ops : list of OpDesc
+        What it stands for, views and copies that cost nothing included.
+    given : list of str
+        The variables whose array is another one at every run; they are its arguments.
+    made : list of str
+        Those among them that a run makes.
+    table : list of str or int
+        What stands in the table: the address of a variable, or a number.
+    written : set of str
+        Variables from outside that updates and copies write: nothing else in them may overlap.
+    kept : int
+        Numbers that lie between the two stages of updates.
+    elements : int
+        Elements of all updates; where that is large, threads divide them.
+    source : str
+    kernel : callable or None
+    """
+
+    ops: list[OpDesc]
+    given: list[str]
+    made: list[str]
+    table: list[str | int]
+    written: set[str]
+    touched: set[str]
+    kept: int
+    elements: int
+    source: str
+    kernel: Callable[..., None] | None = None
+    threads: int = 1  # that divide the elements
+
+    @property
+    def named(self) -> OpDesc:
+        """The op that an exception comes from: nothing but updates raises."""
+        return next((op for op in self.ops if op.written), self.ops[0])
+
+    def bound(self, arrays: dict[str, Any]) -> Callable[..., None] | None:
+        """Return the function around arrays that stay; None where it must not run on them."""
+        given = set(self.given)
+        names = {x for x in self.table if isinstance(x, str)} - given
+        if not names <= arrays.keys() or any([not arrays[n].flags.writeable for n in self.written]):
+            return None
+        ranges = []
+        for name in self.touched:
+            array = arrays.get(name)
+            if array is None:
+                continue
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                return None
+            begin = array.ctypes.data
+            ranges.append((begin, begin + array.nbytes, name in self.written))
+        ranges.sort()
+        end, was_written = 0, False
+        for begin, after, is_written in ranges:
+            if begin < end and (is_written or was_written):
+                return None
+            was_written = is_written or (was_written and end > after)
+            end = max(end, after)
+        table = np.array(
+            [
+                x if isinstance(x, int) else 0 if x in given else arrays[x].ctypes.data
+                for x in self.table
+            ],
+            np.int64,
+        )
+        assert self.kernel is not None
+        kept = np.zeros(self.kept)
+        if self.threads == 1:
+            run = partial(self.kernel, 2, 0, self.elements, table, kept)
+        else:
+            from oneflow_lite.static.fusion.machine import divided
+
+            run = partial(divided, self.kernel, self.elements, self.threads, table, kept)
+        run.arrays = [arrays[name] for name in names]  # type: ignore[attr-defined]
+        return run
+
+
+def joined(
+    parts: Sequence[Part],
+    ops: list[OpDesc],
+    block: Block,
+    home: Callable[[str], str | None],
+    shared: bool,
+) -> Joined:
+    """Write the function of some parts.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    ops : list of OpDesc
+        All that it stands for.
+    block : Block
+    home : callable
+        Returns the variable whose array, given at each run, a variable lies in; None where it has
+        an address that stays.
+    shared : bool
+        Whether threads divide the elements of updates.
+    """
+    return _Writer(block, home, shared).written(parts, ops)
+
+
+class _Writer:
+    def __init__(self, block: Block, home: Callable[[str], str | None], shared: bool) -> None:
+        self.block, self.home, self.shared = block, home, shared
+        self.inner: dict[str, str] = {}  # sources of inner functions, and their names
+        self.texts: list[str] = []
+        self.lines: list[str] = []
+        self.table: list[str | int] = []
+        self.slots: dict[str, int] = {}
+        self.given: dict[str, list[int]] = {}
+        self.kept = self.elements = 0
+        self.written_names: set[str] = set()
+        self.touched: set[str] = set()
+
+    def written(self, parts: Sequence[Part], ops: list[OpDesc]) -> Joined:
+        """Return the joined function of some parts."""
+        waiting: list[Part] = []
+        for part in parts:
+            if waiting and part.made_of is not waiting[0].made_of:
+                self._updates(waiting)
+                waiting = []
+            if isinstance(part.made_of, Update):
+                waiting.append(part)
+            elif isinstance(part.made_of, Group):
+                self._group(part)
+            elif isinstance(part.made_of, Product):
+                self._product(part.ops[0], part.made_of)
+            else:
+                self._copy(part.ops[0])
+        if waiting:
+            self._updates(waiting)
+        arguments = [f"v{i}" for i in range(len(self.given))]
+        taken = [
+            f"{' = '.join(f'at[{slot}]' for slot in slots)} = v{i}.ctypes.data"
+            for i, slots in enumerate(self.given.values())
+        ]
+        head = f"def group({', '.join(['stage', 'begin', 'end', 'at', 'kept', *arguments])}):"
+        entry = "\n    ".join([head, *taken, *self.lines]) + "\n"
+        made = {name for op in ops for name in op.new_outputs}
+        return Joined(
+            ops,
+            list(self.given),
+            [name for name in self.given if name in made],
+            self.table,
+            self.written_names,
+            self.touched,
+            self.kept,
+            self.elements,
+            "\n".join([*self.texts, entry]),
+        )
+
+    def _put(self, name: str) -> int:
+        """Put a variable's address into the table."""
+        slot = len(self.table)
+        home = self.home(name)
+        self.table.append(home or name)
+        if home is not None:
+            self.given.setdefault(home, []).append(slot)
+        return slot
+
+    def _at(self, name: str) -> str:
+        if name not in self.slots:
+            self.slots[name] = self._put(name)
+        return f"at[{self.slots[name]}]"
+
+    def _function(self, name: str, text: str) -> str:
+        """Return the name of an inner function; TEXT calls it NAME."""
+        key = re.sub(r" *#.*", "", text)
+        if key not in self.inner:
+            self.inner[key] = f"{name}_{len(self.inner)}"
+            self.texts.append(text.replace("NAME", self.inner[key]))
+        return self.inner[key]
+
+    def _call(self, name: str, text: str, variables: Sequence[str], ops: Sequence[OpDesc]) -> None:
+        function = self._function(name, text)
+        at = ops[-1].location
+        where = "" if at is None else f", line {at.line}"
+        types = [op.type for op in ops]
+        said = ", ".join(types[:4]) + (", ..." if len(types) > 4 else "")
+        self.lines.append(f"{function}({', '.join(map(self._at, variables))})  # {said}{where}")
+
+    def _array(self, name: str, address: str, flat: bool = False) -> str:
+        desc = self.block.var(name)
+        shape = (math.prod(desc.shape),) if flat else desc.shape
+        dtype = "bool_" if desc.dtype.kind == "b" else desc.dtype
+        return f"carray(pointer({address}), {shape}, {dtype})"
+
+    def _group(self, part: Part) -> None:
+        group = part.made_of
+        assert isinstance(group, Group)
+        names = [*group.inputs, *group.outputs]
+        source, buffers = source_of(group, self.block)
+        loops = self._function("loops", "@part\n" + source.replace("def group(", "def NAME(", 1))
+        addresses = [f"p{i}" for i in range(len(names))]
+        arrays = [self._array(n, a) for n, a in zip(names, addresses, strict=True)]
+        scratch = [f"zeros((1, {b.size}), {b.dtype})" for b in buffers]
+        arguments = ",\n        ".join([*arrays, *scratch])
+        lines = [f"{loops}(\n        0, 0, {group.steps_of_outer_loop}, {arguments})"]
+        text = "\n    ".join([f"@part\ndef NAME({', '.join(addresses)}):", *lines]) + "\n"
+        self._call("run", text, names, group.ops)
+
+    def _copy(self, op: OpDesc) -> None:
+        source = op.inputs[0] if op.type == "clone" else op.inputs[1]
+        target = op.outputs[0] if op.type == "clone" else op.inputs[0]
+        assert source is not None and target is not None
+        if op.written:
+            self.written_names.add(target)
+            self.touched.update((source, target))
+        size = math.prod(self.block.var(target).shape)
+        text = (
+            "@part\ndef NAME(p0, p1):\n"
+            f"    x, y = {self._array(source, 'p0', True)}, {self._array(target, 'p1', True)}\n"
+            f"    for i in range(uint64({size})):\n"
+            "        y[i] = x[i]\n"
+        )
+        self._call("copy", text, (source, target), [op])
+
+    def _product(self, op: OpDesc, product: Product) -> None:
+        x, y = (name or "" for name in op.inputs[:2])
+        z = op.outputs[0]
+        rows, inner, columns = product.rows, product.inner, product.columns
+        x_strides, y_strides = product.x_strides, product.y_strides
+        dtype = self.block.var(z).dtype
+
+        def reach(name: str, strides: Sequence[int], counts: Sequence[int]) -> str:
+            size = 1 + sum(s * (n - 1) for s, n in zip(strides, counts, strict=True))
+            return f"carray(pointer({name}), ({size},), {dtype})"
+
+        lines = [
+            f"x = {reach('p0', x_strides, (rows, inner))}",
+            f"y = {reach('p1', y_strides, (inner, columns))}",
+            f"z = {reach('p2', (columns, 1), (rows, columns))}",
+            f"for i in range(uint64({rows})):",
+        ]
+        whole, rest = divmod(columns, _AT_A_TIME)
+        for first, blocks, width in ((0, whole, _AT_A_TIME), (whole * _AT_A_TIME, 1, rest)):
+            if not (blocks and width):
+                continue
+            sums = [f"s{j}" for j in range(width)]
+            lines += [
+                f"    for block in range(uint64({blocks})):",
+                f"        j = uint64({first}) + block * uint64({_AT_A_TIME})",
+                f"        {' = '.join(sums)} = {dtype}(0.0)",
+                f"        for k in range(uint64({inner})):",
+                f"            a = x[i * uint64({x_strides[0]}) + k * uint64({x_strides[1]})]",
+                f"            b = k * uint64({y_strides[0]}) + j * uint64({y_strides[1]})",
+                *[
+                    f"            {s} += a * y[b + uint64({n * y_strides[1]})]"
+                    for n, s in enumerate(sums)
+                ],
+                f"        c = i * uint64({columns}) + j",
+                *[f"        z[c + uint64({n})] = {s}" for n, s in enumerate(sums)],
+            ]
+        text = "\n    ".join(["@part\ndef NAME(p0, p1, p2):", *lines]) + "\n"
+        self._call("product", text, (x, y, z), [op])
+
+    def _updates(self, parts: Sequence[Part]) -> None:
+        """Add all updates of one kind: a row of the table for each."""
+        update = parts[0].made_of
+        assert isinstance(update, Update)
+        first, base, before = len(self.table), self.kept, self.elements
+        positions = [*update.arrays, *update.numbers]
+        for part in parts:
+            (op,) = part.ops
+            names = [op.inputs[i] or "" for i in positions]
+            size = math.prod(self.block.var(names[0]).shape)
+            self.table.append(size)
+            for name in names:
+                self._put(name)
+            self.elements += size
+            self.touched.update(names)
+            self.written_names.update(op.written)
+        self.kept += update.kept * len(parts)
+        text = f"{update.source}\n{_both_stages(update)}".replace(f"{update.name}_", "NAME_")
+        function = self._function(update.name, text)
+        at = parts[0].ops[0].location
+        where = "" if at is None else f", line {at.line}"
+        stages = (
+            [f"stage, begin - {before}, end - {before}"]
+            if self.shared
+            else ["0, 0, 0", f"1, 0, {self.elements - before}"]
+        )
+        for stage in stages:
+            self.lines.append(
+                f"{function}(at, {first}, {len(parts)}, kept, {base}, {stage})"
+                f"  # {update.name}, {len(parts)} times{where}"
+            )
+
+
+def _both_stages(update: Update) -> str:
+    """Return a function that goes through updates: their numbers first, then their elements."""
+    count, width = update.kept, 1 + len(update.arrays) + len(update.numbers)
+    found = [f"t{i}" for i in range(count)]
+    addresses = [f"at[row + {i}]" for i in range(1, width)]
+    kept = [f"kept[k + {i}]" for i in range(count)]
+    arrays, numbers = addresses[: len(update.arrays)], addresses[len(update.arrays) :]
+    again = ", ".join([f"{update.dtype}({x})" for x in kept])
+    return f"""@part
+def NAME(at, first, count, kept, base, stage, begin, end):
+    for n in range(count):
+        row = first + n * {width}
+        k = base + n * {count}
+        if stage == 0:
+            {", ".join(found)}, = NAME_numbers({", ".join(numbers)})
+            {", ".join(kept)}, = {", ".join(found)},
+        else:
+            size = at[row]
+            if begin < size and end > 0:
+                found = {again},
+                NAME_elements(max(begin, 0), min(end, size), found, {", ".join(arrays)})
+            begin -= size
+            end -= size
+"""

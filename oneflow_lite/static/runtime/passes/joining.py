@@ -1,0 +1,254 @@
+"""The pass that joins neighbours: small loops, products and copies, and all updates of a step.
+
+It comes last, when memory is planned: what is joined lies where each op alone would have put it,
+and runs in the same order. Where arrays turn out to overlap, the ops run one by one after all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import Any
+
+import attrs
+
+from oneflow_lite.device import CPU
+from oneflow_lite.registry import register_kernel
+from oneflow_lite.static.fusion.group import DTYPES, Group
+from oneflow_lite.static.fusion.joined import (
+    PRODUCTS,
+    SMALL_PRODUCT,
+    Joined,
+    Part,
+    Product,
+    joined,
+)
+from oneflow_lite.static.fusion.updates import Update, update_of
+from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
+from oneflow_lite.static.runtime.passes.effects import is_library
+from oneflow_lite.static.runtime.passes.fusion import _Grouping
+from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
+from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
+from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
+
+
+@register_kernel("joined")
+def joined_ops(xp: Any, *arrays: Any, run: Joined) -> None:
+    """Stand in a plan for ops that run as one; a `StraightLine` binds them to their memory."""
+    raise AssertionError("what is joined runs on a straight line")
+
+
+Run = list[tuple[OpDesc, list[Part]]]
+
+
+class _Joining:
+    """Finds what may be joined in a plan whose memory is planned."""
+
+    def __init__(self, plan: ExecutionPlan) -> None:
+        self.plan, self.block = plan, plan.block
+        self.memory = MemoryGroups.of_plan(plan)
+        self.grouping = _Grouping(plan)
+        self.homes: dict[str, str | None] = {}  # the array that is given in which one lies
+        self.feeds = {self.memory.of(name) for name in plan.feeds}
+        for name, desc in self.block.vars.items():
+            if desc.persistable or desc.value is not None:
+                self.homes[name] = None
+        self.homes.update({name: name for name in plan.feeds})
+
+    def runs(self) -> Iterator[Run]:
+        """Yield ops that follow each other and may be joined, with the parts that they are."""
+        until = self.plan.fuses_until
+        found: Run = []
+        for op in self.block.ops:
+            parts = self._parts(op)
+            if until is not None and op.number >= until:
+                yield found
+                found, until = [], None
+            if parts is None:
+                yield found
+                found = []
+            else:
+                found.append((op, parts))
+        yield found
+
+    def updated(self, part: Part) -> int:
+        """Return how many elements a part updates."""
+        is_update = isinstance(part.made_of, Update)
+        return math.prod(self.block.var(part.ops[0].inputs[0] or "").shape) if is_update else 0
+
+    def divided(self, found: Run) -> Iterator[Run]:
+        """Keep updates apart where they are large, for threads divide them."""
+        elements = [sum(map(self.updated, parts)) for _, parts in found]
+        if not _is_small(1 + sum(elements)):
+            keys = itertools.accumulate(
+                zip(elements, found, strict=True),
+                lambda last, pair: bool(pair[0]) if pair[1][1] else last,
+                initial=False,
+            )
+            for _, pieces in itertools.groupby(
+                zip(list(keys)[1:], found, strict=True), itemgetter(0)
+            ):
+                yield [piece for _, piece in pieces]
+        else:
+            yield found
+
+    def _parts(self, op: OpDesc) -> list[Part] | None:
+        """Return what an op is in a joined function; None where it cannot be in one."""
+        block, plan = self.block, self.plan
+        for name in op.new_outputs:
+            self._settle(op, name)
+        if op.blocks or not is_library(op) or op.schema.random:
+            return None
+        if op.viewed is not None:  # its array is made beforehand, or it is no part
+            return [] if self.homes[op.outputs[0]] is None else None
+        if op.type == "copy_" and plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
+            return []
+        if op.type == "clone" and plan.in_place.get(op.outputs[0]) == op.inputs[0]:
+            return []
+        names = (*op.reads, *op.outputs)
+        if any([block.var(n).device != CPU or block.var(n).dtype not in DTYPES for n in names]):
+            return None
+        if op.type in PRODUCTS:
+            product = _product(op, block)
+            return [Part((op,), product)] if product and self._in_c_order(op.outputs) else None
+        if not self._in_c_order(names):
+            return None
+        if op.type == "fused":
+            group, _ = plan.groups[op.outputs[0]]
+            return [Part((op,), group)] if _is_part(group) else None
+        if op.written and (
+            any([self.memory.of(name) in self.feeds for name in op.reads])
+            or len(set(op.reads)) < len([n for n in op.inputs if n is not None])
+        ):
+            return None  # what is given may overlap
+        update = update_of(op, block)
+        if update is not None:
+            return [Part((op,), update)]
+        if op.type in ("clone", "copy_"):
+            x, y = (
+                block.var(n) for n in (op.reads[0], op.outputs[0] if op.outputs else op.reads[-1])
+            )
+            alike = same_layout(x, y) and _is_small(math.prod(x.shape))
+            return [Part((op,))] if alike else None
+        alone = None if op.written else self.grouping.alone(op)
+        return [Part((op,), alone)] if alone is not None and _is_part(alone) else None
+
+    def _settle(self, op: OpDesc, name: str) -> None:
+        """Find out where a variable lies."""
+        plan = self.plan
+        source = plan.in_place.get(name, op.viewed)
+        if source is not None:
+            self.homes[name] = None if self.homes.get(source, source) is None else name
+        else:
+            self.homes[name] = None if name in plan.memory_plan.places else name
+
+    def _in_c_order(self, names: tuple[str, ...]) -> bool:
+        descs = map(self.block.var, names)
+        return all([same_layout(d, attrs.evolve(d, strides=None)) for d in descs])
+
+
+def _product(op: OpDesc, block: Block) -> Product | None:
+    """Return how a product of two small matrices, or of all rows of one, is written."""
+    x, y, z = (block.var(name or "") for name in (*op.inputs, op.outputs[0]))
+    turns_x, turns_y = op.type == "matmul_tn", op.type == "matmul_nt"
+    merges = bool(op.attrs.get("merge"))
+    if (
+        not (x.dtype == y.dtype == z.dtype and z.dtype.kind == "f")
+        or not (len(y.shape) == 2 or merges)
+        or (turns_x and not merges and len(x.shape) != 2)
+    ):
+        return None
+    found = [_matrix(desc) for desc in (x, y)]
+    if found[0] is None or found[1] is None:
+        return None
+    (x_shape, x_strides), (y_shape, y_strides) = found[0], found[1]
+    if turns_x:
+        x_shape, x_strides = x_shape[::-1], x_strides[::-1]
+    if turns_y:
+        y_shape, y_strides = y_shape[::-1], y_strides[::-1]
+    product = Product(x_shape[0], x_shape[1], y_shape[1], x_strides, y_strides)
+    work = product.rows * product.inner * product.columns
+    return product if 0 < work <= SMALL_PRODUCT else None
+
+
+Pair = tuple[int, int]
+
+
+def _matrix(desc: VarDesc) -> tuple[Pair, Pair] | None:
+    """Return shape and strides, in elements, of an array as a matrix of all its rows."""
+    strides = tuple([s // desc.dtype.itemsize for s in strides_of(desc)])
+    if len(strides) < 2 or min(strides) < 0:
+        return None
+    if len(strides) == 2:
+        return (desc.shape[0], desc.shape[1]), (strides[0], strides[1])
+    columns = desc.shape[-1]
+    return ((math.prod(desc.shape[:-1]), columns), (columns, 1)) if desc.strides is None else None
+
+
+def _is_small(elements: int) -> bool:
+    from oneflow_lite.static.fusion.machine import LARGE
+
+    return 0 < elements < LARGE
+
+
+def _is_part(group: Group) -> bool:
+    """Return whether a group is small, and looks at nothing before it runs."""
+    return _is_small(math.prod(group.shape)) and not group.checks()
+
+
+def run(plan: ExecutionPlan) -> PassReport:
+    """Replace ops that follow each other by one; `saved` counts the calls."""
+    from oneflow_lite.static.fusion import machine  # which imports numba
+
+    joining = _Joining(plan)
+    replaced: dict[int, OpDesc | None] = {}
+    fired = calls = 0
+    for each in [piece for found in joining.runs() for piece in joining.divided(found)]:
+        ops = [op for op, _ in each]
+        parts = [part for _, parts in each for part in parts]
+        elements = sum(joining.updated(part) for part in parts)
+        if len(parts) < 2 and not elements:
+            continue
+        threads = 1 if elements < machine.LARGE else machine.threads()
+        made = joined(parts, ops, plan.block, joining.homes.__getitem__, threads > 1)
+        made.threads = threads
+        try:
+            machine.compile_joined(made, plan.block)
+        except Exception as error:  # Numba's, of many kinds: these ops stay as they are
+            plan.refused.append(f"{ops[0].type} ... {ops[-1].type}: {error!r}")
+            continue
+        replaced.update(dict.fromkeys(map(id, ops)))
+        replaced[id(ops[0])] = _op_of(made)
+        within = [plan.groups[op.outputs[0]] for op in ops if op.type == "fused"]
+        types = [
+            inner.type
+            for part in parts
+            for inner in (part.made_of.ops if isinstance(part.made_of, Group) else part.ops)
+        ]
+        loops = [loop for _, loop in within]
+        plan.loops = [x for x in plan.loops if not any([x is y for y in loops])]
+        saved = sum(loop.bytes_saved for loop in loops)
+        plan.loops.append(Loop(tuple(types), made.source, saved, "call"))
+        fired += 1
+        calls += len(parts) - 1
+    plan.block.ops = [new for op in plan.block.ops if (new := replaced.get(id(op), op)) is not None]
+    return PassReport("joining", fired, {"ops": calls})
+
+
+def _op_of(made: Joined) -> OpDesc:
+    """Return one op in the place of those that are joined."""
+    ops = made.ops
+    reads = dict.fromkeys(name for op in ops for name in op.reads)
+    outputs = dict.fromkeys(name for op in ops for name in op.new_outputs)
+    return OpDesc(
+        "joined",
+        tuple([name for name in reads if name not in outputs]),
+        tuple(outputs),
+        {"run": made},
+        location=ops[-1].location,
+        returns_tuple=True,
+        role=ops[-1].role,
+        number=ops[0].number,
+    )

@@ -1,0 +1,285 @@
+"""Holds machine code against NumPy: every group of ops, at every run of it.
+
+While `judged_loops` is on, Programs take machine code over at their first run. Each group then runs
+twice, as a loop and op by op. What the loop makes may differ as docs/machine_code.md says; NumPy's
+results go on from there, so whatever else is compared to the bit still agrees to the bit, unless
+the group ran at the wrong place or wrote what it may not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import oneflow_lite as flow
+from oneflow_lite.array_places import evaluated
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.scalar_expression import FUNCTIONS
+from oneflow_lite.static.fusion.group import Call
+from oneflow_lite.static.ir.program import Block
+from oneflow_lite.static.runtime import takeover
+
+Kernel = Callable[..., None]
+Arrays = dict[str, Any]
+Evaluate = Callable[[Call, Sequence[Any]], Sequence[Any]]
+
+LONG = np.longdouble
+NOISY_RUNS = 64
+GARBAGE = 0xA5
+# Of the sum of absolute values.
+OF_SUMS = {np.dtype("float32"): 1e-6, np.dtype("float64"): 1e-14}
+# What NumPy computes without an error.
+_EXACT = {
+    np.negative, np.absolute, np.maximum, np.minimum, np.floor, np.ceil, np.trunc, np.isnan,
+    np.sign,
+}  # fmt: skip
+
+
+class Verdicts(list[str]):
+    """The differences so far; `groups` counts those that were built, and `runs` their runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups = self.runs = 0
+
+
+@contextlib.contextmanager
+def judged_loops(kernels: str = "numba") -> Iterator[Verdicts]:
+    """Build machine code at the first run, and hold every run of a group against NumPy.
+
+    Parameters
+    ----------
+    kernels : str
+        "numba", or "python" to run the same source as Python, with NumPy's functions: that is slow
+        for each element, and quick to build.
+    """
+    from oneflow_lite.static.fusion import machine
+
+    verdicts, make = Verdicts(), machine.compiled
+
+    def compiled(group: Any, block: Block) -> tuple[Kernel, str]:
+        try:
+            kernel, source = make(group, block)
+        except Exception as error:
+            verdicts.append(f"no code for {_described(group)}: {error!r}")
+            raise
+        verdicts.groups += 1
+        return _judged(kernel, source, group, block, verdicts), source
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(flow.use_jit(True))
+        stack.enter_context(mock.patch.object(takeover, "_AT_LEAST", 1))
+        stack.enter_context(mock.patch.object(takeover, "_AT_MOST", 1))
+        stack.enter_context(mock.patch.object(machine, "compiled", compiled))
+        if kernels == "python":
+            stack.enter_context(mock.patch.object(machine, "_kernel", _as_python))
+        yield verdicts
+
+
+def _described(group: Any) -> str:
+    return f"a loop of {', '.join(op.type for op in group.ops)}"
+
+
+def _as_python(source: str, signature: Any) -> Kernel:
+    from oneflow_lite.static.fusion import elementary, machine
+
+    own = {name: getattr(elementary, name).py_func for name in ("add", "compensated")}
+    own.update(start=lambda x: x.reshape(-1), highest=np.maximum, lowest=np.minimum)
+    scope = {**machine._SCOPE, **FUNCTIONS, **own}
+    exec(compile(source, "<fused group, as Python>", "exec"), scope)
+    group: Kernel = scope["group"]
+
+    def run(*args: Any) -> None:
+        with np.errstate(all="ignore"):
+            group(*args)
+
+    return run
+
+
+def _judged(kernel: Kernel, source: str, group: Any, block: Block, verdicts: Verdicts) -> Kernel:
+    inputs, outputs = group.inputs, group.outputs
+
+    def run(*arrays: Any) -> None:
+        verdicts.runs += 1
+        given, made = arrays[: len(inputs)], arrays[len(inputs) :]
+        before = [x.copy() for x in given]
+        for y in made:
+            if not any(np.may_share_memory(x, y) for x in given):
+                y.reshape(-1).view(np.uint8)[...] = GARBAGE
+        kernel(*arrays)
+        known = dict(zip(inputs, before, strict=True))
+        want = Truth(group, block, known)
+        for name, y in zip(outputs, made, strict=True):
+            found = want.difference(name, y.copy())
+            if found is not None:
+                verdicts.append(f"{_described(group)}: {found}\n{source}")
+        for name, x, old in zip(inputs, given, before, strict=True):
+            if not any(np.may_share_memory(x, y) for y in made) and x.tobytes() != old.tobytes():
+                verdicts.append(f"{_described(group)}: the input {name} was written\n{source}")
+        for name, y in zip(outputs, made, strict=True):
+            y[...] = want.numpys[name]
+
+    return run
+
+
+class Truth:
+    """What a group should make: NumPy's arrays, and how far others may be from them.
+
+    Parameters
+    ----------
+    group : Group
+    block : Block
+    known : mapping of str to array
+        The inputs.
+    """
+
+    def __init__(self, group: Any, block: Block, known: Mapping[str, Any]) -> None:
+        self.group, self.block, self.known = group, block, known
+        self.numpys = self._run(_by_kernel, known)
+        self._exact: Arrays | None = None
+        self._noisy: list[Arrays] = []
+
+    def difference(self, name: str, have: Any) -> str | None:
+        """Say where an output is not as good as NumPy's; None where it is.
+
+        Of what is rounded a loop may be as far from the truth as twice NumPy's error and 2 ulp.
+        NumPy's error is the largest of several runs in which each step of the arithmetic is off by
+        an ulp at random: at a single element it may be right by luck, or both fall on one side of a
+        jump.
+        """
+        want = self.numpys[name]
+        if (have.shape, have.dtype) != (want.shape, want.dtype):
+            return f"{name} is {have.dtype} {have.shape}, of NumPy {want.dtype} {want.shape}"
+        with np.errstate(all="ignore"):
+            wrong = ~self._is_near(name, have, want)
+            if wrong.any():
+                wrong &= ~self._is_true(name, have, want)
+        if not wrong.any():
+            return None
+        at = tuple(int(i[0]) for i in np.nonzero(wrong)) if want.shape else ()
+        return f"{name} at {at} is {have[at]!r}, of NumPy {want[at]!r}"
+
+    def _is_near(self, name: str, have: Any, want: Any) -> Any:
+        same = (have == want) | ((have != have) & (want != want))
+        if want.dtype.kind != "f":
+            return same
+        same &= (np.signbit(have) == np.signbit(want)) | (want != 0)
+        usual = np.isfinite(want) & np.isfinite(have)
+        return same | (usual & (np.abs(have - want) <= self._slack(name, want, self.numpys)))
+
+    def _slack(self, name: str, want: Any, values: Mapping[str, Any]) -> Any:
+        """Return what an output may differ by, whatever error its operands have."""
+        call = next(c for c in self.group.calls if name in c.op.outputs)
+        if not call.scalar.is_sum:
+            return 2 * np.spacing(np.abs(want))
+        terms = [np.abs(self._value(call, p, values, LONG)) for p in call.views]
+        total = _by_expression(call, terms)[0].reshape(want.shape)
+        return np.maximum(OF_SUMS[want.dtype] * total, np.spacing(np.abs(want)))
+
+    def _is_true(self, name: str, have: Any, want: Any) -> Any:
+        """Hold what is not near NumPy's against a truth in more digits, and against noise."""
+        if self._exact is None:
+            known = {n: x.astype(LONG) if x.dtype.kind == "f" else x for n, x in self.known.items()}
+            self._exact = self._run(_by_expression, known, LONG)
+            rng = np.random.default_rng(0)
+            for _ in range(NOISY_RUNS):
+                evaluate = _noisy_by_expression(rng)
+                self._noisy.append(self._run(evaluate, self.known))
+        noisy = np.stack([np.asarray(values[name]) for values in self._noisy])
+        usual = np.isfinite(have) if have.dtype.kind == "f" else np.zeros(have.shape, bool)
+        same = ((noisy == have) | ((noisy != noisy) & (have != have))).any(0)
+        if not usual.any():
+            return same
+        exact = self._exact[name]
+        errors = np.abs(np.stack([*noisy, want]).astype(LONG) - exact)
+        allowed = 2 * np.nanmax(errors, 0, initial=0) + self._slack(name, want, self._exact)
+        return same | (usual & (np.abs(have - exact) <= allowed))
+
+    def _run(
+        self, evaluate: Evaluate, known: Mapping[str, Any], real: Any = None
+    ) -> dict[str, Any]:
+        values = dict(known)
+        with np.errstate(all="ignore"):
+            for call in self.group.calls:
+                arrays = [
+                    None if n is None else self._value(call, p, values, real)
+                    for p, n in zip(call.op.schema.inputs, call.op.inputs, strict=True)
+                ]
+                for name, y in zip(call.op.outputs, evaluate(call, arrays), strict=True):
+                    desc = self.block.var(name)
+                    dtype = real if real is not None and desc.dtype.kind == "f" else desc.dtype
+                    values[name] = np.array(y).astype(dtype).reshape(desc.shape)
+        return values
+
+    def _value(self, call: Call, parameter: str, values: Mapping[str, Any], real: Any) -> Any:
+        """Return an operand as an array of its own shape."""
+        view = call.views[parameter]
+        desc = self.block.var(view.root)
+        dtype = real if real is not None and desc.dtype.kind == "f" else desc.dtype
+        if view.root not in values:
+            return np.full(view.shape, self.group.numbers[view.root], dtype)
+        root = np.ascontiguousarray(values[view.root].astype(dtype))
+        strides = [n * root.itemsize for n in view.strides]
+        return np.lib.stride_tricks.as_strided(root, view.shape, strides)
+
+
+def _by_kernel(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
+    found = op_expr(call.op.type).kernel(np)(*arrays, **call.op.attrs)
+    return found if isinstance(found, tuple) else [found]
+
+
+def _by_expression(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
+    given = dict(zip(call.op.schema.inputs, arrays, strict=True))
+    if not call.scalar.reduces:
+        return [
+            call.scalar.evaluate({n: x for n, x in given.items() if x is not None}, call.op.attrs)
+        ]
+    shapes = [own for _, own in call.frame.outputs]
+    return evaluated(call.scalar, given, shapes, call.op.attrs)
+
+
+def _noisy_by_expression(rng: np.random.Generator) -> Evaluate:
+    def evaluate(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
+        noisy = [Noisy.of(x, rng) for x in arrays]
+        return [np.asarray(y) for y in _by_expression(call, noisy)]
+
+    return evaluate
+
+
+class Noisy(np.ndarray[Any, Any]):
+    """An array whose arithmetic is off by up to 1 ulp, at random."""
+
+    rng: np.random.Generator
+
+    @staticmethod
+    def of(x: Any, rng: np.random.Generator) -> Any:
+        """Return an array as one of these."""
+        if x is None:
+            return None
+        made = np.asarray(x).view(Noisy)
+        made.rng = rng
+        return made
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a ufunc, and change what it returns by an ulp where it rounds."""
+        plain = [np.asarray(x) if isinstance(x, Noisy) else x for x in args]
+        made = np.asarray(getattr(ufunc, method)(*plain, **kwargs))
+        if made.dtype.kind == "f" and ufunc not in _EXACT:
+            steps = self.rng.integers(-1, 2, made.shape)
+            usual = np.isfinite(made) & (made != 0)
+            ulp = np.spacing(np.abs(np.where(usual, made, 1)))
+            made = np.where(usual, made + steps * ulp, made).astype(made.dtype)
+        return Noisy.of(made, self.rng)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function that only chooses, such as `where`, or a sum, and change that."""
+        plain = [np.asarray(x) if isinstance(x, Noisy) else x for x in args]
+        made = np.asarray(function(*plain, **kwargs))
+        if function is np.sum and made.dtype.kind == "f":
+            slack = OF_SUMS[made.dtype] * np.sum(np.abs(plain[0]), *plain[1:], **kwargs)
+            made = (made + slack * self.rng.uniform(-1, 1, made.shape)).astype(made.dtype)
+        return Noisy.of(made, self.rng)
