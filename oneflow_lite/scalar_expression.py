@@ -199,6 +199,12 @@ class Scalar:
         own = sum([isinstance(node, kinds) for tree in trees for node in ast.walk(tree)])
         return own + 2 * sum([bool(combine) for _, combine, _, _ in self._steps])
 
+    def calls(self, functions: Collection[str]) -> int:
+        """Return how often it calls some functions."""
+        trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
+        names = [n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)]
+        return sum([name in functions for name in names])
+
     def is_total(self, result: int, has_dims: bool) -> bool:
         """Return whether a result is there only when all lines have been added."""
         totals = [combine.startswith("total") for _, combine, _, _ in self._steps]

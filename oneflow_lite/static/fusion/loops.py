@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from oneflow_lite.static.fusion.group import END, PASSES, Group, Made, dims_of
+from oneflow_lite.static.fusion.group import DEAR, END, PASSES, Group, Made, dims_of
 from oneflow_lite.static.ir.program import Block
 
 BLOCK = 4096  # elements that are added up before their sum goes to the compensated total
 # What computing a value again may cost, in additions, before it is rather kept for a later pass,
 # and before it is read where it was stored.
 _TO_KEEP, _TO_READ = 8, 2
-_DEAR = re.compile(r"\b(exp|expm1|log|log1p|tanh|erf|sigmoid|pow|sin|cos|tan)\(")
+_DEAR = re.compile(rf"\b({'|'.join(DEAR)})\(")
 _SLOW = re.compile(r"/|\bsqrt\(")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -200,6 +200,8 @@ class _Writer:
         arrays += [f"w{i}" for i in range(len(self.buffers))]
         kept = {int(place[1 : place.index("[")]) for place in self.kept.values() if place[0] == "v"}
         first = [f"v{i} = start(w{i}[part])" for i in sorted(kept)]
+        if group.calls_functions:
+            lines = [_DEAR.sub(r"\1_called(", line) for line in lines]
         head = f"def group(part, begin, end, {', '.join(arrays)}):"
         return "\n    ".join([head, *first, *lines]) + "\n"
 

@@ -15,7 +15,7 @@ from oneflow_lite.device import CPU
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.fusion.group import DTYPES, Call, Group, View, described
+from oneflow_lite.static.fusion.group import DEAR, DTYPES, FEW_ELEMENTS, MANY, Call, Group, View, described
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes import dead_code
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
@@ -335,6 +335,9 @@ class _Grouping:
                 grows = 1
             else:
                 return False
+        dear = sum([c.scalar.calls(DEAR) for _, c in (*new.calls, *group.calls)])
+        if dear > MANY and max(new.size, group.size) > FEW_ELEMENTS:
+            return False
         for place, made in pairs:
             if scaled(place or (), shrinks) != scaled(made, grows):
                 return False
