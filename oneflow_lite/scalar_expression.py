@@ -25,7 +25,8 @@ from oneflow_lite.registry import KERNELS, Lines
 def _erf(x: Any) -> Any:
     from scipy.special import erf
 
-    return erf(x)
+    x = np.asanyarray(x)  # SciPy knows no long doubles
+    return erf(x.astype(np.float64)).astype(x.dtype) if x.dtype.char == "g" else erf(x)
 
 
 # What an expression may call, and what NumPy does for it.

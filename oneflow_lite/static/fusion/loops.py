@@ -55,6 +55,7 @@ class _Writer:
         self.kept: dict[str, str] = {}  # where a value of an earlier pass is read, by step
         self.roots: list[list[Made]] = []  # what each pass is for
         self.sums: dict[str, int] = {}  # the buffers of the totals
+        self.early: set[str] = set()  # the numbers that are made before all rows
         self.bases: dict[tuple[int, ...], str] = {}
         self.row_lines: list[str] = []
 
@@ -75,6 +76,11 @@ class _Writer:
             self.sums[step.name] = self._buffer("float64", _size(group, step.strides))
         for number in reversed(range(group.passes)):
             self._needed(number)
+        for step in group.steps:
+            known = self.early.issuperset([n for n in step.needs if n in self.steps])
+            is_number = not step.combine and not step.dims and not step.level and known
+            if is_number or (step.combine == "total" and step.level != END):
+                self.early.add(step.name)
 
     def _buffer(self, dtype: str, size: int) -> int:
         self.buffers.append(Buffer(dtype, size))
@@ -214,7 +220,7 @@ class _Writer:
         """Return what makes numbers before all rows: totals over rows, and what comes of them."""
         lines: list[str] = []
         for step in self.group.steps:
-            if step.level or step.dims or step.combine in (*PASSES, "take"):
+            if step.name not in self.early:
                 continue
             if not step.combine:
                 lines += self._assigned(step)
@@ -251,7 +257,7 @@ class _Writer:
         return [
             line
             for step in self.group.steps
-            if step.name in found and step.dims and not self._is_inside(step)
+            if step.name in found - self.early and not self._is_inside(step)
             for line in self._assigned(step)
         ]
 
@@ -395,7 +401,7 @@ class _Writer:
                     continue
                 elif step.combine in PASSES:
                     body += self._stored(step)
-                elif step.dims or step.level or step.combine == "take":
+                elif step.name not in self.early:
                     body += self._assigned(step)
             body += passes[number]
         if group.is_flat:
