@@ -169,11 +169,9 @@ class _Writer:
         return self.bases[key]
 
     def _index(self, strides: tuple[int, ...], j: dict[int, str] | None = None) -> str:
-        terms = [self._base(strides)]
-        for d in self.group.line:
-            if strides[d]:
-                terms.append(_times(self._j(d) if j is None else j[d], strides[d]))
-        return " + ".join(filter(None, terms)) or "0"
+        along = [d for d in self.group.line if strides[d]]
+        terms = [_times(self._j(d) if j is None else j[d], strides[d]) for d in along]
+        return " + ".join(filter(None, [self._base(strides), *terms])) or "0"
 
     def _j(self, dim: int) -> str:
         return "j" if len(self.group.line) == 1 else f"j{dim}"
@@ -450,10 +448,9 @@ class _Writer:
             loads.update(dict.fromkeys([n for n in step.needs if self._is_loaded(n)]))
             if step.combine in ("amax", "amin"):
                 least = "-inf" if step.combine == "amax" else "inf"
+                value = f"r{step.name}, {step.dtype}({step.value})"
                 before.append(f"r{step.name} = {step.dtype}({least})")
-                inner.append(
-                    f"r{step.name} = {_EXTREME[step.combine]}(r{step.name}, {step.dtype}({step.value}))"
-                )
+                inner.append(f"r{step.name} = {_EXTREME[step.combine]}({value})")
                 after.append(f"{step.name} = {self._cast(step, f'r{step.name}')}")
             elif step.combine == "sum":
                 name = f"r{step.name}"

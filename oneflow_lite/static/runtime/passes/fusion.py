@@ -15,7 +15,16 @@ from oneflow_lite.device import CPU
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.fusion.group import DEAR, DTYPES, FEW_ELEMENTS, MANY, Call, Group, View, described
+from oneflow_lite.static.fusion.group import (
+    DEAR,
+    DTYPES,
+    FEW_ELEMENTS,
+    MANY,
+    Call,
+    Group,
+    View,
+    described,
+)
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes import dead_code
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
